@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Make .venv in the repository root with the plugin (editable) and its tested versions. Quick when nothing has changed.
+# usage: bash scripts/setup.sh            PYTHON=/path/to/python3.12 chooses the Python (3.11 or 3.12)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+venv=.venv
+stamp=$venv/.setup-done           # holds the fingerprint of what was installed
+unfinished=$venv/.setup-unfinished # present while an installation runs, and after one that was killed
+
+die() {
+    printf 'setup: %s\n' "$@" >&2
+    exit 1
+}
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+python_version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
+
+supported() { [[ $1 == 3.11 || $1 == 3.12 ]]; }
+
+# Changes with the requirements, this script, the versions, the folder (console scripts name it) and the venv's Python.
+fingerprint() {
+    {
+        cat setup.py pyproject.toml scripts/constraints.txt scripts/setup.sh
+        pwd
+        readlink -f "$venv/bin/python" 2>/dev/null || true
+        python_version "$venv/bin/python" || true
+    } | cksum
+}
+
+is_ready() {
+    [[ -f $stamp && ! -e $unfinished ]] || return 1
+    [[ $(<"$stamp") == "$(fingerprint)" ]] || return 1
+    [[ -z ${PYTHON:-} || $(python_version "$PYTHON") == "$(python_version "$venv/bin/python")" ]]
+}
+
+find_python() {
+    local candidate version found=() candidates=(python3.12 python3.11 python3 python)
+    [[ -z ${PYTHON:-} ]] || candidates=("$PYTHON")
+    for candidate in "${candidates[@]}"; do
+        version=$(python_version "$candidate") || continue
+        if supported "$version"; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+        found+=("$candidate is $version")
+    done
+    die "Python 3.11 or 3.12 is needed; found: $(IFS=,; echo "${found[*]:-none}")" \
+        "install one of them, or name it: PYTHON=/path/to/python3.12 bash scripts/setup.sh"
+}
+
+make_venv() {
+    local python=$1
+    say "making $venv with Python $(python_version "$python")"
+    "$python" -m venv --clear "$venv" ||
+        die "'$python -m venv' failed (its message is above); on Debian and Ubuntu: apt install python3-venv"
+}
+
+pip_install() {
+    local what=$1 quiet=--quiet
+    shift
+    say "installing $what"
+    [[ ! -t 2 ]] || quiet= # on a terminal pip shows its progress
+    "$venv/bin/python" -m pip install $quiet --disable-pip-version-check --constraint scripts/constraints.txt "$@" ||
+        die "could not install $what: pip's message is above." \
+            "Is the network, or the package index that pip is configured for, within reach? Run this again afterwards."
+}
+
+check_compiler() {
+    local header
+    header=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
+    command -v "${CXX:-c++}" >/dev/null && [[ -f $header ]] ||
+        die "fairseq is compiled during installation: a C++ compiler and Python's headers are needed ($header)" \
+            "on Debian and Ubuntu: apt install build-essential python3-dev"
+}
+
+is_ready && exit 0
+
+if [[ -e $unfinished ]] || ! supported "$(python_version "$venv/bin/python" || true)" ||
+    [[ -n ${PYTHON:-} && $(python_version "$PYTHON" || true) != "$(python_version "$venv/bin/python")" ]]; then
+    python=$(find_python)
+    make_venv "$python"
+fi
+touch "$unfinished"
+check_compiler
+rm -f "$stamp"
+
+pip_install "PyTorch (the largest download)" torch
+pip_install "build tools" setuptools wheel cython numpy
+# fairseq compiles against the torch installed above: with build isolation pip would download a second one.
+pip_install "fairseq (compiles for about two minutes)" --no-build-isolation fairseq-fixed
+pip_install "the plugin and its tools" --no-build-isolation --editable '.[dev]'
+
+"$venv/bin/python" -c 'import torch, fairseq.tasks, fairseq_aggdec' >/dev/null 2>"$unfinished" ||
+    die "installed, but it does not import:" "$(<"$unfinished")"
+fingerprint >"$stamp"
+rm -f "$unfinished"
+say "done: source $venv/bin/activate"

@@ -1,0 +1,44 @@
+"""Installation of fairseq_aggdec. `scripts/setup.sh` does all of it, with tested versions, in a virtual environment."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+README = ROOT / "README.md"
+
+setup(
+    name="fairseq-aggdec",
+    version="0.1.0",
+    description="Lossless, several times faster decoding of sequence-to-sequence Transformers, as a fairseq plugin",
+    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    license="MIT",
+    packages=find_packages(include=["fairseq_aggdec", "fairseq_aggdec.*"]),
+    package_data={"fairseq_aggdec": ["py.typed", "demo/**/*"]},
+    python_requires=">=3.10",
+    install_requires=[
+        # fairseq 0.12.2 does not import on Python >= 3.11 (mutable dataclass defaults); fairseq-fixed is its maintained
+        # build there, under the same import name.
+        'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
+        'fairseq>=0.12.2; python_version < "3.11"',
+        "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat.py
+        "numpy",
+        "sacrebleu",
+        "sacremoses",
+        "subword-nmt",
+        "tabulate",
+        "tqdm",
+    ],
+    extras_require={"dev": ["hypothesis", "mypy", "pytest", "ruff"]},
+    entry_points={
+        "console_scripts": [
+            "aggdec-user-dir=fairseq_aggdec.cli.user_dir:main",
+            "aggdec-corrupt=fairseq_aggdec.cli.corrupt:main",
+            "aggdec-bench=fairseq_aggdec.cli.bench:main",
+            "aggdec-demo=fairseq_aggdec.cli.demo:main",
+            "aggdec-score=fairseq_aggdec.cli.score:main",
+            "aggdec-compare=fairseq_aggdec.cli.compare:main",
+        ]
+    },
+)
