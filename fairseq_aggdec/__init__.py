@@ -1,0 +1,21 @@
+"""fairseq_aggdec: lossless acceleration of sequence-to-sequence decoding, as a fairseq plugin.
+
+`--user-dir fairseq_aggdec` (or `fairseq_aggdec.register()` in a program) makes the tasks and options known to fairseq.
+Importing the package alone stays cheap: fairseq and torch are loaded only where they are needed.
+"""
+
+import sys
+
+__version__ = "0.1.0"
+
+
+def register() -> None:
+    """Make the plugin's tasks known to fairseq and mend what a newer Python or torch broke; harmless to repeat."""
+    from fairseq_aggdec import compat
+
+    compat.install()
+    import fairseq_aggdec.tasks.aggressive_translation  # noqa: F401
+
+
+if "fairseq" in sys.modules:  # fairseq is importing its user directory
+    register()

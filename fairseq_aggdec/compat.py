@@ -1,0 +1,197 @@
+"""Every fairseq / torch version difference, and nothing else.
+
+Checkpoints. fairseq calls `torch.load` without `weights_only`; torch >= 2.6 then refuses every fairseq checkpoint,
+since it holds an `argparse.Namespace` (and, after training with `--eval-bleu`, small numpy arrays). The check stays on:
+a checkpoint may hold what `allowed_globals` lists; any other class is refused by name before anything of it runs. (The check covers unpickling. What stock fairseq does later with the option strings of a checkpoint is not its subject.)
+
+Resuming on several workers: rank 0 hands the checkpoint over through `torch.load` too, see `_broadcast_object`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import functools
+import os
+import pickle
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
+
+from fairseq_aggdec.errors import AggdecError, install_excepthook
+
+
+class CheckpointError(AggdecError):
+    """A checkpoint that cannot be used: missing, damaged, not fairseq's, or holding classes that are not allowed."""
+
+
+class PlainDtype:
+    """Stands in for `numpy.dtype` while a checkpoint is unpickled: numbers only.
+
+    numpy's own unpickling trusts the stored flags, so that a forged dtype could pass raw bytes off as object pointers.
+    Here only a kind (`b i u f c`), an item size and a byte order come through.
+    """
+
+    def __init__(self, code: str, *_: object) -> None:
+        if not (isinstance(code, str) and re.fullmatch(r"[biufc]\d{1,2}", code)):
+            raise pickle.UnpicklingError(f"numpy data of type {code!r}, which is not a number")
+        self.dtype = np.dtype(code)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.dtype = self.dtype.newbyteorder("=" if state[1] == "|" else state[1])
+
+
+class PlainArray(np.ndarray):
+    """Stands in for `numpy.ndarray` while a checkpoint is unpickled; saved again it is an ordinary array."""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, dtype, is_fortran, data = state
+        if not isinstance(dtype, PlainDtype):
+            raise pickle.UnpicklingError("a numpy array without a numeric dtype")
+        super().__setstate__((1, shape, dtype.dtype, is_fortran, data))
+
+    def __reduce__(self) -> Any:
+        return np.array(self).__reduce__()
+
+
+def _plain_array(*_: object) -> PlainArray:
+    """Stands in for `numpy._core.multiarray._reconstruct`: an empty array that `__setstate__` fills."""
+    return PlainArray((0,), np.int8)
+
+
+def _plain_scalar(dtype: PlainDtype, data: bytes) -> Any:
+    """Stands in for `numpy._core.multiarray.scalar`."""
+    return np.frombuffer(data, dtype.dtype)[0]
+
+
+def allowed_globals() -> list[Any]:
+    """What a fairseq checkpoint may hold beyond tensors and Python's containers (for `torch.serialization.safe_globals`).
+
+    Found by saving with fairseq-train (plain, `--eval-bleu`, `--store-ema`, fairseq-hydra-train) and from old-style
+    checkpoints; numpy moved its functions from `numpy.core` to `numpy._core` in version 2.
+    """
+    allowed: list[Any] = [argparse.Namespace, PlainDtype, PlainArray]
+    allowed += [(PlainDtype, "numpy.dtype"), (PlainArray, "numpy.ndarray")]
+    for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+        allowed += [(_plain_array, f"{module}._reconstruct"), (_plain_scalar, f"{module}.scalar")]
+    return allowed
+
+
+def read_checkpoint(path: str | os.PathLike[str], mmap: bool = False) -> dict[str, Any]:
+    """Read the raw contents of a fairseq checkpoint on the CPU, nothing upgraded.
+
+    Args:
+        path: a file that fairseq-train saved, of any version.
+        mmap: leave the tensors on disk until they are used.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, not fairseq's, or holds a class that is not allowed.
+    """
+    path = os.fspath(path)
+    if not os.path.exists(path):
+        raise CheckpointError(f"checkpoint {path}: no such file; check the path (--path, --restore-file)")
+    if not os.path.isfile(path):
+        raise CheckpointError(f"checkpoint {path}: not a file; name the checkpoint itself, such as checkpoint_best.pt")
+    with torch.serialization.safe_globals(allowed_globals()):
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+        except Exception as error:
+            raise CheckpointError(f"checkpoint {path}: {_reason(path, error)}") from None
+    if not isinstance(state, dict):
+        raise CheckpointError(f"checkpoint {path}: holds a {type(state).__name__}, not a fairseq checkpoint{_ADVICE}")
+    if "model" not in state or (state.get("cfg") is None and state.get("args") is None):
+        keys = ", ".join(map(str, list(state)[:5])) or "nothing"
+        raise CheckpointError(
+            f"checkpoint {path}: not a fairseq checkpoint: it needs `model` and `cfg` (or `args`), and holds {keys}"
+            f"{_ADVICE}"
+        )
+    return state
+
+
+_ADVICE = "; name a file that fairseq-train saved"
+
+
+def _reason(path: str, error: Exception) -> str:
+    """Say why `torch.load` failed, and what to do. Runs where `allowed_globals` are in force."""
+    if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a short file makes torch seek before its start
+        return f"cannot be read: {error.strerror or error}"
+    refused: list[str] = []
+    try:
+        refused = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+    except Exception:  # not a zip archive: torch.load's own message names the first class
+        refused = re.findall(r"GLOBAL ([\w.]+)", str(error))[:1]
+    if refused:
+        return (
+            f"refused: it holds {', '.join(refused)}, and unpickling such a class can run code; nothing was executed. "
+            "If you trust its origin, load it in a program of your own and save it again with plain data only"
+        )
+    if isinstance(error, pickle.UnpicklingError) and "not a number" in str(error):
+        return "refused: it holds numpy data that are not numbers; nothing was executed"
+    if os.path.getsize(path) == 0:
+        return "an empty file; copy it again"
+    with open(path, "rb") as file:
+        is_torch_file = file.read(2) in (b"PK", b"\x80\x02")  # zip archive, and the pickle of torch < 1.6
+    if is_torch_file:
+        return f"truncated or damaged ({os.path.getsize(path):,} bytes); copy it again"
+    return f"not a PyTorch file{_ADVICE}"
+
+
+def _checked_loader(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Wrap fairseq's `load_checkpoint_to_cpu`: the allow-list for its `torch.load`, clear messages for its failures."""
+
+    @functools.wraps(load)
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        try:
+            with torch.serialization.safe_globals(allowed_globals()):
+                return load(path, *args, **kwargs)
+        except Exception:
+            local_path = checkpoint_utils.PathManager.get_local_path(path)
+            read_checkpoint(local_path)  # names what is wrong with the file; a sound file failed for another reason
+            raise
+
+    return load_checkpoint_to_cpu
+
+
+def _checked_ensemble_loader(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's `load_model_ensemble_and_task`, which looks for the files before it loads the first."""
+
+    @functools.wraps(load)
+    def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
+        try:
+            return load(filenames, *args, **kwargs)
+        except OSError as error:
+            missing = str(error).partition("Model file not found: ")[2]
+            if not missing:
+                raise
+            raise CheckpointError(f"checkpoint {missing}: no such file; check --path") from None
+
+    return load_model_ensemble_and_task
+
+
+def _broadcast_object(obj: Any, src_rank: int, group: Any, dist_device: torch.device) -> Any:
+    """Stands in for fairseq's `_broadcast_object_slow`, by which rank 0 hands a loaded checkpoint to the other workers.
+
+    fairseq's own goes through `torch.load`, which since 2.6 refuses its configuration objects. The bytes come from a
+    worker of the same job, not from a file, so torch's own broadcast of pickled objects serves.
+    """
+    box = [obj]
+    torch.distributed.broadcast_object_list(box, src=src_rank, group=group, device=dist_device)
+    return box[0]
+
+
+def install() -> None:
+    """Mend what differs between versions in the running process. Calling it again changes nothing."""
+    if getattr(checkpoint_utils, "mended_by_aggdec", False):
+        return
+    checkpoint_utils.load_checkpoint_to_cpu = _checked_loader(checkpoint_utils.load_checkpoint_to_cpu)
+    checkpoint_utils.load_model_ensemble_and_task = _checked_ensemble_loader(
+        checkpoint_utils.load_model_ensemble_and_task
+    )
+    distributed_utils._broadcast_object_slow = _broadcast_object
+    checkpoint_utils.mended_by_aggdec = True
+    install_excepthook()

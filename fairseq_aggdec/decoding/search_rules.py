@@ -1,0 +1,126 @@
+"""What a beam search of width one does to the verifier's scores before it takes the best token.
+
+Lossless means: the same as `fairseq-generate --beam 1` with the same options. The rules follow
+`fairseq.sequence_generator.SequenceGenerator` step by step, for a block of positions at once.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class SearchRules:
+    """The search options that decide which token is chosen.
+
+    Positions count output tokens from 0; the token at position `max_len` is always EOS.
+    """
+
+    pad: int
+    """never chosen"""
+    unk: int
+    eos: int
+    max_len: int
+    """the longest output, its EOS not counted"""
+    min_len: int = 1
+    """EOS is banned before this position"""
+    unk_penalty: float = 0.0
+    """taken off the log-probability of `unk`"""
+    temperature: float = 1.0
+    """divides the logits"""
+    no_repeat_ngram_size: int = 0
+    """tokens that would complete an n-gram of this size for the second time are banned; 0: none"""
+    suppressed: tuple[int, ...] = ()
+    """tokens never chosen outside a forced prefix"""
+    prefix: Optional[Tensor] = field(default=None, repr=False)
+    """forced beginnings of the outputs, B x P, padded with `pad`"""
+    source_lengths: Optional[Tensor] = field(default=None, repr=False)
+    """B: an output must end exactly at this position (fairseq's --match-source-len)"""
+
+    def keep(self, rows: Tensor) -> "SearchRules":
+        """The same rules for a subset of the batch, given as row numbers."""
+        if self.prefix is None and self.source_lengths is None:
+            return self
+        return replace(
+            self,
+            prefix=None if self.prefix is None else self.prefix[rows],
+            source_lengths=None if self.source_lengths is None else self.source_lengths[rows],
+        )
+
+    def choose(
+        self, logits: Tensor, starts: Tensor, sequence: Tensor, earliest: int = 0, latest: Optional[int] = None
+    ) -> tuple[Tensor, Tensor]:
+        """The best allowed token at every position of a block, with its log-probability.
+
+        Args:
+            logits: the verifier's scores, B x W x V; overwritten.
+            starts: position of each row's first logit, B.
+            sequence: decoder inputs of each row up to the end of the block, B x L: `sequence[b, p]` is what the
+                decoder read at position p (the start symbol at 0, then the output).
+            earliest: no position is below; what the host knows of `starts` spares rules that cannot apply.
+            latest: no position is above; None for unknown.
+
+        Returns:
+            tokens, B x W, and their log-probabilities, B x W, fp32.
+        """
+        positions = starts[:, None] + torch.arange(logits.size(1), device=logits.device)  # B x W
+        scores = logits.float()
+        if self.temperature != 1.0:
+            scores = scores.div_(self.temperature)
+        normaliser = scores.logsumexp(dim=-1)  # B x W: fairseq normalises first and bans afterwards
+        scores[..., self.pad] = -math.inf
+        if self.unk_penalty:
+            scores[..., self.unk] -= self.unk_penalty
+
+        # fairseq lifts the length minimum for the whole batch while any row could have a forced prefix
+        forced_steps = 0 if self.prefix is None else min(self.prefix.size(1), self.max_len)
+        free = positions >= forced_steps
+        if earliest < self.min_len:
+            scores[..., self.eos].masked_fill_(free & (positions < min(self.min_len, self.max_len)), -math.inf)
+        for token in self.suppressed:
+            scores[..., token].masked_fill_(free & (positions < self.max_len), -math.inf)
+        if self.source_lengths is not None:
+            scores[..., self.eos].masked_fill_(positions < self.source_lengths[:, None], -math.inf)
+        if self.no_repeat_ngram_size > 1:
+            ban_repeated_ngrams(scores, positions, sequence, self.no_repeat_ngram_size)
+
+        tokens = scores.argmax(dim=-1)
+        if latest is None or latest >= self.max_len:
+            tokens = torch.where(positions >= self.max_len, self.eos, tokens)
+        if self.prefix is not None and self.prefix.size(1) > 0:
+            forced = self.prefix.gather(1, positions.clamp(max=self.prefix.size(1) - 1))
+            tokens = torch.where(~free & (forced != self.pad), forced, tokens)
+        log_probs = scores.gather(-1, tokens[..., None]).squeeze(-1) - normaliser
+        if self.source_lengths is not None:  # fairseq gives this EOS probability one
+            ended = positions >= self.source_lengths[:, None]
+            tokens = torch.where(ended, self.eos, tokens)
+            log_probs = torch.where(ended, 0.0, log_probs)
+        return tokens, log_probs
+
+
+def ban_repeated_ngrams(scores: Tensor, positions: Tensor, sequence: Tensor, size: int) -> None:
+    """Set to minus infinity, in place, what would complete an n-gram that the row already holds.
+
+    Args:
+        scores: B x W x V.
+        positions: B x W; the scores at position p predict what follows `sequence[:, p]`.
+        sequence: B x L, the decoder's inputs.
+        size: n >= 2.
+    """
+    context = size - 1
+    if sequence.size(1) <= context:
+        return
+    grams = sequence.unfold(1, context, 1)[:, :-1]  # B x G x (n-1): every context that has a continuation
+    continuations = sequence[:, context:]  # B x G
+    ends = torch.arange(context, sequence.size(1), device=sequence.device)  # G: position of each continuation
+    offsets = torch.arange(1 - context, 1, device=sequence.device)
+    recent = positions[..., None] + offsets  # B x W x (n-1): positions of the current context
+    current = sequence.gather(1, recent.clamp(min=0).flatten(1)).view_as(recent)
+    repeated = (current[:, :, None] == grams[:, None]).all(dim=-1)  # B x W x G
+    repeated &= (recent[..., :1] >= 0) & (ends <= positions[..., None])
+    banned = torch.zeros_like(scores, dtype=torch.uint8)
+    banned.scatter_reduce_(2, continuations[:, None].expand_as(repeated), repeated.to(torch.uint8), "amax")
+    scores.masked_fill_(banned.bool(), -math.inf)

@@ -1,0 +1,51 @@
+"""The slow verifier for decoders that the block engine cannot run: every block recomputes the whole output."""
+
+from typing import Any
+
+import torch
+from fairseq.models import FairseqEncoderDecoderModel
+from torch import Tensor
+
+
+class RecomputeVerifier:
+    """A `loop.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
+
+    def __init__(self, model: FairseqEncoderDecoderModel, pad: int, temperature: float = 1.0) -> None:
+        """
+        Args:
+            model: the whole model.
+            pad: padding symbol of the target.
+            temperature: divides the decoder's output, which for an adaptive softmax is not yet logits.
+        """
+        self._model = model
+        self._pad = pad
+        self._temperature = temperature
+        self._encoder_out: dict[str, Any] = {}
+        self._read = torch.empty(0, dtype=torch.long)  # B x L, what has been fed so far
+
+    def start(self, encoder_out: dict[str, Any]) -> None:
+        """Take a new batch: what the model's own encoder returned for it."""
+        self._encoder_out = encoder_out
+        self._read = torch.empty(0, dtype=torch.long)
+
+    def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
+        """See `loop.Verifier.score`; returns log-probabilities, the temperature applied."""
+        batch_size, width = block.shape
+        read = block.new_full((batch_size, longest + width), self._pad)
+        if self._read.numel() > 0:
+            overlap = min(read.size(1), self._read.size(1))
+            read[:, :overlap] = self._read[:, :overlap]
+        columns = torch.arange(width, device=block.device)
+        positions = starts[:, None] + columns  # B x W
+        read.scatter_(1, positions, block)
+        behind = torch.arange(read.size(1), device=block.device) > positions[:, -1:]
+        read.masked_fill_(behind, self._pad)
+        self._read = read
+        logits, extra = self._model.decoder(read, encoder_out=self._encoder_out)[:2]
+        logits = logits.div_(self._temperature)
+        log_probs = self._model.get_normalized_probs((logits, extra), log_probs=True, sample=None)
+        return log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1)))
+
+    def keep(self, rows: Tensor) -> None:
+        self._read = self._read[rows]
+        self._encoder_out = self._model.encoder.reorder_encoder_out(self._encoder_out, rows)

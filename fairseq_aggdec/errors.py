@@ -1,0 +1,35 @@
+"""Errors whose message is all that the user needs: no traceback on the command line, catchable in a library."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+
+class AggdecError(RuntimeError):
+    """Something in the user's input is wrong; the message names it and says what to do.
+
+    In a program it is an ordinary exception. Where nothing catches it, `install_excepthook` has Python print the
+    message alone; the exit code is 1, as for every uncaught exception.
+    """
+
+
+def install_excepthook() -> None:
+    """Print an uncaught `AggdecError` as one line on stderr; leave every other exception to the hook in place.
+
+    An exception hook rather than `sys.exit` at the place of the error: `from_pretrained` and other callers in a program
+    must be able to catch it. Installing it twice changes nothing.
+    """
+    previous = sys.excepthook
+    if getattr(previous, "prints_aggdec_errors", False):
+        return
+
+    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if isinstance(error, AggdecError):
+            sys.stdout.flush()
+            print(f"error: {error}", file=sys.stderr)
+        else:
+            previous(kind, error, traceback)
+
+    hook.prints_aggdec_errors = True  # type: ignore[attr-defined]
+    sys.excepthook = hook

@@ -1,0 +1,18 @@
+"""How much an output differs from its source."""
+
+from collections.abc import Hashable, Sequence
+
+
+def edit_distance(source: Sequence[Hashable], output: Sequence[Hashable]) -> int:
+    """Levenshtein distance in tokens: insertions, deletions and substitutions cost one each."""
+    row = list(range(len(output) + 1))
+    for i, token in enumerate(source, start=1):
+        diagonal, row[0] = row[0], i
+        for j, other in enumerate(output, start=1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (token != other))
+    return row[-1]
+
+
+def edit_ratio(source: Sequence[Hashable], output: Sequence[Hashable]) -> float:
+    """Edit distance divided by the source length (papers/000 §4.1 and Figure 5); of an empty source, the output length."""
+    return edit_distance(source, output) / max(1, len(source))

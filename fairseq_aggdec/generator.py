@@ -1,0 +1,219 @@
+"""fairseq sample -> decoding loop -> fairseq hypotheses."""
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor, nn
+
+from fairseq_aggdec.decoding.input_guided import FOREIGN, SourceCopyDrafter, align_source
+from fairseq_aggdec.decoding.loop import Decoded, Drafter, NoDrafter, Verifier, draft_verify_accept
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.stats import DecodingTotals
+from fairseq_aggdec.engine.block_decoder import BlockDecoder, unsupported_reason
+from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.stats_file import StatsFile
+
+logger = logging.getLogger(__name__)
+
+ModelVerifier = Union[BlockDecoder, RecomputeVerifier]
+
+
+@dataclass(frozen=True)
+class DraftOptions:
+    """How `iad` drafts; see `SourceCopyDrafter`."""
+
+    min_suffix: int = 1
+    max_suffix: int = 0
+    max_draft_len: int = 0
+
+
+class AggressiveGenerator(SequenceGenerator):
+    """A drop-in for fairseq's generator: the same samples in, the same hypotheses as its beam of one out, sooner.
+
+    Each hypothesis carries, beyond fairseq's entries, `steps` (iterations) and `history` (the draft of each iteration),
+    which `fairseq-generate` prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
+    """
+
+    def __init__(
+        self,
+        models: list[FairseqEncoderDecoderModel],
+        tgt_dict: Dictionary,
+        *,
+        src_dict: Dictionary,
+        decoding: str,
+        draft_options: DraftOptions = DraftOptions(),
+        stats_file: Optional[StatsFile] = None,
+        engines: Optional[dict[nn.Module, BlockDecoder]] = None,
+        block_ngrams: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """
+        Args:
+            models: the verifier, or an ensemble of them.
+            tgt_dict: target dictionary.
+            src_dict: source dictionary.
+            decoding: `greedy` or `iad`.
+            draft_options: for `iad`.
+            stats_file: takes one record a sentence.
+            engines: where the decoders' engines are kept between generators; whoever writes to a model's weights
+                takes its engine out, since that holds fused copies.
+            block_ngrams: make `no_repeat_ngram_size` work where fairseq's own blocker does not.
+            kwargs: as for fairseq's `SequenceGenerator`; the beam is one.
+        """
+        kwargs["beam_size"] = 1
+        super().__init__(models, tgt_dict, **kwargs)
+        self.decoding = decoding
+        self.no_repeat_ngram_size = self._effective_ngram_size(kwargs.get("no_repeat_ngram_size", 0), block_ngrams)
+        self.draft_options = draft_options
+        self.stats_file = stats_file
+        self.totals = DecodingTotals()
+        self._to_target = _symbol_map(src_dict, tgt_dict)
+        self._engines: dict[nn.Module, BlockDecoder] = {} if engines is None else engines
+        self._said_fallback = False
+
+    def _effective_ngram_size(self, size: int, block_ngrams: bool) -> int:
+        """fairseq's n-gram blocker works only with its CUDA extension: without, it compares padding and bans nothing.
+
+        Lossless means doing as it does; who wants the n-grams blocked says so.
+        """
+        if size == 0 or block_ngrams or self.repeat_ngram_blocker.use_extension:
+            return size
+        logger.warning(
+            f"--no-repeat-ngram-size {size} has no effect here, as in fairseq's own search, whose n-gram blocker "
+            "needs its CUDA extension; add --block-ngrams to have repeated n-grams banned"
+        )
+        return 0
+
+    def _generate(
+        self,
+        sample: dict[str, Any],
+        prefix_tokens: Optional[Tensor] = None,
+        constraints: Optional[Tensor] = None,
+        bos_token: Optional[int] = None,
+    ) -> list[list[dict[str, Any]]]:
+        if constraints is not None:
+            raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
+        began = time.perf_counter()
+        net_input = sample["net_input"]
+        source = net_input["src_tokens"]
+        verifier = self._started_verifier(self.model.forward_encoder(net_input))
+        temperature = self.temperature if isinstance(verifier, BlockDecoder) else 1.0
+        rules = self._rules(net_input, prefix_tokens, temperature)
+        start = self.eos if bos_token is None else bos_token
+        first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
+        decoded = draft_verify_accept(self._drafter(source, start), verifier, rules, first_tokens, keep_drafts=True)
+        self._record(sample, decoded, time.perf_counter() - began)
+        return [[self._hypothesis(sentence)] for sentence in decoded]
+
+    def _rules(
+        self, net_input: dict[str, Any], prefix_tokens: Optional[Tensor], temperature: float
+    ) -> SearchRules:
+        source = net_input["src_tokens"]
+        source_lengths = None
+        if self.match_source_len:
+            source_lengths = net_input["src_lengths"]
+            max_len = int(source_lengths.max())
+        else:
+            max_len = min(int(self.max_len_a * source.size(1) + self.max_len_b), self.max_len - 1)
+        if self.min_len > max_len:
+            raise AggdecError(
+                f"--min-len {self.min_len} is above the longest output allowed here, {max_len} tokens "
+                "(--max-len-a, --max-len-b and the model's positions): lower it or raise them"
+            )
+        suppressed = self.token_indices_to_suppress
+        return SearchRules(
+            pad=self.pad,
+            unk=self.unk,
+            eos=self.eos,
+            max_len=max_len,
+            min_len=self.min_len,
+            unk_penalty=self.unk_penalty,
+            temperature=temperature,
+            no_repeat_ngram_size=self.no_repeat_ngram_size,
+            suppressed=() if suppressed is None else tuple(suppressed.tolist()),
+            prefix=prefix_tokens,
+            source_lengths=source_lengths,
+        )
+
+    def _drafter(self, source: Tensor, start: int) -> Drafter:
+        if self.decoding == "greedy":
+            return NoDrafter()
+        to_target = None if self._to_target is None else self._to_target.to(source.device)
+        aligned, lengths = align_source(source, self.pad, self.eos, to_target)
+        options = self.draft_options
+        return SourceCopyDrafter(
+            aligned, lengths, self.eos, options.min_suffix, options.max_suffix, options.max_draft_len, start
+        )
+
+    def _started_verifier(self, encoder_outs: list[dict[str, Any]]) -> Verifier:
+        """The verifier of this batch; its scores are log-probabilities unless it is a single `BlockDecoder`."""
+        verifiers = [self._verifier(model) for model in self.model.models]
+        for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
+            verifier.start(encoder_out)
+        if len(verifiers) == 1:
+            return verifiers[0]
+        temperatures = [self.temperature if isinstance(v, BlockDecoder) else 1.0 for v in verifiers]
+        return EnsembleVerifier(list(verifiers), temperatures)
+
+    def _verifier(self, model: FairseqEncoderDecoderModel) -> ModelVerifier:
+        engine = self._engines.get(model.decoder)
+        if engine is not None and engine.is_current():
+            return engine
+        reason = unsupported_reason(model.decoder)
+        if reason is None:  # models reach their device and precision after our making, so engines are made late
+            engine = self._engines[model.decoder] = BlockDecoder(model.decoder)
+            return engine
+        if not self._said_fallback:
+            self._said_fallback = True
+            logger.warning(f"no fast engine for this decoder ({reason}): recomputing every block, slower and as exact")
+        return RecomputeVerifier(model, self.pad, self.temperature)
+
+    def _hypothesis(self, sentence: Decoded) -> dict[str, Any]:
+        score = sentence.log_probs.sum()
+        if self.normalize_scores:
+            score = score / sentence.tokens.numel() ** self.len_penalty
+        return {
+            "tokens": sentence.tokens,
+            "score": score,
+            "attention": torch.empty(0),
+            "alignment": torch.empty(0),
+            "positional_scores": sentence.log_probs,
+            "steps": sentence.stats.iterations,
+            "history": [{"tokens": draft} for draft in sentence.drafts or []],
+            "stats": sentence.stats,
+        }
+
+    def _record(self, sample: dict[str, Any], decoded: list[Decoded], seconds: float) -> None:
+        first = self.totals.sentences
+        for sentence in decoded:
+            self.totals.add(sentence.stats)
+        if self.stats_file is None:
+            return
+        source = sample["net_input"]["src_tokens"]
+        ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
+        to_target = self._to_target
+        aligned, lengths = align_source(source.cpu(), self.pad, self.eos, to_target)
+        for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
+            self.stats_file.write(
+                sentence_id=int(number),
+                source=aligned[row, : int(lengths[row]) - 1].tolist(),
+                output=sentence.tokens[:-1].tolist(),
+                stats=sentence.stats,
+                seconds=seconds if len(decoded) == 1 else None,
+            )
+
+
+def _symbol_map(src_dict: Dictionary, tgt_dict: Dictionary) -> Optional[Tensor]:
+    """The target symbol of every source symbol, `FOREIGN` where there is none; None for equal dictionaries."""
+    if src_dict.symbols == tgt_dict.symbols:
+        return None
+    indices = {symbol: index for index, symbol in enumerate(tgt_dict.symbols)}
+    return torch.tensor([indices.get(symbol, FOREIGN) for symbol in src_dict.symbols])

@@ -1,0 +1,1 @@
+"""fairseq tasks; `--user-dir` imports every module here."""

@@ -1,0 +1,224 @@
+"""fairseq's translation task with decoding modes that give the output of `--beam 1` sooner."""
+
+import atexit
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import numpy as np
+from fairseq.data import EpochBatchIterator, FairseqDataset
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import nn
+
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generator import AggressiveGenerator, DraftOptions
+from fairseq_aggdec.stats_file import StatsFile
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class AggressiveTranslationConfig(TranslationConfig):
+    """Options of the task, for the command line and for hydra alike."""
+
+    decoding: ChoiceEnum(["beam", "greedy", "iad", "aggressive"]) = field(  # type: ignore[valid-type]
+        default="beam",
+        metadata={
+            "help": "beam: fairseq's own search, untouched; greedy: the output of --beam 1 by this plugin's engine; "
+            "iad: the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input; "
+            "aggressive: the fastest lossless mode for what is given (now: iad)"
+        },
+    )
+    max_draft_len: int = field(
+        default=0, metadata={"help": "iad: longest draft, in tokens (L_max of the SAD paper); 0: no limit"}
+    )
+    min_suffix: int = field(
+        default=1, metadata={"help": "iad: shortest output suffix, in tokens, that is looked up in the source"}
+    )
+    max_suffix: int = field(
+        default=0, metadata={"help": "iad: longest output suffix, in tokens, that is looked up; 0: no limit"}
+    )
+    block_ngrams: bool = field(
+        default=False,
+        metadata={
+            "help": "make --no-repeat-ngram-size work where fairseq's own search ignores it (without its CUDA extension)"
+        },
+    )
+    decoding_stats: Optional[str] = field(
+        default=None, metadata={"help": "write one JSON line a sentence to this file: iterations, drafted, accepted, ..."}
+    )
+
+
+@register_task("aggressive_translation", dataclass=AggressiveTranslationConfig)
+class AggressiveTranslationTask(TranslationTask):
+    """Decodes checkpoints of the plain `translation` task, without retraining."""
+
+    cfg: AggressiveTranslationConfig
+
+    def __init__(self, cfg: AggressiveTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
+        super().__init__(cfg, src_dict, tgt_dict)
+        self._stats_file: Optional[StatsFile] = None
+        self._engines: dict[nn.Module, BlockDecoder] = {}
+        self._running: Optional[AggressiveGenerator] = None
+        atexit.register(self._report)
+
+    @classmethod
+    def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":
+        """As fairseq's, but wrong options and missing data are refused first.
+
+        Raises:
+            AggdecError: an option that makes no sense, or a data folder without dictionaries.
+        """
+        _check_options(cfg)
+        _check_data(cfg)
+        return super().setup_task(cfg, **kwargs)
+
+    def build_generator(
+        self,
+        models: list[BaseFairseqModel],
+        args: Any,
+        seq_gen_cls: Optional[type] = None,
+        extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
+        prefix_allowed_tokens_fn: Optional[Callable[[int, Any], list[int]]] = None,
+    ) -> SequenceGenerator:
+        """fairseq's generator under `--decoding beam`, else an `AggressiveGenerator`.
+
+        Raises:
+            AggdecError: an option that the mode cannot honour.
+        """
+        decoding = "iad" if self.cfg.decoding == "aggressive" else str(self.cfg.decoding)
+        if decoding == "beam" or getattr(args, "score_reference", False):
+            return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        extra = dict(extra_gen_cls_kwargs or {})
+        prefix_fn = prefix_allowed_tokens_fn or getattr(args, "prefix_allowed_tokens_fn", None)
+        _refuse_what_is_not_beam_one(decoding, args, extra, prefix_fn)
+        if getattr(args, "beam", 5) != 1:
+            logger.info(f"--decoding {decoding} gives the output of --beam 1: --beam is set to 1")
+            args.beam = 1
+        if self.cfg.decoding_stats and self._stats_file is None:
+            self._stats_file = StatsFile(self.cfg.decoding_stats)
+        extra.update(
+            src_dict=self.source_dictionary,
+            decoding=decoding,
+            draft_options=DraftOptions(self.cfg.min_suffix, self.cfg.max_suffix, self.cfg.max_draft_len),
+            stats_file=self._stats_file,
+            engines=self._engines,
+            block_ngrams=self.cfg.block_ngrams,
+        )
+        self._report()
+        self._running = super().build_generator(models, args, AggressiveGenerator, extra)
+        return self._running
+
+    def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
+        """Training has written to the weights since the last validation."""
+        super().begin_valid_epoch(epoch, model)
+        self._engines.clear()
+
+    def filter_indices_by_size(
+        self,
+        indices: np.ndarray,
+        dataset: FairseqDataset,
+        max_positions: Optional[tuple[int, int]] = None,
+        ignore_invalid_inputs: bool = False,
+    ) -> np.ndarray:
+        """As fairseq's, but a sentence that is too long is named with its beginning.
+
+        Raises:
+            AggdecError: there is one, and skipping was not asked for.
+        """
+        if not ignore_invalid_inputs:
+            _, too_long = dataset.filter_indices_by_size(indices, max_positions)
+            if len(too_long) > 0:
+                raise AggdecError(self._too_long(dataset, [int(i) for i in too_long], max_positions))
+        return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+
+    def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
+        """fairseq's iterator; when it has run through a loaded split, the run's totals are logged."""
+        batches = super().get_batch_iterator(dataset, *args, **kwargs)
+        if any(dataset is loaded for loaded in self.datasets.values()):
+            next_epoch = batches.next_epoch_itr
+            batches.next_epoch_itr = lambda *a, **k: _Announced(next_epoch(*a, **k), self._report)
+        return batches
+
+    def _report(self) -> None:
+        """Log what the current generator has done, once."""
+        if self._running is not None and self._running.totals.sentences > 0:
+            logger.info(f"--decoding {self._running.decoding}: {self._running.totals.summary()}")
+            self._running = None
+
+    def _too_long(self, dataset: Any, numbers: list[int], max_positions: Any) -> str:
+        number = numbers[0]
+        text = self.source_dictionary.string(dataset.src[number])
+        lengths = dataset.size(number)
+        others = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
+        return (
+            f"sentence {number}{others} is too long: {lengths} tokens of source and target, while the model takes "
+            f"{max_positions}: '{text[:60]}...'. Shorten it, or leave such sentences out with "
+            "--skip-invalid-size-inputs-valid-test"
+        )
+
+
+class _Announced:
+    """An iterator over batches that calls back after the last one; the rest is fairseq's."""
+
+    def __init__(self, batches: Any, at_end: Callable[[], None]) -> None:
+        self._batches = batches
+        self._at_end = at_end
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._batches
+        self._at_end()
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batches, name)
+
+
+def _check_options(cfg: AggressiveTranslationConfig) -> None:
+    for name, least in (("max_draft_len", 0), ("min_suffix", 1), ("max_suffix", 0)):
+        value = getattr(cfg, name)
+        if value < least:
+            raise AggdecError(f"--{name.replace('_', '-')} {value}: must be at least {least}")
+    if 0 < cfg.max_suffix < cfg.min_suffix:
+        raise AggdecError(f"--max-suffix {cfg.max_suffix} is below --min-suffix {cfg.min_suffix}: nothing could match")
+
+
+def _check_data(cfg: AggressiveTranslationConfig) -> None:
+    if not cfg.data:
+        raise AggdecError("no data folder given: name the folder that fairseq-preprocess made, with its dict.*.txt")
+    folder = Path(str(cfg.data).split(":")[0])
+    if not folder.is_dir():
+        raise AggdecError(f"{folder}: no such data folder; it is made by fairseq-preprocess")
+    for lang in (cfg.source_lang, cfg.target_lang):
+        if lang is not None and not (folder / f"dict.{lang}.txt").is_file():
+            raise AggdecError(f"{folder}: has no dict.{lang}.txt; check --source-lang and --target-lang")
+
+
+def _refuse_what_is_not_beam_one(decoding: str, args: Any, extra: dict[str, Any], prefix_fn: Any) -> None:
+    """Options whose result is not that of a beam of one; options that are absent have fairseq's defaults."""
+    wanted = {
+        "--sampling": getattr(args, "sampling", False),
+        "--nbest": getattr(args, "nbest", 1) > 1,
+        "--constraints": getattr(args, "constraints", None),
+        "--lm-path": getattr(args, "lm_path", None) or extra.get("lm_model") is not None,
+        "--diverse-beam-groups": getattr(args, "diverse_beam_groups", -1) > 0,
+        "--diversity-rate": getattr(args, "diversity_rate", -1.0) > -1,
+        "--print-alignment": getattr(args, "print_alignment", None),
+        "prefix_allowed_tokens_fn": prefix_fn is not None,
+    }
+    refused = [name for name, is_set in wanted.items() if is_set]
+    if refused:
+        raise AggdecError(
+            f"--decoding {decoding} cannot honour {', '.join(refused)}: leave it out, or use --decoding beam"
+        )
+    extra.pop("lm_model", None)
+    extra.pop("lm_weight", None)
