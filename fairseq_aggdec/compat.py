@@ -2,9 +2,13 @@
 
 Checkpoints. fairseq calls `torch.load` without `weights_only`; torch >= 2.6 then refuses every fairseq checkpoint,
 since it holds an `argparse.Namespace` (and, after training with `--eval-bleu`, small numpy arrays). The check stays on:
-a checkpoint may hold what `allowed_globals` lists; any other class is refused by name before anything of it runs. (The check covers unpickling. What stock fairseq does later with the option strings of a checkpoint is not its subject.)
+a checkpoint may hold what `allowed_globals` lists; any other class is refused by name before anything of it runs.
+(This covers unpickling. What stock fairseq does later with the option strings of a checkpoint is not its subject.)
+Resuming on several workers goes through `torch.load` as well: see `_broadcast_object`.
 
-Resuming on several workers: rank 0 hands the checkpoint over through `torch.load` too, see `_broadcast_object`.
+Batches. After 0.12.2 fairseq drops the last batch unless its size is a multiple of `--required-batch-size-multiple`
+(default 8): up to 7 sentences of a test set then have no output, and with `--batch-size 1` always one. `_keep_last_batch`
+gives them back.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
+from fairseq.data import data_utils
 from fairseq.distributed import utils as distributed_utils
 
 from fairseq_aggdec.errors import AggdecError, install_excepthook
@@ -70,7 +75,7 @@ def _plain_scalar(dtype: PlainDtype, data: bytes) -> Any:
 
 
 def allowed_globals() -> list[Any]:
-    """What a fairseq checkpoint may hold beyond tensors and Python's containers (for `torch.serialization.safe_globals`).
+    """What a fairseq checkpoint may hold beyond tensors and Python's containers, for `torch.serialization.safe_globals`.
 
     Found by saving with fairseq-train (plain, `--eval-bleu`, `--store-ema`, fairseq-hydra-train) and from old-style
     checkpoints; numpy moved its functions from `numpy.core` to `numpy._core` in version 2.
@@ -184,6 +189,24 @@ def _broadcast_object(obj: Any, src_rank: int, group: Any, dist_device: torch.de
     return box[0]
 
 
+def _keep_last_batch(batch_by_size: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Wrap fairseq's `data_utils.batch_by_size`, whose batches are consecutive pieces of `indices`, to lose none."""
+
+    @functools.wraps(batch_by_size)
+    def keep_last_batch(indices: Any, *args: Any, fixed_shapes: Any = None, **kwargs: Any) -> list[Any]:
+        if not isinstance(indices, np.ndarray):
+            indices = np.fromiter(indices, dtype=np.int64, count=-1)
+        if len(indices) == 0:
+            return []
+        batches = batch_by_size(indices, *args, fixed_shapes=fixed_shapes, **kwargs)
+        kept = sum(map(len, batches))
+        if fixed_shapes is not None or kept == len(indices):
+            return batches
+        return [*batches, indices[kept:]]
+
+    return keep_last_batch
+
+
 def install() -> None:
     """Mend what differs between versions in the running process. Calling it again changes nothing."""
     if getattr(checkpoint_utils, "mended_by_aggdec", False):
@@ -193,5 +216,6 @@ def install() -> None:
         checkpoint_utils.load_model_ensemble_and_task
     )
     distributed_utils._broadcast_object_slow = _broadcast_object
+    data_utils.batch_by_size = _keep_last_batch(data_utils.batch_by_size)
     checkpoint_utils.mended_by_aggdec = True
     install_excepthook()

@@ -3,7 +3,7 @@
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
@@ -23,7 +23,7 @@ from fairseq_aggdec.stats_file import StatsFile
 
 logger = logging.getLogger(__name__)
 
-ModelVerifier = Union[BlockDecoder, RecomputeVerifier]
+ModelVerifier = BlockDecoder | RecomputeVerifier
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class AggressiveGenerator(SequenceGenerator):
         src_dict: Dictionary,
         decoding: str,
         draft_options: DraftOptions = DraftOptions(),
-        stats_file: Optional[StatsFile] = None,
-        engines: Optional[dict[nn.Module, BlockDecoder]] = None,
+        stats_file: StatsFile | None = None,
+        engines: dict[nn.Module, BlockDecoder] | None = None,
         block_ngrams: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -95,9 +95,9 @@ class AggressiveGenerator(SequenceGenerator):
     def _generate(
         self,
         sample: dict[str, Any],
-        prefix_tokens: Optional[Tensor] = None,
-        constraints: Optional[Tensor] = None,
-        bos_token: Optional[int] = None,
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+        bos_token: int | None = None,
     ) -> list[list[dict[str, Any]]]:
         if constraints is not None:
             raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
@@ -113,9 +113,7 @@ class AggressiveGenerator(SequenceGenerator):
         self._record(sample, decoded, time.perf_counter() - began)
         return [[self._hypothesis(sentence)] for sentence in decoded]
 
-    def _rules(
-        self, net_input: dict[str, Any], prefix_tokens: Optional[Tensor], temperature: float
-    ) -> SearchRules:
+    def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None, temperature: float) -> SearchRules:
         source = net_input["src_tokens"]
         source_lengths = None
         if self.match_source_len:
@@ -211,7 +209,7 @@ class AggressiveGenerator(SequenceGenerator):
             )
 
 
-def _symbol_map(src_dict: Dictionary, tgt_dict: Dictionary) -> Optional[Tensor]:
+def _symbol_map(src_dict: Dictionary, tgt_dict: Dictionary) -> Tensor | None:
     """The target symbol of every source symbol, `FOREIGN` where there is none; None for equal dictionaries."""
     if src_dict.symbols == tgt_dict.symbols:
         return None

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Optional
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
@@ -20,7 +19,7 @@ class StatsFile:
             AggdecError: it cannot be written.
         """
         try:
-            self._file = Path(path).open("w", encoding="utf-8")
+            self._file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
         except OSError as error:
             raise AggdecError(f"--decoding-stats {path}: cannot be written ({error.strerror})") from error
 
@@ -30,7 +29,7 @@ class StatsFile:
         source: Sequence[int],
         output: Sequence[int],
         stats: SentenceStats,
-        seconds: Optional[float],
+        seconds: float | None,
     ) -> None:
         """Append one sentence.
 

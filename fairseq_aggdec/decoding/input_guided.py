@@ -100,7 +100,7 @@ def align_source(source: Tensor, pad: int, eos: int, to_target: Tensor | None = 
     Returns:
         tokens, B x (S+1), left-aligned, and their lengths, B, EOS counted.
     """
-    batch_size, width = source.shape
+    width = source.size(1)
     columns = torch.arange(width + 1, device=source.device)
     text = source != pad
     first = torch.where(text.any(dim=1), text.long().argmax(dim=1), width)

@@ -2,13 +2,13 @@
 
     draft -> verify -> accept        until every sentence has ended
 
-One iteration feeds each row's last committed token and its draft to the verifier, accepts the longest prefix of the draft
-that the verifier would have chosen itself, and commits the verifier's own next token after it: the correction at the
-bifurcation, or the bonus token when all passed. A row without a draft makes an ordinary greedy step.
+One iteration feeds each row's last committed token and its draft to the verifier, accepts the longest prefix of the
+draft that the verifier would have chosen itself, and commits the verifier's own next token after it: the correction at
+the bifurcation, or the bonus token when all passed. A row without a draft makes an ordinary greedy step.
 """
 
 from dataclasses import dataclass
-from typing import Optional, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -74,7 +74,7 @@ class Decoded:
     log_probs: Tensor
     """log-probability of each output token, L, fp32"""
     stats: SentenceStats
-    drafts: Optional[list[Tensor]] = None
+    drafts: list[Tensor] | None = None
     """the draft of every iteration, where history was asked for"""
 
 
@@ -94,7 +94,7 @@ def draft_verify_accept(
         one `Decoded` a row, in the rows' order.
     """
     batch_size, device = first_tokens.size(0), first_tokens.device
-    done: list[Optional[Decoded]] = [None] * batch_size
+    done: list[Decoded | None] = [None] * batch_size
     traces = [SentenceStats() for _ in range(batch_size)]
     drafts: list[list[Tensor]] = [[] for _ in range(batch_size)]
     ids = list(range(batch_size))  # which sentence each remaining row is

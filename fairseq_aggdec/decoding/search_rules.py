@@ -6,7 +6,6 @@ Lossless means: the same as `fairseq-generate --beam 1` with the same options. T
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Optional
 
 import torch
 from torch import Tensor
@@ -35,9 +34,9 @@ class SearchRules:
     """tokens that would complete an n-gram of this size for the second time are banned; 0: none"""
     suppressed: tuple[int, ...] = ()
     """tokens never chosen outside a forced prefix"""
-    prefix: Optional[Tensor] = field(default=None, repr=False)
+    prefix: Tensor | None = field(default=None, repr=False)
     """forced beginnings of the outputs, B x P, padded with `pad`"""
-    source_lengths: Optional[Tensor] = field(default=None, repr=False)
+    source_lengths: Tensor | None = field(default=None, repr=False)
     """B: an output must end exactly at this position (fairseq's --match-source-len)"""
 
     def keep(self, rows: Tensor) -> "SearchRules":
@@ -51,7 +50,7 @@ class SearchRules:
         )
 
     def choose(
-        self, logits: Tensor, starts: Tensor, sequence: Tensor, earliest: int = 0, latest: Optional[int] = None
+        self, logits: Tensor, starts: Tensor, sequence: Tensor, earliest: int = 0, latest: int | None = None
     ) -> tuple[Tensor, Tensor]:
         """The best allowed token at every position of a block, with its log-probability.
 

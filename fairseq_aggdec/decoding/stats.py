@@ -1,8 +1,8 @@
 """What one decoding run did: counters per sentence and their totals.
 
-Terms: a *drafted* token was proposed by the drafter, an *accepted* one passed verification; the verifier adds one token of
-its own to each block: the correction at the bifurcation, or the bonus token after a fully accepted draft. A *committed*
-token is part of the output. An iteration without a draft is a *single step*.
+Terms: a *drafted* token was proposed by the drafter, an *accepted* one passed verification; the verifier adds one token
+of its own to each block: the correction at the bifurcation, or the bonus token after a fully accepted draft. A
+*committed* token is part of the output. An iteration without a draft is a *single step*.
 """
 
 from dataclasses import dataclass, field
@@ -69,6 +69,6 @@ class DecodingTotals:
         return (
             f"{self.sentences} sentences, {self.mean_iterations:.2f} iterations/sentence, "
             f"{self.mean_accepted_tokens:.2f} mean accepted tokens, acceptance rate {self.acceptance_rate:.1%}; "
-            f"output tokens: {self.accepted / committed:.1%} drafted, {verifier / committed:.1%} verifier's own after a "
-            f"draft, {self.single_steps / committed:.1%} single steps"
+            f"output tokens: {self.accepted / committed:.1%} drafted, {verifier / committed:.1%} verifier's own after "
+            f"a draft, {self.single_steps / committed:.1%} single steps"
         )

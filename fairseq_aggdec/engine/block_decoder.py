@@ -5,8 +5,9 @@ of tokens at any position per row, over the same weights. Nothing is retrained a
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.kv_cache import KVCache
 
 
-def unsupported_reason(decoder: nn.Module) -> Optional[str]:
+def unsupported_reason(decoder: Any) -> str | None:
     """Why this engine cannot run a decoder, or None where it can."""
     if type(decoder) not in (TransformerDecoder, TransformerDecoderBase):
         return f"{type(decoder).__name__} is not fairseq's plain Transformer decoder"
@@ -62,7 +63,7 @@ class _Norm:
 @dataclass
 class _Linear:
     weight: Tensor
-    bias: Optional[Tensor]
+    bias: Tensor | None
 
     def __call__(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)
@@ -103,7 +104,7 @@ class BlockDecoder:
         self._position_table = _position_table(decoder)
         self._causal = torch.empty(0)
         self._cross: list[tuple[Tensor, Tensor]] = []  # keys, values of the encoder output: B x H x S x D/H
-        self._cross_mask: Optional[Tensor] = None  # B x 1 x 1 x S, additive
+        self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
 
     def is_current(self) -> bool:
         """Whether the model still has the device and precision it was read with."""
@@ -160,7 +161,7 @@ class BlockDecoder:
         return self._decoder.output_projection(features)
 
     def _layer(
-        self, number: int, layer: _Layer, x: Tensor, positions: Tensor, longest: int, mask: Optional[Tensor]
+        self, number: int, layer: _Layer, x: Tensor, positions: Tensor, longest: int, mask: Tensor | None
     ) -> Tensor:
         """One layer, as `TransformerDecoderLayerBase.forward` computes it without dropout."""
         dim = x.size(-1)
@@ -196,7 +197,7 @@ class BlockDecoder:
         x = residual + layer.fc2(layer.activation(layer.fc1(x)))
         return x if layer.norm_first else layer.final_norm(x)
 
-    def _self_mask(self, positions: Tensor, longest: int, like: Tensor) -> Optional[Tensor]:
+    def _self_mask(self, positions: Tensor, longest: int, like: Tensor) -> Tensor | None:
         """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L."""
         batch_size, width = positions.shape
         end = longest + width
@@ -222,7 +223,7 @@ class BlockDecoder:
         return F.embedding(index, self._position_table)
 
 
-def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Optional[Tensor]) -> Tensor:
+def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Scaled dot-product attention, B x H x W x D/H -> B x W x D."""
     return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask).transpose(1, 2).flatten(2)
 
@@ -255,19 +256,19 @@ def _fused(*projections: nn.Linear) -> _Linear:
     """One product for several projections of the same input; a single one keeps the model's own tensor."""
     if len(projections) == 1:
         return _Linear(projections[0].weight, projections[0].bias)
-    weight = torch.cat([projection.weight for projection in projections])
-    biases = [
+    weights: list[Tensor] = [projection.weight for projection in projections]
+    biases: list[Tensor] = [
         projection.weight.new_zeros(projection.weight.size(0)) if projection.bias is None else projection.bias
         for projection in projections
     ]
-    return _Linear(weight, torch.cat(biases))
+    return _Linear(torch.cat(weights), torch.cat(biases))
 
 
 def _norm(module: nn.LayerNorm) -> _Norm:
     return _Norm(module.weight, module.bias, module.eps)
 
 
-def _position_table(decoder: TransformerDecoderBase) -> Optional[Tensor]:
+def _position_table(decoder: TransformerDecoderBase) -> Tensor | None:
     module = decoder.embed_positions
     if module is None:
         return None

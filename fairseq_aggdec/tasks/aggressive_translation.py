@@ -2,10 +2,10 @@
 
 import atexit
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import numpy as np
 from fairseq.data import EpochBatchIterator, FairseqDataset
@@ -48,11 +48,12 @@ class AggressiveTranslationConfig(TranslationConfig):
     block_ngrams: bool = field(
         default=False,
         metadata={
-            "help": "make --no-repeat-ngram-size work where fairseq's own search ignores it (without its CUDA extension)"
+            "help": "make --no-repeat-ngram-size work where fairseq's search ignores it (without its CUDA extension)"
         },
     )
-    decoding_stats: Optional[str] = field(
-        default=None, metadata={"help": "write one JSON line a sentence to this file: iterations, drafted, accepted, ..."}
+    decoding_stats: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
+        default=None,
+        metadata={"help": "write one JSON line a sentence to this file: iterations, drafted, accepted, ..."},
     )
 
 
@@ -64,9 +65,9 @@ class AggressiveTranslationTask(TranslationTask):
 
     def __init__(self, cfg: AggressiveTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
-        self._stats_file: Optional[StatsFile] = None
+        self._stats_file: StatsFile | None = None
         self._engines: dict[nn.Module, BlockDecoder] = {}
-        self._running: Optional[AggressiveGenerator] = None
+        self._running: AggressiveGenerator | None = None
         atexit.register(self._report)
 
     @classmethod
@@ -84,9 +85,9 @@ class AggressiveTranslationTask(TranslationTask):
         self,
         models: list[BaseFairseqModel],
         args: Any,
-        seq_gen_cls: Optional[type] = None,
-        extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
-        prefix_allowed_tokens_fn: Optional[Callable[[int, Any], list[int]]] = None,
+        seq_gen_cls: type | None = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        prefix_allowed_tokens_fn: Callable[[int, Any], list[int]] | None = None,
     ) -> SequenceGenerator:
         """fairseq's generator under `--decoding beam`, else an `AggressiveGenerator`.
 
@@ -125,7 +126,7 @@ class AggressiveTranslationTask(TranslationTask):
         self,
         indices: np.ndarray,
         dataset: FairseqDataset,
-        max_positions: Optional[tuple[int, int]] = None,
+        max_positions: tuple[int, int] | None = None,
         ignore_invalid_inputs: bool = False,
     ) -> np.ndarray:
         """As fairseq's, but a sentence that is too long is named with its beginning.

@@ -1,0 +1,202 @@
+"""Decoding modes side by side on the same sentences: times, outputs and counters.
+
+One process, batch after batch, the modes interleaved in rounds so that a machine that slows down slows them all; the
+first batches of each mode are run once before any clock starts.
+"""
+
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+from fairseq.models import BaseFairseqModel
+from tqdm import tqdm
+
+from fairseq_aggdec.decoding.stats import DecodingTotals
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
+
+MODES = {
+    "beam5": ("beam", 5),
+    "beam1": ("beam", 1),
+    "greedy": ("greedy", 1),
+    "iad": ("iad", 1),
+}
+"""name: (--decoding, --beam); beam5 and beam1 are stock fairseq"""
+_WARM_UP_BATCHES = 3
+
+
+@dataclass
+class ModeResult:
+    """What one mode did with all sentences."""
+
+    mode: str
+    rounds: list[float] = field(default_factory=list)
+    """seconds for all batches, one entry a round"""
+    latencies: list[list[float]] = field(default_factory=list)
+    """seconds of each batch, one list a round"""
+    outputs: dict[int, list[int]] = field(default_factory=dict)
+    """output tokens by sentence number"""
+    hypotheses: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """fairseq's hypotheses of the last round by sentence number"""
+
+    @property
+    def seconds(self) -> float:
+        """Median of the rounds."""
+        return median(self.rounds)
+
+    @property
+    def totals(self) -> DecodingTotals | None:
+        """Counters of the last round; None for fairseq's own search."""
+        totals = DecodingTotals()
+        for hypothesis in self.hypotheses.values():
+            if "stats" not in hypothesis:
+                return None
+            totals.add(hypothesis["stats"])
+        return totals
+
+    def identical_to(self, other: "ModeResult") -> int:
+        """Number of sentences with the same tokens."""
+        return sum(self.outputs[number] == tokens for number, tokens in other.outputs.items())
+
+
+def load(
+    path: str, data: str, source_lang: str | None = None, target_lang: str | None = None
+) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
+    """A checkpoint (or several, joined by `:`) and the plugin's task for it.
+
+    Args:
+        path: as fairseq-generate's --path.
+        data: folder with the dictionaries, and the binarised data where it is read.
+        source_lang, target_lang: file suffixes; found in the folder where None.
+
+    Raises:
+        AggdecError: the folder or the checkpoint cannot be used.
+    """
+    config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang)
+    # these point into fairseq's whole configuration, which only its own command lines build
+    config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
+    task = AggressiveTranslationTask.setup_task(config)
+    models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
+    for model in models:
+        model.prepare_for_inference_(Namespace(generation=Namespace()))  # fairseq-generate's defaults
+    return task, models
+
+
+def batches_of(task: AggressiveTranslationTask, sentences: Sequence[torch.Tensor], size: int) -> list[dict[str, Any]]:
+    """Padded batches of binarised sentences (EOS included), in the given order."""
+    dataset = task.build_dataset_for_inference(sentences, [len(sentence) for sentence in sentences])
+    numbers = range(len(sentences))
+    return [dataset.collater([dataset[i] for i in numbers[first : first + size]]) for first in numbers[::size]]
+
+
+def compare(
+    task: AggressiveTranslationTask,
+    models: list[BaseFairseqModel],
+    batches: Sequence[dict[str, Any]],
+    modes: Sequence[str],
+    rounds: int = 3,
+    progress: bool = True,
+    **generation: Any,
+) -> list[ModeResult]:
+    """Decode all batches with every mode, `rounds` times.
+
+    Args:
+        task: from `load`.
+        models: from `load`, on their device.
+        batches: from `batches_of` or fairseq's iterator.
+        modes: names from `MODES`.
+        rounds: how often each mode runs through all batches.
+        progress: show a bar.
+        generation: fairseq's generation options (`lenpen=...`); the beam belongs to the mode.
+
+    Returns:
+        one result a mode, in the given order.
+    """
+    unknown = [mode for mode in modes if mode not in MODES]
+    if unknown:
+        raise AggdecError(f"unknown mode {', '.join(unknown)}: choose from {', '.join(MODES)}")
+    runs = [(ModeResult(mode), _generator(task, models, mode, generation)) for mode in modes]
+    for _, generator in runs:
+        for batch in batches[:_WARM_UP_BATCHES]:
+            task.inference_step(generator, models, batch)
+    with tqdm(total=rounds * len(runs) * len(batches), unit="batch", disable=not progress, leave=False) as bar:
+        for _ in range(rounds):
+            for result, generator in runs:
+                bar.set_description(result.mode)
+                _one_round(task, models, batches, result, generator, bar)
+    return [result for result, _ in runs]
+
+
+def _generator(task: AggressiveTranslationTask, models: list[BaseFairseqModel], mode: str, options: dict) -> Any:
+    task.cfg.decoding, beam = MODES[mode]
+    return task.build_generator(models, Namespace(**options, beam=beam))
+
+
+def _one_round(
+    task: AggressiveTranslationTask,
+    models: list[BaseFairseqModel],
+    batches: Sequence[dict[str, Any]],
+    result: ModeResult,
+    generator: Any,
+    bar: Any,
+) -> None:
+    latencies = []
+    for batch in batches:
+        _synchronise(models)
+        began = time.perf_counter()
+        hypotheses = task.inference_step(generator, models, batch)
+        _synchronise(models)
+        latencies.append(time.perf_counter() - began)
+        for number, (best, *_) in zip(batch["id"].tolist(), hypotheses, strict=True):
+            result.outputs[number] = best["tokens"].tolist()
+            result.hypotheses[number] = best
+        bar.update()
+    result.latencies.append(latencies)
+    result.rounds.append(sum(latencies))
+
+
+def _synchronise(models: list[BaseFairseqModel]) -> None:
+    if next(models[0].parameters()).is_cuda:
+        torch.cuda.synchronize()
+
+
+def table(results: Sequence[ModeResult]) -> tuple[list[str], list[list[str]]]:
+    """Headers and rows: seconds and spread, speed-ups, counters, identity with `greedy`."""
+    by_name = {result.mode: result for result in results}
+    headers = ["mode", "seconds (median, range)"]
+    baselines = [by_name[name] for name in ("beam5", "beam1", "greedy") if name in by_name]
+    headers += [f"speed-up over {baseline.mode}" for baseline in baselines]
+    headers += ["iterations/sentence", "mean accepted tokens", "identical to greedy"]
+    rows = []
+    for result in results:
+        row = [result.mode, f"{result.seconds:.2f} ({min(result.rounds):.2f}-{max(result.rounds):.2f})"]
+        row += [f"{baseline.seconds / result.seconds:.2f}x" for baseline in baselines]
+        totals = result.totals
+        row += ["", ""] if totals is None else [f"{totals.mean_iterations:.2f}", f"{totals.mean_accepted_tokens:.2f}"]
+        greedy = by_name.get("greedy")
+        row.append("" if greedy is None else f"{result.identical_to(greedy)} of {len(greedy.outputs)}")
+        rows.append(row)
+    return headers, rows
+
+
+def machine() -> str:
+    """Processor, threads and library versions, for the head of a report."""
+    import platform
+
+    import fairseq
+
+    name = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        name = lines[0].split(":", 1)[1].strip() if lines else name
+    return (
+        f"{name}, {torch.get_num_threads()} threads; Python {platform.python_version()}, torch {torch.__version__}, "
+        f"fairseq {fairseq.__version__}"
+    )
