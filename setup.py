@@ -37,6 +37,7 @@ setup(
             "aggdec-corrupt=fairseq_aggdec.cli.corrupt:main",
             "aggdec-bench=fairseq_aggdec.cli.bench:main",
             "aggdec-demo=fairseq_aggdec.cli.demo:main",
+            "aggdec-export=fairseq_aggdec.cli.export:main",
             "aggdec-score=fairseq_aggdec.cli.score:main",
             "aggdec-compare=fairseq_aggdec.cli.compare:main",
         ]

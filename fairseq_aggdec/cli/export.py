@@ -1,0 +1,89 @@
+"""`aggdec-export CHECKPOINT FOLDER --data DATA-BIN`: a trained model as a small folder that needs nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairseq_aggdec.errors import AggdecError, install_excepthook
+
+
+def slim_state(state: dict[str, Any], dtype: torch.dtype = torch.float16) -> dict[str, Any]:
+    """A checkpoint for inference only.
+
+    Training state is dropped, floating-point weights are converted, equal weights (shared embeddings that averaging has
+    separated) are stored once, and settings that are paths of the training machine are emptied.
+    """
+    weights: dict[str, torch.Tensor] = {}
+    for name, value in state["model"].items():
+        value = value.to(dtype) if value.is_floating_point() else value
+        twin = next((w for w in weights.values() if w.shape == value.shape and w.dim() > 1 and w.equal(value)), None)
+        weights[name] = value if twin is None else twin
+    return {
+        "args": None,
+        "cfg": _without_paths(state["cfg"]),
+        "model": weights,
+        "optimizer_history": state["optimizer_history"][-1:],
+        "extra_state": {"epoch": 0, "train_iterator": {"epoch": 0}},
+        "last_optimizer_state": None,
+        "task_state": {},
+    }
+
+
+def _without_paths(setting: Any) -> Any:
+    if isinstance(setting, argparse.Namespace):  # what the model of an argparse-configured run has
+        return argparse.Namespace(**_without_paths(vars(setting)))
+    if hasattr(setting, "items"):
+        return {name: _without_paths(value) for name, value in setting.items()}
+    if isinstance(setting, list | tuple):
+        return [_without_paths(value) for value in setting]
+    return "" if isinstance(setting, str) and "/" in setting else setting
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line; see --help."""
+    parser = argparse.ArgumentParser(
+        prog="aggdec-export",
+        description="Write weights (half precision), dictionaries and BPE codes of a trained model into one folder.",
+    )
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("folder", type=Path, help="made if it is not there")
+    parser.add_argument("--data", type=Path, required=True, help="folder with the dict.*.txt and, if any, codes")
+    parser.add_argument("--fp32", action="store_true", help="keep single precision")
+    args = parser.parse_args(argv)
+    install_excepthook()
+
+    from fairseq_aggdec.compat import read_checkpoint
+
+    state = read_checkpoint(args.checkpoint)
+    if state.get("cfg") is None:
+        raise AggdecError(
+            f"{args.checkpoint}: an old-style checkpoint without `cfg`; load and save it with fairseq first"
+        )
+    task = state["cfg"]["task"]
+    languages = [task["source_lang"], task["target_lang"]]
+    names = [f"dict.{language}.txt" for language in languages if language]  # fairseq-train may have found them itself
+    extras = [args.data / name for name in names] or sorted(args.data.glob("dict.*.txt"))
+    missing = [extra.name for extra in extras if not extra.is_file()] or ([] if extras else ["dict.*.txt"])
+    if missing:
+        raise AggdecError(
+            f"{args.data}: has no {', '.join(missing)}; --data is the folder that fairseq-preprocess made"
+        )
+    extras += args.data.glob("codes")
+    args.folder.mkdir(parents=True, exist_ok=True)
+    for extra in extras:
+        shutil.copyfile(extra, args.folder / extra.name)
+    partial = args.folder / "model.pt.partial"
+    torch.save(slim_state(state, torch.float32 if args.fp32 else torch.float16), partial)
+    partial.rename(args.folder / "model.pt")
+    size = sum(file.stat().st_size for file in args.folder.iterdir())
+    print(f"{args.folder}: {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Tests of `aggdec-demo` with the shipped model."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.cli import demo
+from tests.helpers import run_cli
+
+
+def test_built_in_sentences_are_corrected_losslessly() -> None:
+    sentences = (demo.MODEL / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    assert len(sentences) >= 50
+    output = run_cli("aggdec-demo", "--rounds", 1).stdout
+    corrected = re.search(r"(\d+) of (\d+) sentences corrected", output)
+    assert corrected
+    assert int(corrected[2]) == len(sentences)
+    assert int(corrected[1]) > len(sentences) / 2
+    rows = {line.split()[0]: line for line in output.splitlines() if line.startswith(("beam", "greedy", "iad"))}
+    assert f"{len(sentences)} of {len(sentences)}" in rows["iad"]
+    assert f"{len(sentences)} of {len(sentences)}" in rows["greedy"]
+    assert re.search(r"blocks  \[", output)
+
+
+def test_sentences_from_arguments_a_file_and_standard_input(tmp_path: Path) -> None:
+    sentence = "She have two brother."
+    by_argument = run_cli("aggdec-demo", sentence, "--rounds", 1).stdout
+    file = tmp_path / "input.txt"
+    file.write_text(f"\n{sentence}\n\n", encoding="utf-8")
+    by_file = run_cli("aggdec-demo", "--input", file, "--rounds", 1).stdout
+    by_stdin = run_cli("aggdec-demo", "--input", "-", "--rounds", 1, stdin=sentence + "\n").stdout
+    outputs = [re.findall(r"output  (.*)", text) for text in (by_argument, by_file, by_stdin)]
+    assert len(outputs[0]) == 1
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_colours_on_request() -> None:
+    output = run_cli("aggdec-demo", "She have two brother.", "--rounds", 1, "--colour", "always").stdout
+    assert "\033[34m" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "message"),
+    [
+        (["--input", "/nowhere/input.txt"], "", "/nowhere/input.txt: cannot be read"),
+        (["--input", "-"], "good line\n\xff\n".encode("latin-1"), "standard input, line 2: not valid UTF-8"),
+        (["--input", "-"], " \n\n", "no sentence given"),
+        (["word", "--input", "-"], "", "give sentences or --input, not both"),
+        (["word " * 600], "", "is longer than 512 tokens"),
+    ],
+)
+def test_bad_input_is_named_without_a_traceback(arguments: list[str], stdin: str | bytes, message: str) -> None:
+    done = run_cli("aggdec-demo", *arguments, stdin=stdin, check=False)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

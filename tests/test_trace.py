@@ -1,0 +1,20 @@
+"""Tests of `fairseq_aggdec.trace`."""
+
+from fairseq_aggdec.decoding.stats import SentenceStats
+from fairseq_aggdec.trace import Segment, render, segments
+
+# "a b" drafted and accepted, "X" corrected, "c" a single step, "d </s>" drafted with its EOS
+STATS = SentenceStats(drafted=[5, 0, 2], accepted=[2, 0, 2], committed=[3, 1, 2])
+TOKENS = ["a", "b", "X", "c", "d", "</s>"]
+
+
+def test_segments_cut_the_output_into_iterations() -> None:
+    assert segments(TOKENS, STATS) == [Segment(["a", "b"], ["X"]), Segment([], ["c"]), Segment(["d", "</s>"], [])]
+
+
+def test_render_marks_drafted_tokens() -> None:
+    parts = segments(TOKENS, STATS)
+    assert render(parts, colour=False) == "[a b] X c [d </s>]"
+    assert render(parts, colour=True) == (
+        "\033[34ma b\033[0m \033[1;31mX\033[0m \033[1;31mc\033[0m \033[34md </s>\033[0m"
+    )
