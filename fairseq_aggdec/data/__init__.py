@@ -1,0 +1,1 @@
+"""Data made by this package: synthetic grammatical errors and image tokens."""

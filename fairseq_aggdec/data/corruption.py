@@ -1,0 +1,143 @@
+"""Synthetic grammatical errors: clean English sentences in, learner-like erroneous ones out.
+
+After Grundkiewicz et al. 2019, "Neural Grammatical Error Correction Systems with Unsupervised Pre-training on Synthetic
+Data" (an error rate per word drawn from a normal distribution for each sentence; words replaced from confusion sets,
+deleted, inserted, swapped; noise on characters), and Zhang et al. 2019, "Sequence-to-sequence Pre-training with Data
+Augmentation for Sentence Rewriting" (words of frequent error types turned back into their likely errors). What is
+replaced by what follows the errors of learners rather than chance: tables of closed-class confusions, inflections,
+misspellings by sound. An edit that finds no place in a sentence leaves its turn to another one.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from random import Random
+
+from fairseq_aggdec.data import grammar_edits, surface_edits, word_edits
+from fairseq_aggdec.data.lexicon import Lexicon
+from fairseq_aggdec.data.sentence import Sentence
+from fairseq_aggdec.errors import AggdecError
+
+Edit = Callable[[Sentence, Lexicon, Random], bool]
+
+EDITS: dict[str, tuple[Edit, float]] = {
+    "spelling": (surface_edits.spelling, 0.27),
+    "real_word": (surface_edits.real_word, 0.008),
+    "noun_number": (grammar_edits.noun_number, 0.11),
+    "article": (grammar_edits.article, 0.09),
+    "preposition": (grammar_edits.preposition, 0.055),
+    "verb_form": (grammar_edits.verb_form, 0.065),
+    "agreement": (grammar_edits.agreement, 0.05),
+    "word_form": (grammar_edits.word_form, 0.03),
+    "pronoun": (word_edits.pronoun, 0.02),
+    "quantifier": (word_edits.quantifier, 0.012),
+    "homophone": (word_edits.homophone, 0.02),
+    "connective": (word_edits.connective, 0.012),
+    "comma_deletion": (surface_edits.comma_deletion, 0.1),
+    "comma_insertion": (surface_edits.comma_insertion, 0.012),
+    "final_mark": (surface_edits.final_mark, 0.012),
+    "sentence_mark": (surface_edits.sentence_mark, 0.005),
+    "apostrophe": (surface_edits.apostrophe, 0.02),
+    "capital": (surface_edits.capital, 0.05),
+    "spacing": (surface_edits.spacing, 0.022),
+    "word_deletion": (word_edits.word_deletion, 0.06),
+    "word_insertion": (word_edits.word_insertion, 0.045),
+    "word_swap": (word_edits.word_swap, 0.01),
+}
+"""{error type: (edit, default weight)}; the weights are relative."""
+
+DEFAULT_WEIGHTS: dict[str, float] = {name: weight for name, (_, weight) in EDITS.items()}
+
+_SPELLING_SKEW = (0.35, 1.0, 2.5)
+"""Writers differ: in one sentence spelling errors are rarer, in another commoner, than the weights say."""
+_TRIES = 5
+"""How often another error type is drawn when the sentence has no place for one."""
+
+
+class CorruptionConfigError(AggdecError):
+    """An option out of its range, or an unknown error type."""
+
+
+@dataclass(frozen=True)
+class CorruptionConfig:
+    """How many errors of which type."""
+
+    error_rate: float = 0.17
+    """mean of the number of errors per word; 0 changes nothing"""
+    error_rate_std: float = 0.1
+    """standard deviation of the rate from sentence to sentence (clipped to [0, max_error_rate])"""
+    max_error_rate: float = 0.3
+    """upper bound of a sentence's rate"""
+    keep_clean: float = 0.1
+    """share of sentences left as they are"""
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
+    """{error type: relative weight}; a type left out has weight 0"""
+
+    def __post_init__(self) -> None:
+        for name in ("error_rate", "error_rate_std", "max_error_rate", "keep_clean"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise CorruptionConfigError(f"{name.replace('_', '-')} is {value}: expected a number from 0 to 1")
+        unknown = sorted(set(self.weights) - set(EDITS))
+        if unknown:
+            raise CorruptionConfigError(f"unknown error type {unknown[0]!r}: expected one of {', '.join(EDITS)}")
+        if not all(0 <= weight < math.inf for weight in self.weights.values()) or not any(self.weights.values()):
+            raise CorruptionConfigError("error weights must be finite and not negative, and one of them above 0")
+
+
+def line_seed(seed: int, line_number: int) -> int:
+    """A well-mixed seed for one line, so that results do not depend on who handles the line (splitmix64's mixer)."""
+    mixed = (seed * 0x9E3779B97F4A7C15 + line_number * 0xD1B54A32D192ED03) & 0xFFFFFFFFFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+    return mixed ^ (mixed >> 31)
+
+
+class Corruptor:
+    """Makes erroneous sentences; holds no state between sentences."""
+
+    def __init__(self, lexicon: Lexicon, config: CorruptionConfig | None = None) -> None:
+        self.lexicon = lexicon
+        self.config = config or CorruptionConfig()
+        names = [name for name in EDITS if self.config.weights.get(name, 0) > 0]
+        self._names = names
+        self._edits = [EDITS[name][0] for name in names]
+        self._cumulative = [
+            list(accumulate(self.config.weights[name] * (skew if name == "spelling" else 1) for name in names))
+            for skew in _SPELLING_SKEW
+        ]
+
+    def corrupt(self, text: str, rng: Random) -> tuple[str, list[str]]:
+        """The sentence with errors, and the types of the errors made.
+
+        Args:
+            text: one sentence, spaces normalised (single spaces, none at the ends).
+            rng: source of every random choice.
+        """
+        config = self.config
+        if config.error_rate == 0 or rng.random() < config.keep_clean:
+            return text, []
+        sentence = Sentence(text)
+        rate = rng.gauss(config.error_rate, config.error_rate_std)
+        rate = min(max(rate, 0.0), config.max_error_rate)
+        wanted = int(rate * len(sentence.words) + rng.random())
+        cumulative = self._cumulative[int(rng.random() * len(self._cumulative))]
+        total = cumulative[-1]
+        made: list[str] = []
+        for _ in range(wanted):
+            for _ in range(_TRIES):
+                kind = min(bisect(cumulative, rng.random() * total), len(cumulative) - 1)
+                if self._edits[kind](sentence, self.lexicon, rng):
+                    made.append(self._names[kind])
+                    break
+        wrong = " ".join(sentence.text().split()) if made else text
+        # A sentence that lost its only word would be an empty source.
+        return (wrong, made) if wrong and wrong != text else (text, [])
+
+    def corrupt_line(self, text: str, seed: int, line_number: int) -> tuple[str, list[str]]:
+        """`corrupt` with a generator that depends on the seed and the line number alone."""
+        return self.corrupt(text, Random(line_seed(seed, line_number)))

@@ -1,0 +1,157 @@
+"""Spelling errors of one word: by sound, by slips of the finger, by doubled and missing letters.
+
+Character noise follows Grundkiewicz et al. 2019 (section 3: insertion, deletion, substitution, transposition of
+characters); the sound rules make its substitutions look like those of learners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from fairseq_aggdec.data.word_tables import replacement_table
+
+VOWELS = "aeiou"
+
+_KEYBOARD_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+KEYBOARD_NEIGHBOURS: dict[str, str] = {
+    letter: row[max(0, i - 1) : i] + row[i + 1 : i + 2] for row in _KEYBOARD_ROWS for i, letter in enumerate(row)
+}
+
+_SOUND_RULES = tuple(
+    replacement_table(
+        """
+    ie: ei i e; ei: ie e i; able: ible abel; ible: able; ance: ence anse; ence: ance ense ens; ant: ent; ent: ant;
+    tion: sion cion ton tin; sion: tion cion ssion; ssion: sion tion; cian: tian sian; ph: f; ght: gh th gth t;
+    ou: o u ow; ow: ou o; ea: ee e ae i; ee: ea e i; ai: ei a ay ia; ay: ai ey; oo: o u ou; oa: o ao; au: o a ou;
+    ough: ogh oug ought; ck: k c; qu: q k; wh: w; kn: n; th: t ht; que: k ke; sc: s c; ch: sh c tch; sh: ch s;
+    tch: ch; x: cs ks xs; ture: cher tur tuer; er: ar or re; ar: er a; or: er ar; our: or ur; ous: us ious os;
+    ious: ous eous ius; eous: ious ous; al: el le; el: al le; le: el al; il: el ill; ful: full fol; fully: fuly ffuly;
+    ally: aly ly; ely: ly elly; ily: ly illy; ment: mant mment; ness: nes nness; ive: ive iv if; ize: ise yze;
+    ise: ize ice; ity: ety ty itie; age: ege aje; ing: in eing; ying: ing iing; ies: ys yes is; ied: yed id; y: i ey;
+    i: e y; ce: se s; ss: s sc; ci: si ti; cy: sy; ge: je; dge: ge; gh: g f; mb: m; gu: g; ng: n; nt: n nd; ct: c t;
+    st: s ts; pt: t; mn: n
+    """
+    ).items()
+)
+_CONSONANT_RULES = tuple(
+    replacement_table(
+        """
+    v: b f; z: s; c: s k; s: z c; g: j; j: g; f: ph; k: c ck; m: n; n: m; t: d; d: t; b: p; p: b; l: r; r: l
+    """
+    ).items()
+)
+_FIRST_LETTER_RULES = frozenset({"ph", "wh", "kn", "qu", "sc", "th", "ch", "sh", "c", "k"})
+
+_DOUBLED = "bcdfglmnprstz"
+
+
+def by_sound(word: str, rng: Random) -> str:
+    """Writes one sound of the word another way (recieve, importent, goverment); "" if no rule applies."""
+    rules = [rule for rule in (_CONSONANT_RULES if rng.random() < 0.12 else _SOUND_RULES) if rule[0] in word]
+    if not rules:
+        return ""
+    heard, written = rules[int(rng.random() * len(rules))]
+    # Learners mostly get the first letter right.
+    start = word.find(heard, 0 if heard in _FIRST_LETTER_RULES else 1)
+    if start < 0:
+        return ""
+    again = word.find(heard, start + 1)
+    if again > 0 and rng.random() < 0.5:
+        start = again
+    return word[:start] + written[int(rng.random() * len(written))] + word[start + len(heard) :]
+
+
+def silent_e(word: str, rng: Random) -> str:
+    """Loses a final silent e (becaus), or keeps it before -ing or -ed (makeing); "" if the word has none."""
+    if word[-1] == "e" and len(word) > 3 and word[-2] not in VOWELS:
+        return word[:-1]
+    if word.endswith("ing") and len(word) > 5 and word[-4] not in "aeioung" and word[-4] != word[-5]:
+        return word[:-3] + "eing"
+    if word.endswith(("ely", "eless", "eful", "ement")):
+        cut = word.rfind("e", 0, -3) if word.endswith(("ement", "eless", "eful")) else len(word) - 3
+        return word[:cut] + word[cut + 1 :] if cut > 0 else ""
+    return word + "e" if rng.random() < 0.3 and word[-1] not in "aeiouys" else ""
+
+
+def vowel(word: str, rng: Random) -> str:
+    """Puts another vowel in place of one that is not the first letter; "" if there is none."""
+    places = [i for i in range(1, len(word)) if word[i] in VOWELS]
+    if not places:
+        return ""
+    i = places[int(rng.random() * len(places))]
+    others = {"a": "eeo", "e": "aai", "i": "eea", "o": "auu", "u": "oaa"}[word[i]]
+    return word[:i] + others[int(rng.random() * 3)] + word[i + 1 :]
+
+
+def delete_letter(word: str, rng: Random) -> str:
+    """Leaves out one letter, never the first; a doubled letter or one of two vowels in a row by preference."""
+    runs = [i for i in range(1, len(word)) if word[i] == word[i - 1] or (word[i] in VOWELS and word[i - 1] in VOWELS)]
+    i = runs[int(rng.random() * len(runs))] if runs and rng.random() < 0.5 else 1 + int(rng.random() * (len(word) - 1))
+    return word[:i] + word[i + 1 :]
+
+
+def undouble(word: str, rng: Random) -> str:
+    """Writes a doubled letter once (diferent); "" if no letter is doubled."""
+    doubled = [i for i in range(1, len(word)) if word[i] == word[i - 1]]
+    if not doubled:
+        return ""
+    i = doubled[int(rng.random() * len(doubled))]
+    return word[:i] + word[i + 1 :]
+
+
+def double(word: str, rng: Random) -> str:
+    """Doubles a consonant between vowels or at the end (comming, untill); "" if none can be."""
+    places = [
+        i
+        for i in range(1, len(word))
+        if word[i] in _DOUBLED and word[i - 1] in VOWELS and (i + 1 == len(word) or word[i + 1] in "aeiouyl")
+    ]
+    if not places:
+        return ""
+    i = places[int(rng.random() * len(places))]
+    return word[: i + 1] + word[i:]
+
+
+def transpose(word: str, rng: Random) -> str:
+    """Exchanges two neighbouring letters, mostly not the first (freind)."""
+    start = 0 if rng.random() < 0.05 else 1
+    i = start + int(rng.random() * (len(word) - 1 - start))
+    return word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+
+
+def keyboard(word: str, rng: Random) -> str:
+    """Hits a neighbouring key; "" for a letter that has none."""
+    i = 1 + int(rng.random() * (len(word) - 1))
+    near = KEYBOARD_NEIGHBOURS.get(word[i], "")
+    return word[:i] + near[int(rng.random() * len(near))] + word[i + 1 :] if near else ""
+
+
+def insert_letter(word: str, rng: Random) -> str:
+    """Adds a letter: a neighbouring one again, or a vowel."""
+    i = min(2, len(word) - 1) + int(rng.random() * max(1, len(word) - 2))
+    letter = word[i - 1] if rng.random() < 0.4 else VOWELS[int(rng.random() * 5)]
+    return word[:i] + letter + word[i:]
+
+
+_KINDS: tuple[Callable[[str, Random], str], ...] = (
+    *(by_sound,) * 30,
+    *(delete_letter,) * 18,
+    *(vowel,) * 16,
+    *(transpose,) * 12,
+    *(undouble,) * 10,
+    *(double,) * 7,
+    *(silent_e,) * 7,
+    *(insert_letter,) * 6,
+    *(keyboard,) * 2,
+)
+"""The kinds of misspelling, each as often as its share (of 108)."""
+
+
+def misspell(word: str, rng: Random) -> str:
+    """One misspelling of a lower-case word of three letters or more; may return the word itself if nothing fits."""
+    for _ in range(4):
+        wrong = _KINDS[int(rng.random() * len(_KINDS))](word, rng)
+        if wrong and wrong != word:
+            return wrong
+    return word

@@ -1,0 +1,217 @@
+"""Errors of writing: spelling, punctuation, capitals, spaces. Edits as in `grammar_edits`."""
+
+from __future__ import annotations
+
+from random import Random
+
+from fairseq_aggdec.data import confusions as tables
+from fairseq_aggdec.data.lexicon import Lexicon
+from fairseq_aggdec.data.misspellings import MISSPELLINGS
+from fairseq_aggdec.data.sentence import Sentence
+from fairseq_aggdec.data.spelling import misspell
+from fairseq_aggdec.data.word_tables import word_set
+
+_CLOSING = frozenset(".!?")
+_COMMA_BEFORE = word_set("and or that because when if which who but to as so for with in where than")
+TABLE_SHARE = 0.35
+"""Share of spelling errors taken from the table of typical misspellings where it knows a word of the sentence."""
+
+
+def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Misspells a word: a typical misspelling from the table, or character noise (two slips in one word rarely)."""
+    low, free, pieces, words = sentence.low, sentence.free, sentence.pieces, sentence.words
+    if rng.random() < TABLE_SHARE:
+        # Short words are misspelt seldom, though they are frequent.
+        shortest = 4 if rng.random() < 0.75 else 2
+        places = [k for k, word in enumerate(low) if word in MISSPELLINGS and free[k] and len(word) >= shortest]
+        if places:
+            k = places[int(rng.random() * len(places))]
+            other = places[int(rng.random() * len(places))]
+            if len(low[other]) > len(low[k]):
+                k = other
+            options = MISSPELLINGS[low[k]]
+            sentence.replace(k, options[int(rng.random() * len(options))])
+            return True
+    known = lexicon.words
+    places = [
+        k
+        for k, word in enumerate(low)
+        # Nobody can restore a misspelt name or a word that the corpus hardly has.
+        if len(word) > 3
+        and free[k]
+        and word.isalpha()
+        and word.isascii()
+        and (word in known or not known)
+        and (k == 0 or pieces[words[k]].islower())
+    ]
+    if not places:
+        return False
+    k = places[int(rng.random() * len(places))]
+    for _ in range(2):
+        other = places[int(rng.random() * len(places))]
+        # Long words are misspelt more often.
+        if len(low[other]) > len(low[k]):
+            k = other
+    wrong = misspell(low[k], rng)
+    if wrong in known and rng.random() < 0.7:
+        wrong = misspell(low[k], rng)
+    if len(wrong) > 5 and rng.random() < 0.15:
+        wrong = misspell(wrong, rng)
+    if wrong == low[k]:
+        return False
+    sentence.replace(k, wrong)
+    return True
+
+
+def real_word(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Writes a spelling neighbour from the vocabulary: a confusion set of Grundkiewicz et al. 2019."""
+    neighbours, free = lexicon.neighbours, sentence.free
+    places = [
+        k
+        for k, word in enumerate(sentence.low)
+        if word in neighbours and free[k] and (k == 0 or sentence.word(k).islower())
+    ]
+    if not places:
+        return False
+    k = places[int(rng.random() * len(places))]
+    options = neighbours[sentence.low[k]]
+    # The list is sorted by likeness: prefer its head.
+    sentence.replace(k, options[int(rng.random() ** 2 * len(options))])
+    return True
+
+
+def _final_mark(sentence: Sentence) -> int:
+    """Position of the sentence's last mark if it is one of . ! ?, else -1."""
+    last = len(sentence.pieces) - 1
+    return last if last > 0 and sentence.pieces[last] in _CLOSING and sentence.pieces[last - 1] not in _CLOSING else -1
+
+
+def comma_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Leaves out a comma."""
+    pieces = sentence.pieces
+    places = [i for i in range(1, len(pieces) - 1) if pieces[i] == "," and pieces[i + 1] == " "]
+    if not places:
+        return False
+    i = places[int(rng.random() * len(places))]
+    pieces[i] = ""
+    if pieces[i - 1] == " ":
+        pieces[i - 1] = ""
+    return True
+
+
+def comma_insertion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Adds a comma, before a conjunction by preference."""
+    places = [k for k in range(1, len(sentence.low)) if sentence.adjacent(k - 1)]
+    if not places:
+        return False
+    likely = [k for k in places if sentence.low[k] in _COMMA_BEFORE]
+    k = (likely or places)[int(rng.random() * len(likely or places))]
+    before = sentence.words[k - 1]
+    sentence.pieces[before] += ","
+    sentence.free[k - 1] = False
+    return True
+
+
+def final_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Leaves out the final period, or writes it for a question mark or apart from the last word."""
+    last = _final_mark(sentence)
+    if last < 0:
+        return False
+    if sentence.pieces[last] == "?" and rng.random() < 0.5:
+        sentence.pieces[last] = "."
+    elif rng.random() < 0.1:
+        sentence.pieces[last] = ".."
+    else:
+        sentence.pieces[last] = ""
+        if sentence.pieces[last - 1] == " ":
+            sentence.pieces[last - 1] = ""
+    return True
+
+
+def apostrophe(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Leaves out or misplaces an apostrophe (dont, students)."""
+    places = [k for k, word in enumerate(sentence.low) if ("'" in word or "’" in word) and sentence.free[k]]
+    if not places:
+        return False
+    k = places[int(rng.random() * len(places))]
+    word = sentence.word(k)
+    sentence.pieces[sentence.words[k]] = word.replace("'", "").replace("’", "")
+    sentence.free[k] = False
+    return True
+
+
+def sentence_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Writes a comma for a semicolon or colon, a period for a comma before a connective, or drops the mark."""
+    pieces = sentence.pieces
+    places = [i for i in range(1, len(pieces) - 1) if pieces[i] in ";:" and pieces[i] and pieces[i + 1] == " "]
+    if not places:
+        return False
+    i = places[int(rng.random() * len(places))]
+    pieces[i] = "," if rng.random() < 0.7 else ""
+    return True
+
+
+def capital(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Writes a small letter at the start of the sentence, in "I" or in a name; seldom a capital where none belongs."""
+    low, free, words, pieces = sentence.low, sentence.free, sentence.words, sentence.pieces
+    capitals = [k for k in range(len(low)) if pieces[words[k]] and not pieces[words[k]].islower() and free[k]]
+    if capitals and rng.random() < 0.93:
+        # The start of the sentence is missed more often than a name.
+        k = capitals[0] if rng.random() < 0.5 else capitals[int(rng.random() * len(capitals))]
+        word = pieces[words[k]]
+        pieces[words[k]] = word[0].lower() + word[1:]
+        free[k] = k == 0 and len(word) > 3
+        return True
+    places = [k for k in range(1, len(low)) if low[k] in lexicon.nouns and free[k] and pieces[words[k]].islower()]
+    if not places:
+        return False
+    k = places[int(rng.random() * len(places))]
+    word = pieces[words[k]]
+    pieces[words[k]] = word[0].upper() + word[1:]
+    free[k] = False
+    return True
+
+
+def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Runs two words together (alot, 12years), splits a compound (some times), or loses a hyphen
+    or the space after a comma."""
+    low, free, pieces, words = sentence.low, sentence.free, sentence.pieces, sentence.words
+    kind = rng.random()
+    if kind < 0.3:
+        places = [k for k, word in enumerate(low) if word in tables.SPLIT_COMPOUNDS and free[k]]
+        if places:
+            k = places[int(rng.random() * len(places))]
+            sentence.replace(k, tables.SPLIT_COMPOUNDS[low[k]][0])
+            return True
+    if kind < 0.5:
+        gaps = [
+            i
+            for i in range(1, len(pieces) - 1)
+            if pieces[i] == " "
+            and (pieces[i - 1] in (",", ";") or pieces[i - 1][:1].isdigit())
+            and pieces[i + 1][:1].isalpha()
+        ]
+        if gaps:
+            pieces[gaps[int(rng.random() * len(gaps))]] = ""
+            return True
+    if kind < 0.65:
+        hyphens = [
+            i
+            for i in range(1, len(pieces) - 1)
+            if pieces[i] == "-" and pieces[i - 1].isalpha() and pieces[i + 1].isalpha()
+        ]
+        if hyphens:
+            pieces[hyphens[int(rng.random() * len(hyphens))]] = " " if rng.random() < 0.7 else ""
+            return True
+    places = [k for k in range(len(low) - 1) if (low[k], low[k + 1]) in tables.JOINABLE and sentence.adjacent(k)]
+    if not places or rng.random() < 0.2:
+        if rng.random() < 0.5:
+            return False
+        places = [k for k in range(len(low) - 1) if sentence.adjacent(k) and len(low[k]) + len(low[k + 1]) < 11]
+        places = [k for k in places if low[k] in lexicon.words or not lexicon.words]
+    if not places:
+        return False
+    k = places[int(rng.random() * len(places))]
+    pieces[words[k] + 1] = ""
+    free[k] = free[k + 1] = False
+    return True

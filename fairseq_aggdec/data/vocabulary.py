@@ -1,0 +1,81 @@
+"""The frequent words of a corpus and their spelling neighbours, in bounded memory."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+
+
+def count_words(lines: Iterable[str], size: int = 30_000, min_count: int = 3) -> dict[str, int]:
+    """The `size` most frequent words, with counts, most frequent first (ties in alphabetical order).
+
+    Words are counted as they are written in lower case; a word that only ever occurs capitalised (a name) is left
+    out. The counter is pruned whenever it holds 20 times `size` entries, so that memory stays bounded.
+    """
+    counts: Counter[str] = Counter()
+    limit = 20 * size
+    for line in lines:
+        counts.update(word for word in _WORD.findall(line) if word.islower())
+        if len(counts) > limit:
+            counts = Counter(dict(_top(counts, limit // 4)))
+    return {word: count for word, count in _top(counts, size) if count >= min_count}
+
+
+def _top(counts: Counter[str], size: int) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:size]
+
+
+_SOUND_CLASSES = str.maketrans("aeiouybpfvckqgjxszdtlrmn", "000000111122223344556677"[:24])
+
+
+def sound_key(word: str) -> str:
+    """A coarse key of how a word sounds: its first letter, then consonant classes, runs collapsed, vowels dropped."""
+    coded = word.replace("ph", "f").replace("gh", "").replace("h", "").replace("w", "").translate(_SOUND_CLASSES)
+    kept = [symbol for i, symbol in enumerate(coded) if i == 0 or symbol != coded[i - 1]]
+    return word[:1] + "".join(symbol for symbol in kept[1:] if symbol != "0")
+
+
+def within_one_edit(a: str, b: str) -> bool:
+    """Whether one insertion, deletion, substitution or transposition turns a into b."""
+    if a == b or abs(len(a) - len(b)) > 1:
+        return False
+    shorter = min(len(a), len(b))
+    i = 0
+    while i < shorter and a[i] == b[i]:
+        i += 1
+    if a[i + 1 :] == b[i + 1 :] or a[i + 1 :] == b[i:] or a[i:] == b[i + 1 :]:
+        return True
+    return a[i + 2 :] == b[i + 2 :] and a[i : i + 2] == b[i : i + 2][::-1]
+
+
+def spelling_neighbours(counts: dict[str, int], size: int = 10_000, most: int = 6) -> dict[str, tuple[str, ...]]:
+    """Confusion sets of the `size` most frequent words: the words one edit away, those that sound alike first.
+
+    Grundkiewicz et al. 2019 (section 3) take such sets from a spell checker; here the corpus's own vocabulary stands
+    in for its dictionary. Inflections (-s, -ed, -ing) are left to the grammatical errors.
+    """
+    words = [word for word in counts if len(word) > 2 and "'" not in word and "’" not in word][:size]
+    buckets: dict[str, list[str]] = {}
+    for word in words:
+        # Two words one edit apart share a form with at most one letter deleted.
+        for form in {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}:
+            buckets.setdefault(form, []).append(word)
+    found: dict[str, set[str]] = {}
+    for bucket in buckets.values():
+        for a in bucket if len(bucket) > 1 else ():
+            found.setdefault(a, set()).update(b for b in bucket if b[0] == a[0] and within_one_edit(a, b))
+    neighbours: dict[str, tuple[str, ...]] = {}
+    for word in words:
+        others = [
+            o
+            for o in found.get(word, ())
+            if o != word + "s" and word != o + "s" and o != word + "d" and word != o + "d"
+        ]
+        key = sound_key(word)
+        others.sort(key=lambda other: (sound_key(other) != key, -counts[other], other))
+        if others:
+            neighbours[word] = tuple(others[:most])
+    return neighbours

@@ -1,0 +1,111 @@
+"""Errors in the choice and order of words: confused, missing, superfluous and misplaced ones.
+
+Edits as in `grammar_edits`.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from fairseq_aggdec.data import confusions as tables
+from fairseq_aggdec.data.choices import one_of, pick, substitute
+from fairseq_aggdec.data.lexicon import Lexicon
+from fairseq_aggdec.data.sentence import Sentence
+from fairseq_aggdec.data.word_tables import word_set
+
+_SUBJECTS = word_set("i you he she it we they the this these there people his their my our your")
+
+
+def pronoun(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Confuses pronouns: case, number, relative pronouns, this/these."""
+    return substitute(sentence, tables.PRONOUNS, rng)
+
+
+def quantifier(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Confuses quantifiers: much/many, few/less, another/other."""
+    return substitute(sentence, tables.QUANTIFIERS, rng)
+
+
+def homophone(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Writes another word that sounds (nearly) the same: there/their, then/than, live/leave."""
+    return substitute(sentence, tables.HOMOPHONES, rng)
+
+
+def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Confuses conjunctions and set phrases (in the other hand)."""
+    low, free = sentence.low, sentence.free
+    places = []
+    for k in range(len(low)):
+        for length, phrase in tables.PHRASES_BY_FIRST_WORD.get(low[k], ()):
+            if (
+                tuple(low[k : k + length]) == phrase
+                and all(sentence.adjacent(j) for j in range(k, k + length - 1))
+                and free[k]
+            ):
+                places.append((k, length))
+    if not places:
+        return False
+    k, length = places[int(rng.random() * len(places))]
+    options = tables.CONNECTIVES[" ".join(low[k : k + length])]
+    sentence.replace(k, one_of(options, rng))
+    for j in range(k + length - 1, k, -1):
+        sentence.delete(j)
+    return True
+
+
+def word_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Leaves out a function word, which the context tells."""
+    low = sentence.low
+    places = [k for k in range(1, len(low)) if low[k] in tables.OMISSIBLE and sentence.adjacent(k)]
+    if not places:
+        return False
+    sentence.delete(pick(places, rng))
+    return True
+
+
+def word_insertion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Repeats a word, or adds a function word where its class fits."""
+    low = sentence.low
+    places = [k for k in range(1, len(low)) if sentence.adjacent(k - 1)]
+    if not places:
+        return False
+    k = pick(places, rng)
+    word = low[k]
+    if rng.random() < 0.15:
+        added = low[k - 1]
+    elif word in _SUBJECTS:
+        added = one_of(tables.SPURIOUS_BEFORE_SUBJECT, rng)
+    elif word in lexicon.families.adverbs or word in lexicon.families.adjectives:
+        added = one_of(tables.SPURIOUS_BEFORE_ADJECTIVE, rng)
+    elif word in lexicon.nouns and low[k - 1] not in tables.DETERMINERS:
+        added = one_of(tables.SPURIOUS_BEFORE_NOUN, rng)
+    elif word in lexicon.families.verbs:
+        added = one_of(tables.SPURIOUS_BEFORE_VERB, rng)
+    else:
+        return False
+    sentence.insert_before(k, added)
+    return True
+
+
+def word_swap(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
+    """Exchanges two neighbouring words, adverbs by preference."""
+    low = sentence.low
+    places = [
+        k
+        for k in range(1, len(low) - 1)
+        if sentence.adjacent(k) and sentence.word(k).islower() and sentence.word(k + 1).islower()
+    ]
+    if not places:
+        return False
+    movable = [
+        k for k in places if low[k] in tables.MOVABLE or low[k + 1] in tables.MOVABLE or low[k + 1].endswith("ly")
+    ]
+    if not movable and rng.random() < 0.8:
+        return False
+    k = pick(movable or places, rng)
+    if low[k] == low[k + 1] or low[k] in tables.DETERMINERS or low[k + 1] in tables.DETERMINERS:
+        return False
+    first, second = sentence.word(k), sentence.word(k + 1)
+    sentence.pieces[sentence.words[k]], sentence.pieces[sentence.words[k + 1]] = second, first
+    sentence.free[k] = sentence.free[k + 1] = False
+    return True
