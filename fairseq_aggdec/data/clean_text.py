@@ -1,0 +1,98 @@
+"""Turns raw sentences into clean modern English prose, the starting point of synthetic error correction data.
+
+Books, papers and web text come with typographic characters, references, code and archaic speech. A corrector trained on
+them would learn to write them, so a sentence is first normalised and then kept or dropped as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
+
+_CHARACTERS = str.maketrans(
+    {
+        "\u2018": "'", "\u2019": "'", "\u201b": "'", "\u2032": "'", "\u00b4": "'",
+        "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2033": '"', "\u00ab": '"', "\u00bb": '"',
+        "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": " - ", "\u2014": " - ", "\u2015": " - ",
+        "\u2026": "...", "\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u00ad": None, "\u200b": None, "\ufeff": None,
+    }
+)  # fmt: skip
+
+# Letters (accented ones too, so that the subword alphabet knows them), digits and the marks of ordinary prose.
+_PROSE = re.compile(r"[A-Za-z\u00c0-\u024f0-9 .,;:!?'\"()\-/%$&+\u00a3\u20ac\u00b0]+")
+_SENTENCE = re.compile(r"[\"'(]?[A-Z\u00c0-\u00de0-9].*[.!?][\"')]*")
+_REFERENCE = re.compile(
+    r"\(\s*\)|\(\d{4}[a-z]?\)\.|\bdoi\b|https?:|www\.|\bpp\.|\bvol\.|\bed\.\)|\bEds?\.|, [A-Z]\. ?[A-Z]?\.?,|"
+    r"\w\(\)|\.\w+\(|\w/\w+/",
+    re.IGNORECASE,
+)
+_ARCHAIC = re.compile(
+    r"\b(?:thou|thee|thy|thine|hath|doth|ye|hast|art thou|o'er|ere|unto|whence|thence|hither|thither|wherefore|"
+    r"methinks|prithee|nay|aye|quoth|shalt|wilt|'?tis|'?twas|ain't|o'|th'|'em|afore|upon|whilst|alas)(?!\w)",
+    re.IGNORECASE,
+)
+_DIALECT = re.compile(r"(?:^|\s)'\w|[.,!?]'|\w'(?=\s\w)(?<!s')|\w'(?!s\b|t\b|re\b|ve\b|ll\b|d\b|m\b)\w", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"[a-z][A-Z]|[A-Za-z]\.[a-z]{2}|[A-Za-z]\d|\d[A-Za-z]{3}")
+_CLAUSE = re.compile(
+    r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|can|cannot|could|will|would|may|might|shall|should|must|"
+    r"I|we|you|he|she|it|they|this|that|there|who|what|when|how|let)\b|'(?:s|re|ve|ll|m|d)\b|n't\b|\w{2}ed\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[A-Za-z\u00c0-\u024f']+")
+
+
+def normalise(line: str) -> str:
+    """Returns `line` with typographic quotes, dashes and spaces as plain ASCII and with runs of spaces as one space."""
+    line = unicodedata.normalize("NFC", line).translate(_CHARACTERS)
+    line = re.sub(r"\s*--+\s*", " - ", line)
+    return " ".join(line.split())
+
+
+def repair_quotes(line: str) -> str | None:
+    """Removes the one quotation mark that a sentence splitter left over; returns None where that is impossible."""
+    if line.count('"') % 2 == 0:
+        return line
+    if line.count('"') == 1 and (line.startswith('"') or line.endswith('"')):
+        return line.strip('" ')
+    return None
+
+
+def is_prose(line: str, min_words: int = 3, max_words: int = 45) -> bool:
+    """Tells whether a normalised line is one sentence of ordinary prose: no code, reference, heading or fragment."""
+    words = line.split()
+    if not min_words <= len(words) <= max_words:
+        return False
+    if not _PROSE.fullmatch(line) or not _SENTENCE.fullmatch(line) or _REFERENCE.search(line):
+        return False
+    # A title or a list item has no clause; a name of a program or a file is no English word.
+    if not _CLAUSE.search(line) or _IDENTIFIER.search(line):
+        return False
+    letters = [character for character in line if character.isalpha()]
+    upper = sum(character.isupper() for character in letters)
+    digits = sum(character.isdigit() for character in line)
+    return len(letters) >= 0.6 * len(line) and upper <= 0.25 * len(letters) + 1 and digits <= 0.1 * len(line)
+
+
+def lower_case_words(line: str) -> set[str]:
+    """Returns the words of `line` that are written in lower case: names and sentence openings carry no evidence."""
+    return {word for word in _WORD.findall(line) if word.islower()}
+
+
+def is_modern(line: str, known_words: Collection[str], max_unknown: int = 0) -> bool:
+    """Tells whether a sentence of older fiction reads like modern prose.
+
+    It must hold no archaic or dialect form, no semicolon or dash (rare in essays, common in Victorian fiction), and at
+    most `max_unknown` lower-case words outside `known_words`, the vocabulary of the modern texts.
+    """
+    if ";" in line or " - " in line or _ARCHAIC.search(line) or _DIALECT.search(line):
+        return False
+    return sum(word not in known_words for word in lower_case_words(line)) <= max_unknown
+
+
+def clean_sentences(lines: Iterable[str], min_words: int = 3, max_words: int = 45) -> Iterable[str]:
+    """Yields the normalised sentences among `lines` that are prose."""
+    for line in lines:
+        sentence = repair_quotes(normalise(line))
+        if sentence is not None and is_prose(sentence, min_words, max_words):
+            yield sentence

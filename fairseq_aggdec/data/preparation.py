@@ -1,0 +1,232 @@
+"""The stages from raw text to fairseq's binary data, as described by an experiment's `prepare.yaml`.
+
+Every stage writes its files under a temporary name and renames them when complete, so that a run that was stopped goes
+on where it was, and a second run does nothing. Delete the work folder, or a stage's, to build with other settings.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from tqdm import tqdm
+
+from fairseq_aggdec.data import clean_text, ptb, splits, subwords
+
+logger = logging.getLogger(__name__)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Returns an experiment's `prepare.yaml` as plain dictionaries and lists."""
+    return dict(OmegaConf.to_container(OmegaConf.load(path), resolve=True))
+
+
+def read_lines(path: Path, column: int | None = None) -> Iterator[str]:
+    """Yields the lines of a text file, or one tab-separated column of them; a name in `.gz` is decompressed.
+
+    Raises:
+        FileNotFoundError: the file is absent; the message says which variable points at the data.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist: set AGGDEC_DATA to the folder that holds the data sets")
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            line = line.rstrip("\r\n")
+            yield line if column is None else line.split("\t")[column]
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Writes lines to a file that appears under its name only when complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8", newline="\n") as output:
+        output.writelines(line + "\n" for line in lines)
+    partial.rename(path)
+
+
+@dataclass
+class Preparation:
+    """One experiment's data preparation.
+
+    Attributes:
+        config: the parsed `prepare.yaml`.
+        data: folder of the given data sets.
+        work: folder for all outputs of the experiment; the binary data goes to `work/data-bin`.
+        workers: number of processes.
+    """
+
+    config: dict[str, Any]
+    data: Path
+    work: Path
+    workers: int = 1
+
+    @classmethod
+    def from_file(cls, path: Path, data: Path, work: Path, workers: int = 1) -> Preparation:
+        """Reads `prepare.yaml`."""
+        return cls(read_config(path), data, work, workers)
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Names of the source and target side, the suffixes of all files."""
+        return self.config["languages"]["source"], self.config["languages"]["target"]
+
+    @property
+    def splits(self) -> list[str]:
+        """Names of the splits and test sets, `train` first."""
+        return ["train", "valid", "test", *(item["name"] for item in self.config.get("test_sets", []))]
+
+    def run(self) -> None:
+        """Runs all stages that are not complete yet."""
+        if "parallel" in self.config:
+            self.copy_parallel()
+        else:
+            self.clean()
+            self.corrupt()
+            self.copy_test_sets()
+        self.tokenise()
+        self.encode()
+        self.binarise()
+
+    def clean(self) -> None:
+        """Writes the clean sentences of each split: `clean/{train,valid,test}`."""
+        if (self.work / "clean/train").exists():
+            return
+        seen: set[str] = set()
+        known_words: set[str] = set()
+        kept: list[tuple[str, int]] = []
+        for item in self.config["clean_text"]:
+            lines = tqdm(read_lines(self.data / item["file"], item.get("column")), desc=item["file"], unit=" lines")
+            before = len(kept)
+            for sentence in clean_text.clean_sentences(lines):
+                if sentence in seen:
+                    continue
+                seen.add(sentence)
+                if not item.get("modern_only"):
+                    known_words |= clean_text.lower_case_words(sentence)
+                elif not clean_text.is_modern(sentence, known_words, item.get("max_unknown_words", 0)):
+                    continue
+                kept.append((sentence, item.get("repeat", 1)))
+            logger.info("%s: %d sentences kept", item["file"], len(kept) - before)
+        held_out = splits.hold_out((sentence for sentence, _ in kept), self.config["hold_out"])
+        reserved = set(chain.from_iterable(held_out.values()))
+        for name, sentences in held_out.items():
+            write_lines(self.work / "clean" / name, sentences)
+        rounds = max(repeat for _, repeat in kept)
+        train = (
+            sentence
+            for turn in range(rounds)
+            for sentence, repeat in kept
+            if turn < repeat and sentence not in reserved
+        )
+        write_lines(self.work / "clean/train", train)
+
+    def corrupt(self) -> None:
+        """Writes synthetic (erroneous, clean) pairs of each split to `text/`."""
+        from fairseq_aggdec.cli import corrupt
+
+        settings = self.config["corrupt"]
+        for number, name in enumerate(("train", "valid", "test")):
+            if all((self.work / "text" / f"{name}.{side}").exists() for side in self.languages):
+                continue
+            (self.work / "text").mkdir(parents=True, exist_ok=True)
+            partial = self.work / "text" / f"{name}.partial"
+            arguments = [str(self.work / "clean" / name), str(partial)]
+            arguments += ["--seed", str(settings["seed"] + number), "--workers", str(self.workers)]
+            status = corrupt.main([*arguments, *map(str, settings.get("options", []))])
+            if status:
+                raise RuntimeError(f"aggdec-corrupt failed on {self.work / 'clean' / name}")
+            for suffix, side in zip(("src", "tgt"), self.languages, strict=True):
+                Path(f"{partial}.{suffix}").rename(self.work / "text" / f"{name}.{side}")
+
+    def copy_test_sets(self) -> None:
+        """Writes real test sets as running text to `text/`; the first reference stands in for the target."""
+        for item in self.config.get("test_sets", []):
+            files = {self.languages[0]: item["source"], self.languages[1]: item["references"][0]}
+            files |= {f"ref{number}": reference for number, reference in enumerate(item["references"])}
+            for suffix, file in files.items():
+                output = self.work / "text" / f"{item['name']}.{suffix}"
+                if not output.exists():
+                    write_lines(output, map(ptb.detokenise, read_lines(self.data / file)))
+
+    def copy_parallel(self) -> None:
+        """Writes given sentence pairs, tokenised already, to `text/`."""
+        for name, files in self.config["parallel"].items():
+            for side, key in zip(self.languages, ("source", "target"), strict=True):
+                output = self.work / "text" / f"{name}.{side}"
+                if not output.exists():
+                    write_lines(output, (" ".join(line.split()) for line in read_lines(self.data / files[key])))
+
+    def tokenise(self) -> None:
+        """Writes Moses tokens of every file in `text/` to `tok/`; text that is tokenised already is copied."""
+        language = self.config.get("tokenizer_language")
+        for text in sorted((self.work / "text").iterdir()):
+            output = self.work / "tok" / text.name
+            if output.exists() or text.name.endswith(".partial"):
+                continue
+            lines: Iterable[str] = read_lines(text)
+            if language:
+                label = f"tokenise {text.name}"
+                lines = subwords.encode_lines(lines, subwords.moses, language, workers=self.workers, label=label)
+            write_lines(output, lines)
+
+    def encode(self) -> None:
+        """Learns the subword codes on the training text and writes subwords of every split to `bpe/`."""
+        codes = self.work / "codes"
+        source, target = self.languages
+        if not codes.exists():
+            # Synthetic errors must not shape the vocabulary, so with a clean side only that side is learned from.
+            sides = [target] if "clean_text" in self.config else [source, target]
+            text = chain.from_iterable(read_lines(self.work / "tok" / f"train.{side}") for side in sides)
+            settings = self.config["bpe"]
+            partial = self.work / "codes.partial"
+            subwords.learn_codes(text, partial, settings["symbols"], settings["min_frequency"])
+            partial.rename(codes)
+        for name in self.splits:
+            outputs = [self.work / "bpe" / f"{name}.{side}" for side in self.languages]
+            if all(output.exists() for output in outputs):
+                continue
+            encoded = []
+            for side in self.languages:
+                lines = read_lines(self.work / "tok" / f"{name}.{side}")
+                label = f"subwords {name}.{side}"
+                encoded.append(
+                    list(subwords.encode_lines(lines, subwords.subword_nmt, codes, workers=self.workers, label=label))
+                )
+            pairs = list(zip(*encoded, strict=True))
+            if name == "train":  # elsewhere line numbers must stay those of the text
+                longest = self.config["max_tokens"]
+                pairs = [pair for pair in pairs if all(0 < len(side.split()) <= longest for side in pair)]
+            for index, output in enumerate(outputs):
+                write_lines(output, (pair[index] for pair in pairs))
+
+    def binarise(self) -> None:
+        """Runs `fairseq-preprocess` with one dictionary for both sides; the result is `data-bin/`."""
+        output = self.work / "data-bin"
+        if output.exists():
+            return
+        source, target = self.languages
+        partial = self.work / "data-bin.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        bpe = self.work / "bpe"
+        tests = ",".join(str(bpe / name) for name in self.splits[2:])
+        command = [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", source, "--target-lang", target]
+        command += ["--trainpref", str(bpe / "train"), "--validpref", str(bpe / "valid"), "--testpref", tests]
+        command += ["--joined-dictionary", "--destdir", str(partial), "--workers", str(self.workers)]
+        subprocess.run(command, check=True)
+        language = self.config.get("tokenizer_language")
+        if language:
+            # fairseq-interactive hands --source-lang to the tokeniser, whose rules depend on the language, so the
+            # dictionary must also be found under the language's own name: `-s en -t en`.
+            shutil.copy(partial / f"dict.{source}.txt", partial / f"dict.{language}.txt")
+        shutil.copy(self.work / "codes", partial / "codes")
+        partial.rename(output)

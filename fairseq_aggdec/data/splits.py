@@ -1,0 +1,37 @@
+"""Held-out sets that stay the same when the training text grows, shrinks or is reordered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+
+def sentence_key(sentence: str) -> int:
+    """Returns a 64-bit hash of a sentence that is the same in every process and Python version."""
+    return int.from_bytes(hashlib.blake2b(sentence.encode("utf-8"), digest_size=8).digest(), "big")
+
+
+def hold_out(sentences: Iterable[str], sizes: dict[str, int]) -> dict[str, list[str]]:
+    """Chooses held-out sentences by their hash.
+
+    Args:
+        sentences: the distinct clean sentences.
+        sizes: number of sentences of each held-out set, by its name.
+
+    Returns:
+        The sentences of each set, in the order of their hash. Whether a sentence is held out depends on its own text
+        and only weakly on the others, so adding text does not move training sentences into the test set in bulk.
+
+    Raises:
+        ValueError: there are not more sentences than the sets need together.
+    """
+    wanted = sum(sizes.values())
+    ordered = sorted(set(sentences), key=lambda sentence: (sentence_key(sentence), sentence))
+    if len(ordered) <= wanted:
+        raise ValueError(f"{len(ordered)} sentences are too few to hold out {wanted}: lower the sizes or add text")
+    chosen: dict[str, list[str]] = {}
+    start = 0
+    for name, size in sizes.items():
+        chosen[name] = ordered[start : start + size]
+        start += size
+    return chosen

@@ -1,0 +1,69 @@
+"""Tokenisation and byte pair encoding of whole files, exactly as fairseq's `moses` and `subword_nmt` encoders do it.
+
+Doing it with fairseq's encoders is what lets a user type running text into `fairseq-interactive --tokenizer moses
+--moses-no-escape --moses-no-dash-splits --bpe subword_nmt --bpe-codes codes` and hit the same subwords as in training.
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
+from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE, SubwordNMTBPEConfig
+from subword_nmt.learn_bpe import learn_bpe
+from tqdm import tqdm
+
+_encoder: Any = None
+
+
+def moses(language: str = "en") -> MosesTokenizer:
+    """Returns fairseq's Moses tokeniser of running text, without escapes and without splitting at dashes."""
+    return MosesTokenizer(
+        MosesTokenizerConfig(
+            source_lang=language, target_lang=language, moses_no_dash_splits=True, moses_no_escape=True
+        )
+    )
+
+
+def subword_nmt(codes: Path) -> SubwordNMTBPE:
+    """Returns fairseq's subword-nmt encoder for the merge operations in the file `codes`."""
+    return SubwordNMTBPE(SubwordNMTBPEConfig(bpe_codes=str(codes)))
+
+
+def _start_worker(make_encoder: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    global _encoder
+    _encoder = make_encoder(*arguments)
+
+
+def _encode(line: str) -> str:
+    return str(_encoder.encode(line))
+
+
+def encode_lines(
+    lines: Iterable[str], make_encoder: Callable[..., Any], *arguments: Any, workers: int = 1, label: str = ""
+) -> Iterator[str]:
+    """Encodes lines in order with `make_encoder(*arguments).encode`, in `workers` processes, with a progress bar."""
+    if workers <= 1:
+        encoder = make_encoder(*arguments)
+        yield from (str(encoder.encode(line)) for line in tqdm(lines, desc=label, unit=" lines"))
+        return
+    with multiprocessing.Pool(workers, _start_worker, (make_encoder, arguments)) as pool:
+        yield from tqdm(pool.imap(_encode, lines, chunksize=2000), desc=label, unit=" lines")
+
+
+def learn_codes(lines: Iterable[str], codes: Path, symbols: int, min_frequency: int = 2) -> None:
+    """Learns byte pair merges from tokenised lines and writes them to `codes`.
+
+    Args:
+        lines: tokenised text.
+        codes: the file to write.
+        symbols: size of the whole vocabulary, single characters included (subword-nmt's `--total-symbols`).
+        min_frequency: merges rarer than this are not made.
+    """
+    # subword-nmt counts words itself, one line at a time, so the text is handed over as a file object.
+    with codes.open("w", encoding="utf-8") as output:
+        learn_bpe(io.StringIO("\n".join(lines)), output, symbols, min_frequency, total_symbols=True)

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Decodes a test set: scripts/decode.sh EXPERIMENT [--decoding beam5|beam1|beamN|greedy|iad|...] [--subset test]
+#                     [--batch-size 1] [--model FILE] [further fairseq-generate options]
+# Writes work/EXPERIMENT/decode/SUBSET/DECODING/generate-SUBSET.txt; does nothing if that is complete.
+# `beamN` is stock fairseq; anything else is a decoding of the task aggressive_translation.
+source "$(dirname "$0")/stage.sh"
+
+decoding=beam5 subset=test batch_size=1 model="$work/model.pt"
+rest=()
+while (($#)); do
+    case "$1" in
+        --decoding) decoding="$2"; shift 2 ;;
+        --subset) subset="$2"; shift 2 ;;
+        --batch-size) batch_size="$2"; shift 2 ;;
+        --model) model="$2"; shift 2 ;;
+        *) rest+=("$1"); shift ;;
+    esac
+done
+
+output="$work/decode/$subset/$decoding"
+if grep -q '^Generate ' "$output/generate-$subset.txt" 2>/dev/null; then
+    echo "$output/generate-$subset.txt is complete" >&2
+    exit 0
+fi
+
+case "$decoding" in
+    beam[0-9]*) mode=(--task translation --beam "${decoding#beam}") ;;
+    *) mode=(--task aggressive_translation --decoding "$decoding" --beam 1) ;;
+esac
+device=()
+if ! python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then
+    device=(--cpu)
+fi
+mkdir -p "$output"
+fairseq-generate "$work/data-bin" --user-dir "$plugin" --path "$model" --gen-subset "$subset" \
+    --batch-size "$batch_size" --results-path "$output" "${mode[@]}" "${device[@]}" ${rest[@]+"${rest[@]}"}

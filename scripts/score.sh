@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Prints the scores of everything that decode.sh has written: scripts/score.sh EXPERIMENT
+source "$(dirname "$0")/stage.sh"
+
+python -m fairseq_aggdec.cli.score experiment "$config/prepare.yaml" --work "$work" "$@"

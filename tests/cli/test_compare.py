@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.cli import compare
+
+
+def write(path: Path, hypotheses: list[tuple[float, str]]) -> str:
+    path.write_text(
+        "".join(f"H-{index}\t{score}\t{text}\n" for index, (score, text) in enumerate(hypotheses)), encoding="utf-8"
+    )
+    return str(path)
+
+
+def test_identical(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = write(tmp_path / "a", [(-0.5, "a b"), (-0.25, "c")])
+    second = write(tmp_path / "b", [(-0.5001, "a b"), (-0.25, "c")])  # scores may differ in rounding
+    assert compare.main([first, second]) == 0
+    assert capsys.readouterr().out == "identical: 2 of 2\n"
+
+
+def test_differences_are_shown_with_their_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = write(tmp_path / "a", [(-0.5, "a b c"), (-0.25, "c")])
+    second = write(tmp_path / "b", [(-0.50001, "a b d"), (-0.25, "c")])
+    assert compare.main([first, second]) == 1
+    output = capsys.readouterr().out
+    assert "sentence 0: differs from token 2 on, scores differ by 0.000010" in output
+    assert "A -0.500000\ta b c" in output
+    assert "B -0.500010\ta b d" in output
+    assert output.endswith("identical: 1 of 2\n")
+
+
+def test_a_longer_output_differs_at_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare.main([write(tmp_path / "a", [(-1, "a b")]), write(tmp_path / "b", [(-1, "a b c")])]) == 1
+    assert "differs from token 2 on" in capsys.readouterr().out
+
+
+def test_at_most_the_asked_number_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = write(tmp_path / "a", [(-1, "a")] * 5)
+    second = write(tmp_path / "b", [(-1, "b")] * 5)
+    assert compare.main([first, second, "--show", "2"]) == 1
+    assert capsys.readouterr().out.count("sentence") == 2
+
+
+def test_other_sentences_or_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = write(tmp_path / "a", [(-1, "a"), (-1, "b")])
+    assert compare.main([first, write(tmp_path / "b", [(-1, "a")])]) == 2
+    assert "1 are in one only, first number 1" in capsys.readouterr().err
+    assert compare.main([first, str(tmp_path / "missing")]) == 2
+    assert "missing" in capsys.readouterr().err

@@ -1,0 +1,80 @@
+import pytest
+
+from fairseq_aggdec.data.clean_text import (
+    clean_sentences,
+    is_modern,
+    is_prose,
+    lower_case_words,
+    normalise,
+    repair_quotes,
+)
+
+
+def test_normalise_makes_typography_plain() -> None:
+    raw = "\u201cIt\u2019s  fine\u201d\u2014he said\u2026 well--\u00a0maybe.\u200b"
+    assert normalise(raw) == '"It\'s fine" - he said... well - maybe.'
+
+
+def test_repair_quotes() -> None:
+    assert repair_quotes('He said "yes" twice.') == 'He said "yes" twice.'
+    assert repair_quotes('"This was cut off.') == "This was cut off."
+    assert repair_quotes('This was cut off."') == "This was cut off."
+    assert repair_quotes('This is " odd.') is None
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I don't know what to do.",
+        "Is this the well-known club (the old one)?",
+        'He said: "It cost 20 dollars!"',
+        "The caf\u00e9 was closed.",
+    ],
+)
+def test_prose_is_kept(sentence: str) -> None:
+    assert is_prose(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Too short.",
+        "it starts in lower case and is long enough.",
+        "It has no final mark",
+        "CHAPTER ONE IS WRITTEN IN CAPITALS.",
+        "The value of foo_bar is used here.",
+        "You call os.path to see what it is.",
+        "This is the readFile function.",
+        "Journal of Things, see http://example.org for what is there.",
+        "This was shown by Smith, J. A., who was first.",
+        "The years were 1999, 2000, 2001, 2002 and 2003.",
+        "Positive airway pressure for sleep apnoea.",  # a title: no clause
+        "This is \u4e2d\u6587 text.",
+        "It is " + "very " * 50 + "long.",
+    ],
+)
+def test_other_text_is_dropped(sentence: str) -> None:
+    assert not is_prose(sentence)
+
+
+def test_lower_case_words() -> None:
+    assert lower_case_words("The man didn't see Tom or PEP 8.") == {"man", "didn't", "see", "or"}
+
+
+def test_modern() -> None:
+    known = {"she", "was", "in", "the", "room", "said"}
+    assert is_modern("She was in the room.", known)
+    assert not is_modern("She was in the antechamber.", known)
+    assert is_modern("She was in the antechamber.", known, max_unknown=1)
+    for old in (
+        "Thou was in the room.",
+        "'Tis in the room.",
+        "She was in the room; the room was in.",
+        "In the room,' said.",
+    ):
+        assert not is_modern(old, known), old
+
+
+def test_clean_sentences() -> None:
+    lines = ["\u201cI am standing here.\u201d", "def f():", "This  is   fine."]
+    assert list(clean_sentences(lines)) == ['"I am standing here."', "This is fine."]

@@ -1,0 +1,89 @@
+"""The stage scripts end to end, on a few hundred lines: prepare, train, resume, average, decode, score."""
+
+import gzip
+import os
+import subprocess
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.cli import compare
+from fairseq_aggdec.data.preparation import read_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = [
+    "model.encoder.layers=1",
+    "model.encoder.embed_dim=32",
+    "model.decoder.embed_dim=32",
+    "model.encoder.ffn_embed_dim=64",
+    "model.decoder.ffn_embed_dim=64",
+    "dataset.max_tokens=500",
+    "dataset.validate_interval_updates=10",
+    "checkpoint.save_interval_updates=10",
+    "lr_scheduler.warmup_updates=5",
+]
+
+
+def run(stage: str, *arguments: str, data: Path, work: Path) -> subprocess.CompletedProcess[str]:
+    """Runs one stage script of ape_small and returns its output; a failure shows it."""
+    environment = os.environ | {"AGGDEC_DATA": str(data), "AGGDEC_WORK": str(work), "OMP_NUM_THREADS": "1"}
+    command = ["bash", str(ROOT / "scripts" / f"{stage}.sh"), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+@pytest.fixture
+def small_data(tmp_path: Path, aggdec_data: Path) -> Path:
+    """The first lines of the post-editing data."""
+    folder = tmp_path / "data"
+    for name, lines in (("train", 300), ("dev", 20), ("test20", 20)):
+        for side in ("mt", "pe"):
+            file = f"{name}.{side}" + (".gz" if name == "train" else "")
+            head = list(islice(read_lines(aggdec_data / "mlqe-pe-en-de" / file), lines))
+            output = folder / "mlqe-pe-en-de" / file
+            output.parent.mkdir(parents=True, exist_ok=True)
+            with gzip.open(output, "wt") if name == "train" else output.open("w") as lines_out:
+                lines_out.writelines(line + "\n" for line in head)
+    return folder
+
+
+def test_all_stages(small_data: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    folders = {"data": small_data, "work": work}
+    run("prepare", "ape_small", **folders)
+    binary = work / "ape_small/data-bin/train.mt-pe.pe.bin"
+    stamp = binary.stat().st_mtime_ns
+    run("prepare", "ape_small", **folders)  # does nothing
+    assert binary.stat().st_mtime_ns == stamp
+
+    checkpoints = work / "ape_small/checkpoints"
+    run("train", "ape_small", *SMALL, "optimization.max_update=20", **folders)
+    assert {"checkpoint_last.pt", "checkpoint_best.pt"} <= {path.name for path in checkpoints.iterdir()}
+    resumed = run("train", "ape_small", *SMALL, "optimization.max_update=30", **folders)
+    assert "@ 20 updates" in resumed.stdout + resumed.stderr  # goes on from the last checkpoint
+
+    run("average", "ape_small", "2", **folders)
+    assert (work / "ape_small/model.pt").is_file()
+
+    outputs = {}
+    for decoding in ("beam1", "greedy", "iad"):
+        arguments = ["--decoding", decoding, "--max-len-b", "20"]
+        run("decode", "ape_small", *arguments, **folders)
+        outputs[decoding] = work / "ape_small/decode/test" / decoding / "generate-test.txt"
+    assert compare.main([str(outputs["greedy"]), str(outputs["iad"])]) == 0
+    assert compare.main([str(outputs["greedy"]), str(outputs["beam1"])]) == 0
+    stamp = outputs["iad"].stat().st_mtime_ns
+    assert "is complete" in run("decode", "ape_small", "--decoding", "iad", **folders).stderr
+    assert outputs["iad"].stat().st_mtime_ns == stamp
+
+    table = run("score", "ape_small", **folders).stdout
+    for word in ("test (20)", "BLEU", "TER", "source, unchanged", "beam1", "greedy", "iad"):
+        assert word in table
+
+
+def test_unknown_experiment_is_refused_with_the_names_there_are() -> None:
+    done = subprocess.run(["bash", str(ROOT / "scripts/train.sh"), "nothing"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "gec_small" in done.stderr
