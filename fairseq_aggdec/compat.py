@@ -7,8 +7,8 @@ a checkpoint may hold what `allowed_globals` lists; any other class is refused b
 Resuming on several workers goes through `torch.load` as well: see `_broadcast_object`.
 
 Batches. After 0.12.2 fairseq drops the last batch unless its size is a multiple of `--required-batch-size-multiple`
-(default 8): up to 7 sentences of a test set then have no output, and with `--batch-size 1` always one. `_keep_last_batch`
-gives them back.
+(default 8): up to 7 sentences of a test set then have no output, and with `--batch-size 1` always one.
+`_keep_last_batch` gives them back.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _plain_scalar(dtype: PlainDtype, data: bytes) -> Any:
 
 
 def allowed_globals() -> list[Any]:
-    """What a fairseq checkpoint may hold beyond tensors and Python's containers, for `torch.serialization.safe_globals`.
+    """What a fairseq checkpoint may hold beyond tensors and Python's containers (`torch.serialization.safe_globals`).
 
     Found by saving with fairseq-train (plain, `--eval-bleu`, `--store-ema`, fairseq-hydra-train) and from old-style
     checkpoints; numpy moved its functions from `numpy.core` to `numpy._core` in version 2.

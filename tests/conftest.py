@@ -1,0 +1,56 @@
+"""Fixtures and rules that all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.helpers import ToyModel, make_toy_data, train_toy
+
+ROOT = Path(__file__).resolve().parents[1]
+
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))  # results and times alike on every machine
+
+
+def _data_required() -> bool:
+    """Whether every data set must be there, so that a skipped test is a failure (set by `.ci/run`)."""
+    return os.environ.get("AGGDEC_REQUIRE_DATA") == "1"
+
+
+@pytest.fixture(scope="session")
+def aggdec_data() -> Path:
+    """The folder of the data sets: `AGGDEC_DATA`, else `../shared/data`; the test is skipped where there is none."""
+    data = Path(os.environ.get("AGGDEC_DATA") or ROOT.parent / "shared" / "data")
+    if not data.is_dir():
+        reason = f"no data sets in {data}: set AGGDEC_DATA to their folder"
+        if _data_required():
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return data
+
+
+@pytest.fixture(scope="session")
+def toy_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Binarised toy data with a joined dictionary; see `tests.helpers.make_toy_data`."""
+    return make_toy_data(tmp_path_factory.mktemp("toy_data"))
+
+
+@pytest.fixture(scope="session")
+def toy_model_dir(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
+    """A small stock fairseq Transformer, trained for a few updates by fairseq-train, with its data."""
+    return train_toy(toy_data, tmp_path_factory.mktemp("toy_model"), updates=20)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run if a test was skipped although all data sets are required."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return
+    skipped = reporter.stats.get("skipped", [])
+    if skipped and _data_required() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.write_line(f"\nAGGDEC_REQUIRE_DATA=1: {len(skipped)} skipped tests count as failures", red=True)

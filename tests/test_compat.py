@@ -1,0 +1,287 @@
+"""Checkpoints: what loads, what is refused, and that a refused one runs nothing."""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import os
+import pickle
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.multiprocessing
+from fairseq import checkpoint_utils
+from fairseq.data import data_utils
+from fairseq.distributed import utils as distributed_utils
+
+import fairseq_aggdec
+from fairseq_aggdec import compat
+from fairseq_aggdec.cli.user_dir import user_dir
+from tests.helpers import TINY_TRANSFORMER, ToyModel, parse_generate, run_cli, train_toy
+
+fairseq_aggdec.register()
+
+
+class Call:
+    """Unpickled without a check, it calls a function."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: object) -> None:
+        self.function, self.arguments = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self.function, self.arguments
+
+
+def generate(toy: ToyModel, checkpoint: Path, *options: object, check: bool = True) -> Any:
+    """Decode the toy test set through the real command line with the plugin's user directory."""
+    arguments = [toy.data, "--user-dir", user_dir(), "--path", checkpoint, "--beam", 1, "--cpu", *options]
+    return run_cli("fairseq-generate", *arguments, check=check)
+
+
+def state_of(toy: ToyModel) -> dict[str, Any]:
+    return compat.read_checkpoint(toy.checkpoint)
+
+
+def old_style(state: dict[str, Any]) -> dict[str, Any]:
+    """The form of fairseq <= 0.9: all options in one namespace under `args`."""
+    return {**state, "args": state["cfg"]["model"], "cfg": None}
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    """A file that exists only if a checkpoint's code was run."""
+    return tmp_path / "executed"
+
+
+def test_reads_what_fairseq_train_saved(toy_model_dir: ToyModel) -> None:
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(toy_model_dir.checkpoint))
+    assert isinstance(state["cfg"]["model"], argparse.Namespace)
+    assert state["model"]["encoder.embed_tokens.weight"].shape[1] == 32
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy pickle"])
+def test_old_style_checkpoint_decodes_alike(toy_model_dir: ToyModel, tmp_path: Path, zipped: bool) -> None:
+    path = tmp_path / "old.pt"
+    torch.save(old_style(state_of(toy_model_dir)), path, _use_new_zipfile_serialization=zipped)
+    old = parse_generate(generate(toy_model_dir, path).stdout)
+    new = parse_generate(generate(toy_model_dir, toy_model_dir.checkpoint).stdout)
+    assert len(new) == 60
+    assert old == new
+
+
+def test_numpy_numbers_of_both_numpy_versions(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    """fairseq-train --eval-bleu saves counts as arrays; some versions saved the best score as a numpy scalar."""
+    values: dict[str, Any] = {
+        "counts": np.arange(6).reshape(2, 3),
+        "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "big_endian": np.array([1.5, -2.0], dtype=">f4"),
+        "bool": np.array([True, False]),
+        "best": np.float64(27.5),
+    }
+    state = {**state_of(toy_model_dir), "extra_state": values}
+    torch.save(state, tmp_path / "numpy2.pt", _use_new_zipfile_serialization=False)
+    raw = (tmp_path / "numpy2.pt").read_bytes()
+    (tmp_path / "numpy1.pt").write_bytes(raw.replace(b"numpy._core", b"numpy.core"))
+    for name in ("numpy1.pt", "numpy2.pt"):
+        loaded = compat.read_checkpoint(tmp_path / name)["extra_state"]
+        for key, value in values.items():
+            np.testing.assert_array_equal(loaded[key], value)
+            assert loaded[key].dtype == value.dtype.newbyteorder("=")  # numpy unpickles into the native order
+        again = pickle.loads(pickle.dumps(loaded["counts"] + 1))
+        assert type(again) is np.ndarray
+
+
+def test_trains_on_from_a_checkpoint_with_bleu_counts(toy_data: Path, tmp_path: Path) -> None:
+    bleu = "--task translation --eval-bleu --eval-bleu-detok space --best-checkpoint-metric bleu".split()
+    bleu += ["--maximize-best-checkpoint-metric", "--eval-bleu-args", '{"beam": 1, "max_len_b": 10}']
+    options = [*TINY_TRANSFORMER, *bleu, "--user-dir", user_dir()]
+    train_toy(toy_data, tmp_path, options, updates=2)
+    toy = train_toy(toy_data, tmp_path, options, updates=4)
+    state = state_of(toy)
+    assert state["optimizer_history"][-1]["num_updates"] == 4
+    assert "_bleu_counts" in str(state["extra_state"]["metrics"])
+    refused = torch.serialization.get_unsafe_globals_in_checkpoint(toy.checkpoint)
+    assert not [name for name in refused if "aggdec" in name], "saved again, arrays must be numpy's own"
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy pickle"])
+@pytest.mark.parametrize("kind", ["os.system", "open", "eval"])
+def test_refuses_code_and_runs_nothing(
+    toy_model_dir: ToyModel, tmp_path: Path, marker: Path, kind: str, zipped: bool
+) -> None:
+    call, name = {
+        "os.system": (Call(os.system, f"touch {marker}"), f"{os.name}.system"),
+        "open": (Call(open, str(marker), "w"), "io.open"),
+        "eval": (Call(builtins.eval, f"open({str(marker)!r}, 'w')"), r"\beval"),
+    }[kind]
+    path = tmp_path / "hostile.pt"
+    state = {**state_of(toy_model_dir), "extra_state": {"best": call}}
+    torch.save(state, path, _use_new_zipfile_serialization=zipped)
+    for load in (compat.read_checkpoint, checkpoint_utils.load_checkpoint_to_cpu):
+        with pytest.raises(compat.CheckpointError, match=name) as caught:
+            load(str(path))
+        assert "nothing was executed" in str(caught.value)
+    assert not marker.exists()
+    torch.load(path, weights_only=False)
+    assert marker.exists(), "the checkpoint of this test is not hostile"
+
+
+def test_command_line_refuses_code(toy_model_dir: ToyModel, tmp_path: Path, marker: Path) -> None:
+    path = tmp_path / "hostile.pt"
+    torch.save({**state_of(toy_model_dir), "task_state": Call(os.system, f"touch {marker}")}, path)
+    done = generate(toy_model_dir, path, check=False)
+    assert done.returncode == 1
+    assert f"error: checkpoint {path}: refused: it holds {os.name}.system" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not marker.exists()
+
+
+def test_refuses_numpy_objects(toy_model_dir: ToyModel, tmp_path: Path, marker: Path) -> None:
+    for value in (np.array([Call(open, str(marker), "w")], dtype=object), np.zeros(1, dtype=[("a", "O")])):
+        torch.save({**state_of(toy_model_dir), "extra_state": value}, tmp_path / "objects.pt")
+        with pytest.raises(
+            compat.CheckpointError, match=r"refused: it holds (_?io\.open|numpy data that are not numbers)"
+        ):
+            compat.read_checkpoint(tmp_path / "objects.pt")
+    assert not marker.exists()
+
+
+def broken_checkpoints(toy: ToyModel, folder: Path) -> dict[str, tuple[Path, str]]:
+    """Files that are no usable checkpoint, each with what the message has to say."""
+    good = toy.checkpoint.read_bytes()
+    torch.save(state_of(toy), folder / "legacy.pt", _use_new_zipfile_serialization=False)
+    legacy = (folder / "legacy.pt").read_bytes()
+    (folder / "folder.pt").mkdir()
+    for name, content in {
+        "cut.pt": good[: len(good) // 2],
+        "cut_legacy.pt": legacy[: len(legacy) // 2],
+        "empty.pt": b"",
+        "text.pt": b"The quick brown fox\n" * 9,
+    }.items():
+        (folder / name).write_bytes(content)
+    torch.save(torch.zeros(3), folder / "tensor.pt")
+    torch.save({"state_dict": {}, "epoch": 3}, folder / "other.pt")
+    torch.save({"model": {}, "args": None}, folder / "bare.pt")
+    reasons = {
+        "missing.pt": "no such file",
+        "folder.pt": "not a file",
+        "cut.pt": "truncated or damaged",
+        "cut_legacy.pt": "truncated or damaged",
+        "empty.pt": "an empty file",
+        "text.pt": "not a PyTorch file",
+        "tensor.pt": "holds a Tensor, not a fairseq checkpoint",
+        "other.pt": "holds state_dict, epoch",
+        "bare.pt": "needs `model` and `cfg` (or `args`)",
+    }
+    return {name: (folder / name, reason) for name, reason in reasons.items()}
+
+
+def test_names_file_and_reason(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    for path, reason in broken_checkpoints(toy_model_dir, tmp_path).values():
+        for load in (
+            compat.read_checkpoint,
+            lambda name: checkpoint_utils.load_model_ensemble([name]),
+            lambda name: checkpoint_utils.load_model_ensemble([str(toy_model_dir.checkpoint), name]),
+        ):
+            with pytest.raises(compat.CheckpointError) as caught:
+                load(str(path))
+            assert str(path) in str(caught.value)
+            assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["missing.pt", "cut.pt", "tensor.pt"])
+def test_command_line_says_it_in_one_line(toy_model_dir: ToyModel, tmp_path: Path, name: str) -> None:
+    path, reason = broken_checkpoints(toy_model_dir, tmp_path)[name]
+    done = generate(toy_model_dir, path, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"error: checkpoint {path}: ")
+    assert reason in last
+
+
+def test_fairseq_train_refuses_a_damaged_restore_file(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    damaged = tmp_path / "checkpoint_last.pt"
+    damaged.write_bytes(toy_model_dir.checkpoint.read_bytes()[:5000])
+    options = ["--save-dir", tmp_path, "--optimizer", "adam", "--max-tokens", 2000, "--cpu", "--user-dir", user_dir()]
+    done = run_cli("fairseq-train", toy_model_dir.data, *TINY_TRANSFORMER, *options, check=False)
+    assert done.returncode == 1
+    assert f"checkpoint {damaged}: truncated or damaged" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_another_failure_keeps_its_own_exception(toy_model_dir: ToyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sound file that fairseq cannot upgrade is no fault of the file."""
+
+    def upgrade(state: dict[str, Any]) -> None:
+        raise KeyError("from fairseq")
+
+    monkeypatch.setattr(checkpoint_utils, "_upgrade_state_dict", upgrade)
+    with pytest.raises(KeyError, match="from fairseq"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(toy_model_dir.checkpoint))
+
+
+def test_hub_interface_loads_and_its_error_can_be_caught(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    from fairseq.models.transformer import TransformerModel
+
+    shutil.copy(toy_model_dir.checkpoint, tmp_path / "model.pt")
+    hub = TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
+    source = (toy_model_dir.data / "test.src").read_text(encoding="utf-8").splitlines()[:2]
+    assert len(hub.translate(source, beam=1)) == 2
+    (tmp_path / "model.pt").write_bytes(b"PK damaged")
+    with pytest.raises(compat.CheckpointError, match="truncated or damaged"):
+        TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
+
+
+@pytest.mark.parametrize("multiple", [1, 8])
+@pytest.mark.parametrize("limits", [{"max_tokens": 100}, {"max_sentences": 1}, {"max_sentences": 5, "max_tokens": 60}])
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 60])
+def test_every_sentence_has_a_batch(count: int, limits: dict[str, int], multiple: int) -> None:
+    """fairseq after 0.12.2 dropped a last batch whose size is no multiple of eight."""
+    lengths = np.arange(count) % 7 + 3
+    batches = data_utils.batch_by_size(
+        np.arange(count)[::-1].copy(), lambda i: lengths[i], lengths, required_batch_size_multiple=multiple, **limits
+    )
+    assert [i for batch in batches for i in batch] == list(range(count))[::-1]
+
+
+def test_command_line_decodes_every_sentence(toy_model_dir: ToyModel) -> None:
+    """In one batch of 60 and, below, one by one: neither is a multiple of eight."""
+    assert len(parse_generate(generate(toy_model_dir, toy_model_dir.checkpoint).stdout)) == 60
+    one_by_one = generate(toy_model_dir, toy_model_dir.checkpoint, "--batch-size", 1)
+    assert len(parse_generate(one_by_one.stdout)) == 60
+
+
+def test_install_twice_changes_nothing() -> None:
+    before = checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.load_model_ensemble_and_task, sys.excepthook
+    compat.install()
+    after = checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.load_model_ensemble_and_task, sys.excepthook
+    assert before == after
+
+
+def test_allow_list_is_in_force_only_while_a_checkpoint_is_read(toy_model_dir: ToyModel) -> None:
+    state_of(toy_model_dir)
+    with pytest.raises(pickle.UnpicklingError, match=r"argparse\.Namespace"):
+        torch.load(toy_model_dir.checkpoint, weights_only=True)
+
+
+def _receive(rank: int, rendezvous: str) -> None:
+    compat.install()
+    torch.distributed.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=2)
+    sent = {"args": argparse.Namespace(lr=[0.1]), "model": {"weight": torch.arange(3)}, "best": np.float64(2)}
+    group = torch.distributed.group.WORLD
+    received = distributed_utils.broadcast_object(sent if rank == 0 else None, src_rank=0, group=group)
+    assert received["args"] == sent["args"]
+    assert received["best"] == 2
+    assert torch.equal(received["model"]["weight"], torch.arange(3))
+    torch.distributed.destroy_process_group()
+
+
+def test_a_loaded_checkpoint_reaches_the_other_workers(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(_receive, (str(tmp_path / "rendezvous"),), nprocs=2)

@@ -1,0 +1,154 @@
+"""Installation: the wheel, `--user-dir` from everywhere, and `scripts/setup.sh` where something is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+import tomllib
+
+from fairseq_aggdec import __version__
+from fairseq_aggdec.cli.user_dir import user_dir
+from tests.helpers import ToyModel, parse_generate, run_cli
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that `pip install .` would install, built from a copy so that the checkout stays clean."""
+    copy = tmp_path_factory.mktemp("source")
+    for name in ("setup.py", "pyproject.toml", "LICENSE", "README.md"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, copy)
+    shutil.copytree(ROOT / "fairseq_aggdec", copy / "fairseq_aggdec", ignore=shutil.ignore_patterns("__pycache__"))
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-build-isolation", "--wheel-dir", copy / "dist", copy], check=True, timeout=120)
+    (built,) = (copy / "dist").glob("*.whl")
+    return built
+
+
+def test_wheel_holds_everything_that_is_needed(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    package = ROOT / "fairseq_aggdec"
+    wanted = [*package.rglob("*.py"), package / "py.typed", *(file for file in (package / "demo").rglob("*"))]
+    expected = {str(f.relative_to(ROOT)) for f in wanted if f.is_file() and "__pycache__" not in f.parts}
+    assert expected <= names
+    assert not [name for name in names if name.startswith(("tests/", "scripts/", "configs/"))]
+
+
+def test_metadata_and_console_scripts() -> None:
+    installed = distribution("fairseq-aggdec")
+    assert installed.version == __version__
+    for script in installed.entry_points:
+        assert script.name.startswith("aggdec-")
+        assert callable(script.load())
+
+
+def test_every_requirement_is_pinned() -> None:
+    lines = (ROOT / "scripts" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines if not line.startswith("#")}
+    required = distribution("fairseq-aggdec").requires or []
+    for requirement in required:
+        if 'python_version < "3.11"' not in requirement:
+            name = requirement.split(";")[0].split("=")[0].rstrip("<>!~ ").lower()
+            assert name in pinned, requirement
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    assert {name.split(">")[0] for name in build} <= pinned
+
+
+@pytest.mark.parametrize("form", ["relative", "absolute", "trailing slash"])
+def test_user_dir_forms(toy_model_dir: ToyModel, form: str) -> None:
+    """From the repository root by name; by its absolute path from anywhere."""
+    folder = {"relative": "fairseq_aggdec", "absolute": user_dir(), "trailing slash": f"{user_dir()}/"}[form]
+    options = ["--task", "aggressive_translation", "--path", toy_model_dir.checkpoint, "--beam", 1, "--cpu"]
+    done = run_cli("fairseq-generate", toy_model_dir.data, "--user-dir", folder, *options, cwd=ROOT)
+    assert len(parse_generate(done.stdout)) == 60
+
+
+def test_site_packages_install_beside_a_checkout(wheel: Path, toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    """An installed copy and a checkout of the same name: whichever `--user-dir` names is the one that is used."""
+    site = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(site)
+    program = "import sys; from fairseq_cli.generate import cli_main; cli_main(); print(sys.modules['fairseq_aggdec'])"
+    options = ["--task", "aggressive_translation", "--path", toy_model_dir.checkpoint, "--beam", "1", "--cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    for folder, used in (("fairseq_aggdec", ROOT), (str(site / "fairseq_aggdec"), site)):
+        line = [sys.executable, "-P", "-c", program, str(toy_model_dir.data), "--user-dir", folder, *map(str, options)]
+        done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert f"from '{used / 'fairseq_aggdec'}" in done.stdout.splitlines()[-1]
+
+
+class TestSetup:
+    """`scripts/setup.sh` in a copy of the repository, with a venv whose pip does what the test needs."""
+
+    @pytest.fixture
+    def copy(self, tmp_path: Path) -> Path:
+        copy = tmp_path / "a checkout"  # with a space
+        (copy / "scripts").mkdir(parents=True)
+        for name in ("setup.py", "pyproject.toml", "scripts/setup.sh", "scripts/constraints.txt"):
+            shutil.copy(ROOT / name, copy / name)
+        return copy
+
+    @staticmethod
+    def setup(copy: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        line = ["bash", str(copy / "scripts" / "setup.sh")]
+        return subprocess.run(line, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
+
+    @staticmethod
+    def fake_python(folder: Path, version: str) -> Path:
+        folder.mkdir(exist_ok=True)
+        fake = folder / "python"
+        fake.write_text(f"#!/bin/sh\necho {version}\n", encoding="utf-8")
+        fake.chmod(0o755)
+        return fake
+
+    @staticmethod
+    def fake_pip(copy: Path, exit_code: int) -> None:
+        """A venv in which pip only records its arguments, and the final check of imports passes."""
+        site = next((copy / ".venv").glob("lib/python3*/site-packages"))
+        shutil.rmtree(site / "pip", ignore_errors=True)
+        record = f"import sys; open({str(copy / 'pip.log')!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')"
+        for name in ("torch", "fairseq", "fairseq/tasks", "fairseq_aggdec", "pip"):
+            (site / name).mkdir(exist_ok=True)
+            (site / name / "__init__.py").touch()
+        (site / "pip" / "__main__.py").write_text(f"{record}; sys.exit({exit_code})\n", encoding="utf-8")
+
+    def test_names_the_pythons_it_found(self, copy: Path, tmp_path: Path) -> None:
+        done = self.setup(copy, PYTHON=str(self.fake_python(tmp_path / "old", "3.9")))
+        assert done.returncode == 1
+        assert f"Python 3.11 or 3.12 is needed; found: {tmp_path}/old/python is 3.9" in done.stderr
+        assert not (copy / ".venv" / ".setup-done").exists()
+
+    def test_second_run_is_quick_and_a_change_is_noticed(self, copy: Path) -> None:
+        venv.create(copy / ".venv", with_pip=False, symlinks=True)
+        self.fake_pip(copy, exit_code=0)
+        done = self.setup(copy)
+        assert done.returncode == 0, done.stderr
+        calls = (copy / "pip.log").read_text(encoding="utf-8").splitlines()
+        assert ["torch" in call.split() for call in calls] == [True, False, False, False], "torch first, and alone"
+        assert all("--constraint scripts/constraints.txt" in call for call in calls)
+        assert "--no-build-isolation fairseq-fixed" in calls[2]
+        assert self.setup(copy).stderr == ""
+        assert len((copy / "pip.log").read_text(encoding="utf-8").splitlines()) == 4, "nothing installed again"
+        with (copy / "scripts" / "constraints.txt").open("a", encoding="utf-8") as constraints:
+            constraints.write("# changed\n")
+        assert "installing" in self.setup(copy).stderr
+
+    def test_failure_is_readable_and_not_taken_for_done(self, copy: Path) -> None:
+        venv.create(copy / ".venv", with_pip=False, symlinks=True)
+        self.fake_pip(copy, exit_code=1)
+        done = self.setup(copy)
+        assert done.returncode == 1
+        assert "could not install PyTorch" in done.stderr
+        assert "network" in done.stderr
+        assert not (copy / ".venv" / ".setup-done").exists()
+        assert "making .venv" in self.setup(copy, PIP_NO_INDEX="1", PIP_FIND_LINKS="/nonexistent").stderr, "made afresh"
