@@ -112,7 +112,7 @@ def compare(
         batches: from `batches_of` or fairseq's iterator.
         modes: names from `MODES`.
         rounds: how often each mode runs through all batches.
-        progress: show a bar.
+        progress: show a bar, on a terminal.
         generation: fairseq's generation options (`lenpen=...`); the beam belongs to the mode.
 
     Returns:
@@ -125,7 +125,9 @@ def compare(
     for _, generator in runs:
         for batch in batches[:_WARM_UP_BATCHES]:
             task.inference_step(generator, models, batch)
-    with tqdm(total=rounds * len(runs) * len(batches), unit="batch", disable=not progress, leave=False) as bar:
+    with tqdm(
+        total=rounds * len(runs) * len(batches), unit="batch", disable=None if progress else True, leave=False
+    ) as bar:
         for _ in range(rounds):
             for result, generator in runs:
                 bar.set_description(result.mode)
@@ -169,10 +171,10 @@ def _synchronise(models: list[BaseFairseqModel]) -> None:
 def table(results: Sequence[ModeResult]) -> tuple[list[str], list[list[str]]]:
     """Headers and rows: seconds and spread, speed-ups, counters, identity with `greedy`."""
     by_name = {result.mode: result for result in results}
-    headers = ["mode", "seconds (median, range)"]
+    headers = ["mode", "seconds\n(median, range)"]
     baselines = [by_name[name] for name in ("beam5", "beam1", "greedy") if name in by_name]
-    headers += [f"speed-up over {baseline.mode}" for baseline in baselines]
-    headers += ["iterations/sentence", "mean accepted tokens", "identical to greedy"]
+    headers += [f"speed-up\nover {baseline.mode}" for baseline in baselines]
+    headers += ["iterations\nper sentence", "mean accepted\ntokens", "identical\nto greedy"]
     rows = []
     for result in results:
         row = [result.mode, f"{result.seconds:.2f} ({min(result.rounds):.2f}-{max(result.rounds):.2f})"]

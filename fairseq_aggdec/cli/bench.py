@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.errors import install_excepthook
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line of the benchmark; see --help."""
@@ -34,7 +36,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     from tabulate import tabulate
 
     import fairseq_aggdec
-    from fairseq_aggdec.errors import install_excepthook
 
     install_excepthook()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
@@ -51,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     results = benchmark.compare(task, models, batches, args.modes.split(","), args.rounds)
 
     headers, rows = benchmark.table(results)
+    headers = [header.replace("\n", " ") for header in headers]
     print(f"{len(numbers)} sentences of {args.gen_subset}, batch size {args.batch_size}, {args.rounds} rounds")
     print(benchmark.machine())
     print(f"command: aggdec-bench {' '.join(sys.argv[1:] if argv is None else argv)}")

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.errors import AggdecError, install_excepthook
+
 MODEL = Path(__file__).parent.parent / "demo" / "gec"
 _MODES = ("beam5", "beam1", "greedy", "iad")
 
@@ -28,8 +30,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         if value is not None and value < least:
             parser.error(f"--{name} {value}: must be at least {least}")
 
-    from fairseq_aggdec.errors import install_excepthook
-
     install_excepthook()
     sentences = _read(args.sentences, args.input)
     colour = args.colour == "always" or (args.colour == "auto" and sys.stdout.isatty())
@@ -37,8 +37,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _read(given: list[str], source: str | None) -> list[str]:
-    from fairseq_aggdec.errors import AggdecError
-
     if given and source:
         raise AggdecError("give sentences or --input, not both")
     if given:
@@ -75,12 +73,11 @@ def _run(sentences: list[str], show: int, rounds: int, threads: int | None, colo
     from fairseq_aggdec.demo.model import DemoModel
 
     model = DemoModel.load(MODEL)
-    too_long = [sentence for sentence in sentences if len(model.encode(sentence)) > model.max_tokens]
-    if too_long:
-        from fairseq_aggdec.errors import AggdecError
-
-        raise AggdecError(f"the sentence '{too_long[0][:60]}...' is longer than {model.max_tokens} tokens: split it")
-    batches = benchmark.batches_of(model.task, [model.encode(sentence) for sentence in sentences], 1)
+    sources = [model.encode(sentence) for sentence in sentences]
+    for sentence, source in zip(sentences, sources, strict=True):
+        if len(source) > model.max_tokens:
+            raise AggdecError(f"the sentence '{sentence[:60]}...' is longer than {model.max_tokens} tokens: split it")
+    batches = benchmark.batches_of(model.task, sources, 1)
     results = {r.mode: r for r in benchmark.compare(model.task, model.models, batches, _MODES, rounds)}
     iad = results["iad"]
 
@@ -91,15 +88,15 @@ def _run(sentences: list[str], show: int, rounds: int, threads: int | None, colo
             f"{'blue' if colour else '[in brackets]'}: drafted from the input and verified in one block; "
             f"{'red' if colour else 'bare'}: the model's own token\n"
         )
-    changed_first = sorted(range(len(sentences)), key=lambda number: outputs[number] == sentences[number])
+    is_changed = [iad.outputs[number] != source.tolist() for number, source in enumerate(sources)]
+    changed_first = sorted(range(len(sentences)), key=lambda number: not is_changed[number])
     for number in sorted(changed_first[:show]):
         stats = iad.hypotheses[number]["stats"]
         parts = trace.segments(model.tokens(torch.tensor(iad.outputs[number])), stats)
         print(f"  input   {sentences[number]}")
         print(f"  output  {outputs[number]}")
         print(f"  blocks  {trace.render(parts, colour)}   ({stats.iterations} iterations)\n")
-    changed = sum(output != sentence for output, sentence in zip(outputs, sentences, strict=True))
-    print(f"{changed} of {len(sentences)} sentences corrected\n")
+    print(f"{sum(is_changed)} of {len(sentences)} sentences corrected\n")
     headers, rows = benchmark.table(list(results.values()))
     print(tabulate(rows, headers))
 

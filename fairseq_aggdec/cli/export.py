@@ -65,19 +65,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise AggdecError(
             f"{args.checkpoint}: an old-style checkpoint without `cfg`; load and save it with fairseq first"
         )
-    task = state["cfg"]["task"]
-    languages = [task["source_lang"], task["target_lang"]]
-    names = [f"dict.{language}.txt" for language in languages if language]  # fairseq-train may have found them itself
-    extras = [args.data / name for name in names] or sorted(args.data.glob("dict.*.txt"))
-    missing = [extra.name for extra in extras if not extra.is_file()] or ([] if extras else ["dict.*.txt"])
-    if missing:
-        raise AggdecError(
-            f"{args.data}: has no {', '.join(missing)}; --data is the folder that fairseq-preprocess made"
-        )
-    extras += args.data.glob("codes")
+    extras = sorted(args.data.glob("dict.*.txt"))
+    if not extras:
+        raise AggdecError(f"{args.data}: has no dict.*.txt; --data is the folder that fairseq-preprocess made")
     args.folder.mkdir(parents=True, exist_ok=True)
     for extra in extras:
         shutil.copyfile(extra, args.folder / extra.name)
+    if (args.data / "codes").is_file():
+        shutil.copyfile(args.data / "codes", args.folder / "bpecodes")  # where fairseq's from_pretrained looks for them
     partial = args.folder / "model.pt.partial"
     torch.save(slim_state(state, torch.float32 if args.fp32 else torch.float16), partial)
     partial.rename(args.folder / "model.pt")

@@ -16,7 +16,7 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 
 @dataclass
 class DemoModel:
-    """Checkpoint, dictionary and subword codes of one folder: `model.pt`, `dict.src.txt`, `dict.tgt.txt`, `codes`."""
+    """Checkpoint, dictionary and subword codes of one folder: `model.pt`, `dict.src.txt`, `dict.tgt.txt`, `bpecodes`."""
 
     task: AggressiveTranslationTask
     models: list[BaseFairseqModel]
@@ -29,7 +29,7 @@ class DemoModel:
         Raises:
             AggdecError: a file is missing.
         """
-        for name in ("model.pt", "dict.src.txt", "dict.tgt.txt", "codes"):
+        for name in ("model.pt", "dict.src.txt", "dict.tgt.txt", "bpecodes"):
             if not (folder / name).is_file():
                 raise AggdecError(f"{folder / name}: missing; the package is not complete, install it again")
         task, models = benchmark.load(str(folder / "model.pt"), str(folder), "src", "tgt")
@@ -38,7 +38,7 @@ class DemoModel:
                 tokenizer="moses", source_lang="en", target_lang="en", moses_no_dash_splits=True, moses_no_escape=True
             )
         )
-        bpe = encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=str(folder / "codes"), bpe_separator="@@"))
+        bpe = encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=str(folder / "bpecodes"), bpe_separator="@@"))
         return cls(task, models, tokenizer, bpe)
 
     @property
