@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoderDecoderModel, lightconv
 from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 
@@ -31,6 +32,14 @@ FALLBACK_SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
+LIGHTCONV_SHAPES: dict[str, dict[str, Any]] = {
+    "lightweight convolutions": {"encoder_conv_type": "lightweight", "decoder_conv_type": "lightweight"},
+    "dynamic convolutions": {"encoder_conv_type": "dynamic", "decoder_conv_type": "dynamic"},
+}
+ALL_SHAPES = [*SHAPES, *FALLBACK_SHAPES, *LIGHTCONV_SHAPES]
+ENGINE_SHAPES = list(SHAPES)
+
+
 def dictionary(words: int, offset: int = 0) -> Dictionary:
     """w0 w1 ... behind fairseq's four special symbols."""
     symbols = Dictionary()
@@ -39,8 +48,37 @@ def dictionary(words: int, offset: int = 0) -> Dictionary:
     return symbols
 
 
+def model_of_shape(
+    name: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **changes: Any
+) -> FairseqEncoderDecoderModel:
+    """A random model of a named shape, with architecture options changed as given."""
+    if name in LIGHTCONV_SHAPES:
+        return random_lightconv(seed, src_dict, tgt_dict, eos_share, **LIGHTCONV_SHAPES[name], **changes)
+    shape = SHAPES[name] if name in SHAPES else FALLBACK_SHAPES[name]
+    return random_model(seed, src_dict, tgt_dict, eos_share, **{**shape, **changes})
+
+
+def random_lightconv(
+    seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **shape: Any
+) -> lightconv.LightConvModel:
+    """As `random_model`, with convolutions in place of self-attention."""
+    torch.manual_seed(seed)
+    args = Namespace(
+        encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
+        decoder_embed_dim=16, decoder_ffn_embed_dim=32, decoder_layers=2, decoder_attention_heads=2,
+        encoder_kernel_size_list=[3, 5], decoder_kernel_size_list=[3, 5], weight_softmax=True, input_dropout=0.0,
+        max_source_positions=64, max_target_positions=64, dropout=0.0,
+    )  # fmt: skip
+    vars(args).update(shape)
+    task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
+    model = lightconv.LightConvModel.build_model(args, task)
+    _draw_weights(model)
+    _let_end(model.eval(), tgt_dict, eos_share)
+    return model
+
+
 def random_model(
-    seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_bias: float = 0.0, **shape: Any
+    seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **shape: Any
 ) -> TransformerModel:
     """A model whose scores differ clearly from token to token, so that near-ties are rare.
 
@@ -48,7 +86,7 @@ def random_model(
         seed: of the weights.
         src_dict: source dictionary.
         tgt_dict: target dictionary.
-        eos_bias: how much of every decoder state points at EOS: positive for short outputs.
+        eos_share: the share of positions, roughly, at which EOS is the best token; 0 leaves that to chance: hardly any.
         shape: fairseq's architecture options.
     """
     torch.manual_seed(seed)
@@ -60,19 +98,38 @@ def random_model(
     vars(args).update(shape)
     base_architecture(args)
     model = TransformerModel.build_model(args, SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                parameter.normal_(0, 2.0 / parameter.size(-1) ** 0.5)
-            else:
-                parameter.add_(0.2 * torch.randn_like(parameter))
-        for module in model.modules():
-            if isinstance(module, torch.nn.Embedding):
-                module.weight[module.padding_idx] = 0
-        projection = getattr(model.decoder, "output_projection", None)
-        if projection is not None:
-            projection.weight[tgt_dict.eos()] *= 1.0 + eos_bias
-    return model.eval()
+    _draw_weights(model)
+    _let_end(model.eval(), tgt_dict, eos_share)
+    return model
+
+
+@torch.no_grad()
+def _draw_weights(model: FairseqEncoderDecoderModel) -> None:
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            parameter.normal_(0, 2.0 / parameter.size(-1) ** 0.5)
+        else:
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    for module in model.modules():
+        if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None:
+            module.weight[module.padding_idx] = 0
+
+
+@torch.no_grad()
+def _let_end(model: FairseqEncoderDecoderModel, tgt_dict: Dictionary, share: float) -> None:
+    """Turn the EOS row of the output projection towards the mean decoder state until EOS wins often enough."""
+    if share == 0:
+        return
+    decoder = model.decoder
+    row = (decoder.output_projection or decoder.adaptive_softmax.head).weight[tgt_dict.eos()]
+    read = torch.randint(tgt_dict.nspecial, len(tgt_dict), (8, 16))
+    read[:, 0] = tgt_dict.eos()
+    source = torch.randint(4, 9, (8, 10))
+    encoded = model.encoder(source, torch.full((8,), 10))
+    mean = decoder.extract_features(read, encoder_out=encoded)[0].mean(dim=(0, 1))
+    log_probs = model.get_normalized_probs(decoder(read, encoder_out=encoded), log_probs=True)
+    to_best = log_probs.max(dim=-1).values - log_probs[..., tgt_dict.eos()]
+    row += mean / mean.dot(mean) * to_best.quantile(share)
 
 
 def random_batch(seed: int, src_dict: Dictionary, lengths: list[int], left_pad: bool = True) -> dict[str, Any]:
@@ -92,7 +149,7 @@ def random_batch(seed: int, src_dict: Dictionary, lengths: list[int], left_pad: 
 
 
 def stock_beam_one(
-    models: list[TransformerModel], tgt_dict: Dictionary, sample: dict[str, Any], **options: Any
+    models: list[FairseqEncoderDecoderModel], tgt_dict: Dictionary, sample: dict[str, Any], **options: Any
 ) -> list[dict[str, Any]]:
     """The oracle: fairseq's own generator with a beam of one."""
     prefix = options.pop("prefix_tokens", None)

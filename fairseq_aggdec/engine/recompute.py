@@ -20,6 +20,10 @@ class RecomputeVerifier:
         self._model = model
         self._pad = pad
         self._temperature = temperature
+        # over an input shorter than its kernel, fairseq's dynamic convolution drops weights before their softmax, as it
+        # does not when it reads token by token: padding keeps to the longer form
+        kernels = [getattr(module, "kernel_size", 1) for module in model.decoder.modules()]
+        self._shortest = max((kernel for kernel in kernels if isinstance(kernel, int)), default=1)
         self._encoder_out: dict[str, Any] = {}
         self._read = torch.empty(0, dtype=torch.long)  # B x L, what has been fed so far
 
@@ -31,7 +35,7 @@ class RecomputeVerifier:
     def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
         """See `loop.Verifier.score`; returns log-probabilities, the temperature applied."""
         batch_size, width = block.shape
-        read = block.new_full((batch_size, longest + width), self._pad)
+        read = block.new_full((batch_size, max(longest + width, self._shortest)), self._pad)
         if self._read.numel() > 0:
             overlap = min(read.size(1), self._read.size(1))
             read[:, :overlap] = self._read[:, :overlap]

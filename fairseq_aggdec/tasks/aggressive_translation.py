@@ -14,6 +14,8 @@ from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import II
+from omegaconf.errors import InterpolationKeyError
 from torch import nn
 
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
@@ -55,6 +57,8 @@ class AggressiveTranslationConfig(TranslationConfig):
         default=None,
         metadata={"help": "write one JSON line a sentence to this file: iterations, drafted, accepted, ..."},
     )
+    num_shards: int = II("dataset.num_shards")
+    shard_id: int = II("dataset.shard_id")
 
 
 @register_task("aggressive_translation", dataclass=AggressiveTranslationConfig)
@@ -141,12 +145,27 @@ class AggressiveTranslationTask(TranslationTask):
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
-        """fairseq's iterator; when it has run through a loaded split, the run's totals are logged."""
+        """fairseq's iterator, of the shard asked for; at the end of a loaded split the run's totals are logged.
+
+        fairseq-generate has the options --num-shards and --shard-id but does not read them; this does.
+        """
+        if kwargs.get("num_shards", 1) == 1:
+            kwargs["num_shards"], kwargs["shard_id"] = self._shard()
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
         if any(dataset is loaded for loaded in self.datasets.values()):
             next_epoch = batches.next_epoch_itr
             batches.next_epoch_itr = lambda *a, **k: _Announced(next_epoch(*a, **k), self._report)
         return batches
+
+    def _shard(self) -> tuple[int, int]:
+        """--num-shards and --shard-id."""
+        try:
+            shards, number = int(self.cfg.num_shards), int(self.cfg.shard_id)
+        except (InterpolationKeyError, ValueError):  # a task by itself, outside fairseq's whole configuration
+            return 1, 0
+        if not 0 <= number < shards:
+            raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
+        return shards, number
 
     def _report(self) -> None:
         """Log what the current generator has done, once."""

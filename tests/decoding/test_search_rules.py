@@ -1,0 +1,148 @@
+"""Block-wise search rules against what fairseq's search does, written down for one row and one position."""
+
+import math
+from typing import Any
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_aggdec.decoding.search_rules import SearchRules, ban_repeated_ngrams
+from tests.scripted_decoding import EOS, PAD, UNK, examples
+
+VOCABULARY = 9
+
+
+def repeated_ngram_ends(read: list[int], size: int) -> set[int]:
+    """What may not follow `read`, the decoder's inputs so far, lest an n-gram of it occurs twice."""
+    context = read[len(read) - size + 1 :]
+    if size < 2 or len(read) < size - 1:
+        return set()
+    return {
+        read[start + size - 1] for start in range(len(read) - size + 1) if read[start : start + size - 1] == context
+    }
+
+
+def slow_choice(logits: list[float], row: int, read: list[int], rules: SearchRules) -> tuple[int, float]:
+    """One step of fairseq's beam search of width one.
+
+    Args:
+        logits: V.
+        row: number of the row.
+        read: the decoder's inputs up to here, the start symbol first.
+        rules: with `prefix` and `source_lengths` for all rows.
+    """
+    step = len(read) - 1
+    scores = (torch.tensor(logits) / rules.temperature).log_softmax(0).tolist()
+    scores[PAD] = -math.inf
+    scores[UNK] -= rules.unk_penalty
+    if step >= rules.max_len:
+        scores = [score if token == EOS else -math.inf for token, score in enumerate(scores)]
+    if rules.prefix is not None and step < rules.prefix.size(1) and step < rules.max_len:
+        forced = int(rules.prefix[row, step])
+        if forced != PAD:
+            scores = [score if token == forced else -math.inf for token, score in enumerate(scores)]
+    else:
+        if step < rules.min_len:
+            scores[EOS] = -math.inf
+        if step < rules.max_len:
+            for token in rules.suppressed:
+                scores[token] = -math.inf
+    for token in repeated_ngram_ends(read, rules.no_repeat_ngram_size):
+        scores[token] = -math.inf
+    if rules.source_lengths is not None:
+        length = int(rules.source_lengths[row])
+        scores[EOS] = -math.inf if step < length else 0.0
+    best = max(range(VOCABULARY), key=scores.__getitem__)
+    return best, scores[best]
+
+
+options = st.fixed_dictionaries(
+    {
+        "max_len": st.integers(0, 9),
+        "min_len": st.integers(0, 9),
+        "unk_penalty": st.sampled_from([0.0, 0.0, 3.0, -3.0]),
+        "temperature": st.sampled_from([1.0, 1.0, 0.3, 2.5]),
+        "no_repeat_ngram_size": st.sampled_from([0, 0, 1, 2, 3, 4]),
+        "suppressed": st.sampled_from([(), (), (5,), (UNK, 6)]),
+    }
+)
+
+
+@examples(250)
+@given(options, st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 6), st.data())
+def test_choose_equals_one_position_at_a_time(
+    options: dict[str, Any], seed: int, batch_size: int, width: int, data: st.DataObject
+) -> None:
+    options["min_len"] = min(options["min_len"], options["max_len"])  # fairseq demands it
+    generator = torch.Generator().manual_seed(seed)
+    starts = torch.tensor(data.draw(st.lists(st.integers(0, 5), min_size=batch_size, max_size=batch_size)))
+    length = int(starts.max()) + width
+    sequence = torch.randint(UNK, 7, (batch_size, length), generator=generator)  # few words: n-grams repeat
+    sequence[:, 0] = EOS
+    restriction = data.draw(st.sampled_from(["none", "prefix", "source length"]))
+    if restriction == "prefix":
+        prefix = torch.randint(UNK, VOCABULARY, (batch_size, data.draw(st.integers(0, 6))), generator=generator)
+        for row in prefix:
+            row[data.draw(st.integers(0, 6)) :] = PAD  # a short target: its EOS and padding
+        options.update(prefix=prefix, no_repeat_ngram_size=0)
+    if restriction == "source length":
+        lengths = torch.tensor(data.draw(st.lists(st.integers(1, 8), min_size=batch_size, max_size=batch_size)))
+        # fairseq gives the EOS probability one; with a negative penalty `unk` could still beat it there
+        penalty = max(0.0, options["unk_penalty"])
+        options.update(source_lengths=lengths, max_len=int(lengths.max()), min_len=1, unk_penalty=penalty)
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, **options)
+    logits = 3 * torch.randn(batch_size, width, VOCABULARY, generator=generator)
+
+    bounds = data.draw(st.sampled_from([(), (int(starts.min()), length - 1), (0, length + 3)]))
+    tokens, log_probs = rules.choose(logits.clone(), starts, sequence, *bounds)
+
+    assert log_probs.dtype == torch.float32
+    for row in range(batch_size):
+        for column in range(width):
+            position = int(starts[row]) + column
+            if position > rules.max_len:
+                continue  # behind the end, where EOS is forced: only padding of the block lies there
+            read = sequence[row, : position + 1].tolist()
+            token, log_prob = slow_choice(logits[row, column].tolist(), row, read, rules)
+            if log_prob == -math.inf:
+                continue  # everything is banned; fairseq fails there
+            assert int(tokens[row, column]) == token
+            torch.testing.assert_close(float(log_probs[row, column]), log_prob, atol=1e-5, rtol=1e-5)
+
+
+@examples(200)
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=3),
+    st.integers(2, 5),
+    st.integers(0, 7),
+    st.data(),
+)
+def test_repeated_ngrams_are_banned(rows: list[list[int]], size: int, width: int, data: st.DataObject) -> None:
+    starts = [data.draw(st.integers(0, 7 - width)) for _ in rows]
+    positions = torch.tensor(starts)[:, None] + torch.arange(width + 1)
+    scores = torch.zeros(len(rows), width + 1, 4)
+    ban_repeated_ngrams(scores, positions, torch.tensor(rows), size)
+    for row, (tokens, start) in enumerate(zip(rows, starts, strict=True)):
+        for column in range(width + 1):
+            banned = {token for token in range(4) if scores[row, column, token] == -math.inf}
+            assert banned == repeated_ngram_ends(tokens[: start + column + 1], size)
+
+
+def test_rows_can_be_dropped_and_reordered() -> None:
+    prefix, lengths = torch.tensor([[4], [5], [6]]), torch.tensor([1, 2, 3])
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=9, prefix=prefix, source_lengths=lengths)
+    kept = rules.keep(torch.tensor([2, 0]))
+    assert kept.prefix is not None
+    assert kept.prefix.tolist() == [[6], [4]]
+    assert kept.source_lengths is not None
+    assert kept.source_lengths.tolist() == [3, 1]
+
+
+def test_half_precision_scores_are_normalised_in_single_precision() -> None:
+    logits = torch.tensor([[[0.0, 0.0, 0.0, 0.0, 8.0, 7.996, 0.0]]], dtype=torch.float16)
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=9)
+    tokens, log_probs = rules.choose(logits.clone(), torch.tensor([0]), torch.tensor([[EOS]]))
+    assert log_probs.dtype == torch.float32
+    expected = logits.float().log_softmax(-1)[0, 0, int(tokens)]
+    torch.testing.assert_close(log_probs[0, 0], expected)

@@ -1,0 +1,45 @@
+"""Counters add up, and the summary line says what they are."""
+
+import re
+
+import pytest
+
+from fairseq_aggdec.decoding.stats import DecodingTotals, SentenceStats
+
+EDITED = SentenceStats(drafted=[5, 0, 0, 3], accepted=[2, 0, 0, 3], committed=[3, 1, 1, 3])
+COPIED = SentenceStats(drafted=[6], accepted=[6], committed=[6])
+
+
+def test_sentence() -> None:
+    assert EDITED.iterations == 4
+    assert EDITED.single_steps == 2
+    assert COPIED.iterations == 1
+    assert COPIED.single_steps == 0
+
+
+def test_totals() -> None:
+    totals = DecodingTotals()
+    totals.add(EDITED)
+    totals.add(COPIED)
+    assert (totals.sentences, totals.iterations, totals.committed) == (2, 5, 14)
+    assert (totals.drafted, totals.accepted, totals.single_steps) == (14, 11, 2)
+    assert totals.mean_iterations == 2.5
+    assert totals.mean_accepted_tokens == pytest.approx(14 / 5)
+    assert totals.acceptance_rate == pytest.approx(11 / 14)
+
+
+def test_summary_has_all_figures_and_its_shares_are_the_whole() -> None:
+    totals = DecodingTotals()
+    totals.add(EDITED)
+    totals.add(COPIED)
+    line = totals.summary()
+    for figure in ("2 sentences", "2.50 iterations/sentence", "2.80 mean accepted tokens", "acceptance rate 78.6%"):
+        assert figure in line
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", line.partition("output tokens:")[2])]
+    assert len(shares) == 3
+    assert sum(shares) == pytest.approx(100, abs=0.15)
+    assert "14.3% single steps" in line
+
+
+def test_nothing_decoded() -> None:
+    assert DecodingTotals().summary().startswith("0 sentences")

@@ -1,0 +1,210 @@
+"""The block engine and the recomputing verifier against the stock decoder's own full forward pass."""
+
+import random
+from typing import Any
+
+import pytest
+import torch
+from fairseq.models import FairseqEncoderDecoderModel
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_aggdec.engine.block_decoder import BlockDecoder, unsupported_reason
+from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from tests.random_models import (
+    ALL_SHAPES,
+    ENGINE_SHAPES,
+    FALLBACK_SHAPES,
+    LIGHTCONV_SHAPES,
+    dictionary,
+    model_of_shape,
+    random_batch,
+)
+from tests.scripted_decoding import PAD, examples
+
+VOCABULARY = dictionary(12)
+WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
+
+
+class Walk:
+    """Feeds a verifier what the loop would, at random, and compares every log-probability with the stock decoder's.
+
+    Each row has a text of its own. A block continues it rightly up to a random point and wrongly behind it; the row then
+    moves on by any number of the right tokens, so that the wrong ones are rolled back.
+    """
+
+    def __init__(
+        self,
+        models: list[FairseqEncoderDecoderModel],
+        verifier: Any,
+        seed: int,
+        rows: int,
+        left_pad: bool = True,
+        members: list[Any] | None = None,
+    ) -> None:
+        self.models, self.verifier = models, verifier
+        self.rng = random.Random(seed)
+        lengths = [self.rng.randint(1, 12) for _ in range(rows)]
+        self.sources = random_batch(seed, VOCABULARY, lengths, left_pad)["net_input"]
+        self.rows = list(range(rows))
+        self.texts = [[VOCABULARY.eos()] + self.rng.choices(WORDS, k=400) for _ in range(rows)]
+        self.done = [0] * rows  # tokens read and kept, a row
+        encoded = [model.encoder(**self.sources) for model in models]
+        for member, output in zip(members or [verifier], encoded, strict=True):
+            member.start(output)
+
+    @torch.no_grad()
+    def step(self, widest: int) -> None:
+        width = self.rng.randint(1, widest)
+        right = [self.rng.randint(1, width) for _ in self.rows]
+        block = [
+            self.texts[row][self.done[row] : self.done[row] + count]
+            + self.rng.choices(range(len(VOCABULARY)), k=width - count)
+            for row, count in zip(self.rows, right, strict=True)
+        ]
+        starts = [self.done[row] for row in self.rows]
+        scores = self.verifier.score(torch.tensor(block), torch.tensor(starts), max(starts))
+        assert scores.shape == (len(self.rows), width, len(VOCABULARY))
+        scores = scores.log_softmax(-1)
+        for number, row in enumerate(self.rows):
+            # stock takes a pad for padding; no draft is right behind one
+            read = block[number][: block[number].index(PAD)] if PAD in block[number] else block[number]
+            expected = self._stock(row, self.texts[row][: starts[number]] + read)[starts[number] :]
+            torch.testing.assert_close(scores[number, : len(read)], expected, atol=1e-5, rtol=1e-5)
+            self.done[row] += self.rng.randint(1, right[number])
+
+    def keep_some(self) -> None:
+        """Drop rows at random and shuffle the others."""
+        kept = self.rng.sample(range(len(self.rows)), self.rng.randint(1, len(self.rows)))
+        self.rows = [self.rows[number] for number in kept]
+        self.verifier.keep(torch.tensor(kept))
+
+    def _stock(self, row: int, read: list[int]) -> Tensor:
+        """Log-probabilities after each token of `read`, L x V, from a full pass over this row alone."""
+        source = self.sources["src_tokens"][row : row + 1]
+        lengths = self.sources["src_lengths"][row : row + 1]
+        log_probs = []
+        for model in self.models:
+            output = model.decoder(torch.tensor([read]), encoder_out=model.encoder(source, lengths))
+            log_probs.append(model.get_normalized_probs(output, log_probs=True)[0])
+        return torch.stack(log_probs).logsumexp(0) - torch.tensor(len(log_probs)).log()
+
+
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+@examples(6)
+@given(st.integers(0, 10_000), st.integers(1, 4), st.booleans())
+def test_blocks_equal_the_full_forward_pass(shape: str, seed: int, rows: int, left_pad: bool) -> None:
+    model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
+    walk = Walk([model], BlockDecoder(model.decoder), seed, rows, left_pad)
+    for _ in range(3):
+        for _ in range(2):
+            walk.step(widest=9)
+        walk.keep_some()
+    walk.step(widest=1)
+
+
+@pytest.mark.parametrize("shape", [*FALLBACK_SHAPES, *LIGHTCONV_SHAPES, ENGINE_SHAPES[0], ENGINE_SHAPES[3]])
+@examples(4)
+@given(st.integers(0, 10_000), st.integers(1, 4), st.booleans())
+def test_recomputing_equals_the_full_forward_pass(shape: str, seed: int, rows: int, left_pad: bool) -> None:
+    if shape in LIGHTCONV_SHAPES and not left_pad:
+        rows = 1  # its encoder's convolutions see the padding on the other side, so that a row alone is no reference
+    model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
+    walk = Walk([model], RecomputeVerifier(model, PAD), seed, rows, left_pad)
+    for _ in range(3):
+        for _ in range(2):
+            walk.step(widest=7)
+        walk.keep_some()
+    walk.step(widest=1)
+
+
+@examples(6)
+@given(st.integers(0, 10_000), st.integers(1, 3))
+def test_an_ensemble_averages_probabilities(seed: int, rows: int) -> None:
+    names = ["post-norm sinusoidal", "pre-norm learned, layernorm_embedding", "adaptive softmax"]
+    models = [model_of_shape(name, seed + i, VOCABULARY, VOCABULARY) for i, name in enumerate(names)]
+    members = [BlockDecoder(models[0].decoder), BlockDecoder(models[1].decoder), RecomputeVerifier(models[2], PAD)]
+    walk = Walk(models, EnsembleVerifier(list(members), [1.0, 1.0, 1.0]), seed, rows, members=members)
+    for _ in range(3):
+        walk.step(widest=6)
+        walk.keep_some()
+
+
+@pytest.mark.parametrize("shape", ["post-norm sinusoidal", "post-norm learned", "no positions"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_cache_grows(shape: str, rows: int) -> None:
+    """Outputs far beyond the cache's first size, and beyond the sinusoidal positions that were computed ahead."""
+    positions = 64 if "sinusoidal" in shape else 400
+    model = model_of_shape(shape, 3, VOCABULARY, VOCABULARY, max_target_positions=positions)
+    walk = Walk([model], BlockDecoder(model.decoder), 3, rows)
+    while max(walk.done) < 250:
+        walk.step(widest=60)
+
+
+@pytest.mark.parametrize("shape", ["post-norm sinusoidal", "post-norm learned"])
+def test_an_engine_serves_one_batch_after_another(shape: str) -> None:
+    model = model_of_shape(shape, 5, VOCABULARY, VOCABULARY)
+    engine = BlockDecoder(model.decoder)
+    for seed, rows in enumerate([3, 3, 1, 1, 5, 2]):
+        walk = Walk([model], engine, seed, rows, left_pad=seed % 2 == 0)
+        for _ in range(3):
+            walk.step(widest=8)
+        walk.keep_some()
+        walk.step(widest=8)
+
+
+def test_padding_of_a_block_may_lie_behind_the_last_position() -> None:
+    """One row near the model's last position, another with a long draft: the first one's padding has no position."""
+    model = model_of_shape("post-norm learned", 0, VOCABULARY, VOCABULARY, max_target_positions=16)
+    walk = Walk([model], BlockDecoder(model.decoder), 0, 2)
+    far, near = walk.texts[0][:15], walk.texts[1][:12]
+    starts = torch.tensor([0, 0])
+    block = torch.tensor([far, near + [WORDS[0]] * 3])
+    engine = walk.verifier
+    with torch.no_grad():
+        engine.score(block, starts, 0)
+        block = torch.tensor([[walk.texts[0][15]] * 6, walk.texts[1][8:14]])
+        scores = engine.score(block, torch.tensor([15, 8]), 15).log_softmax(-1)
+        torch.testing.assert_close(scores[0, :1], walk._stock(0, walk.texts[0][:16])[15:], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(scores[1], walk._stock(1, walk.texts[1][:14])[8:], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", ALL_SHAPES)
+def test_supported_shapes(shape: str) -> None:
+    decoder = model_of_shape(shape, 0, VOCABULARY, VOCABULARY).decoder
+    reason = unsupported_reason(decoder)
+    assert (reason is None) == (shape in ENGINE_SHAPES)
+    if reason is not None:
+        with pytest.raises(ValueError, match=reason):
+            BlockDecoder(decoder)
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ({"scale_attn": True}, "NormFormer"),
+        ({"scale_heads": True}, "NormFormer"),
+        ({"scale_fc": True}, "NormFormer"),
+        ({"scale_resids": True}, "NormFormer"),
+        ({"quant_noise_pq": 0.1, "quant_noise_pq_block_size": 4}, "quantisation noise"),
+        ({"base_layers": 1}, "BaseLayer"),
+        ({"no_cross_attention": True, "cross_self_attention": False}, "no attention to the encoder"),
+    ],
+)
+def test_other_decoders_are_not_taken(option: dict[str, Any], reason: str) -> None:
+    if "base_layers" in option:
+        model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY)
+        model.decoder.layers.append(type("BaseLayer", (torch.nn.Identity,), {})())
+    else:
+        model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY, **option)
+    assert reason in (unsupported_reason(model.decoder) or "")
+
+
+def test_an_engine_notices_that_the_model_has_moved() -> None:
+    model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY)
+    engine = BlockDecoder(model.decoder)
+    assert engine.is_current()
+    model.half()
+    assert not engine.is_current()

@@ -1,0 +1,382 @@
+"""The generator against fairseq's own beam of one, over random models, batches and options."""
+
+import functools
+import math
+from typing import Any
+
+import pytest
+import torch
+from fairseq import search
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.ngram_repeat_block import NGramRepeatBlock
+from fairseq.sequence_generator import SequenceGenerator
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_aggdec.decoding.loop import Drafter
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generator import AggressiveGenerator, DraftOptions
+from tests.random_models import (
+    ALL_SHAPES,
+    ENGINE_SHAPES,
+    FALLBACK_SHAPES,
+    dictionary,
+    model_of_shape,
+    random_batch,
+    stock_beam_one,
+)
+from tests.scripted_decoding import OracleDrafter, examples
+
+Hypothesis = dict[str, Any]
+Models = list[FairseqEncoderDecoderModel]
+
+JOINED = dictionary(12)
+OTHER = dictionary(12, offset=5)  # w5 ... w16: as many symbols as JOINED, some shared, at other indices
+
+
+class OracleGenerator(AggressiveGenerator):
+    """Drafts what stock fairseq answered, with random errors: random models accept few copies of their source."""
+
+    def __init__(self, *args: Any, answers: list[list[int]], seed: int, **kwargs: Any) -> None:
+        super().__init__(*args, decoding="iad", **kwargs)
+        self.answers, self.seed = answers, seed
+
+    def _drafter(self, source: Tensor, *_: Any) -> Drafter:
+        return OracleDrafter(self.answers, self.vocab_size, self.seed, longest=1 + self.seed % 15)
+
+
+@functools.lru_cache(maxsize=200)
+def cached_model(shape: str, seed: int, separate: bool = False) -> FairseqEncoderDecoderModel:
+    eos_share = (0.3, 0.05, 0.6, 0.1)[seed % 4]
+    return model_of_shape(shape, seed, OTHER if separate else JOINED, JOINED, eos_share)
+
+
+def stock_log_probs(models: Models, sample: dict[str, Any], row: int, output: list[int], temperature: float) -> Tensor:
+    """What the models say after `output`, V, from a full forward pass."""
+    read = torch.tensor([[JOINED.eos(), *output]])
+    net_input = sample["net_input"]
+    source = {name: value[row : row + 1] for name, value in net_input.items()}
+    found = []
+    with torch.no_grad():
+        for model in models:
+            logits, extra = model.decoder(read, encoder_out=model.encoder(**source))[:2]
+            found.append(model.get_normalized_probs((logits[:, -1:] / temperature, extra), log_probs=True)[0, -1])
+    return torch.stack(found).logsumexp(0) - math.log(len(found))
+
+
+def assert_same_up_to_near_ties(
+    ours: list[Hypothesis], stock: list[Hypothesis], models: Models, sample: dict[str, Any], tie: float = 1e-5,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Tokens equal and scores within 1e-4, but for sentences where two tokens are within `tie` of each other.
+
+    fairseq adds up scores before it compares, and blocks round otherwise than single tokens: at such a tie, and behind
+    it, outputs may differ. The failure shows both candidates with their log-probabilities.
+    """
+    assert len(ours) == len(stock)
+    for row, (mine, reference) in enumerate(zip(ours, stock, strict=True)):
+        tokens, expected = mine["tokens"].tolist(), reference["tokens"].tolist()
+        if tokens == expected:
+            torch.testing.assert_close(mine["score"], reference["score"].to(mine["score"]), atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(
+                mine["positional_scores"],
+                reference["positional_scores"].to(mine["positional_scores"]),
+                atol=max(1e-4, 10 * tie),
+                rtol=1e-4,
+            )
+            continue
+        first = next(i for i, pair in enumerate(zip(tokens, expected, strict=False)) if pair[0] != pair[1])
+        log_probs = stock_log_probs(models, sample, row, tokens[:first], options.get("temperature", 1.0))
+        log_probs[JOINED.unk()] -= options.get("unk_penalty", 0.0)
+        a, b = float(log_probs[tokens[first]]), float(log_probs[expected[first]])
+        assert abs(a - b) <= tie, (
+            f"row {row}, token {first}: {tokens[first]} with {a:.7f}, fairseq {expected[first]} with {b:.7f}\n"
+            f"ours    {tokens}\nfairseq {expected}"
+        )
+
+
+def decode(
+    generator: AggressiveGenerator, models: Models, sample: dict[str, Any], prefix_tokens: Tensor | None = None
+) -> list[Hypothesis]:
+    hypotheses = generator.generate(models, sample, prefix_tokens=prefix_tokens)
+    assert all(len(of_sentence) == 1 for of_sentence in hypotheses)
+    return [of_sentence[0] for of_sentence in hypotheses]
+
+
+def check_all_modes(
+    models: Models,
+    sample: dict[str, Any],
+    seed: int,
+    prefix_tokens: Tensor | None = None,
+    src_dict: Dictionary = JOINED,
+    tie: float = 1e-5,
+    ours: dict[str, Any] | None = None,
+    **options: Any,
+) -> list[Hypothesis]:
+    """`greedy`, `iad` and corrupted oracle drafts give what stock fairseq gives; returns that."""
+    stock = stock_beam_one(models, JOINED, sample, prefix_tokens=prefix_tokens, **options)
+    settings = {"src_dict": src_dict, **options, **(ours or {})}
+    answers = [hypothesis["tokens"].tolist() for hypothesis in stock]
+    for generator in (
+        AggressiveGenerator(models, JOINED, decoding="greedy", **settings),
+        AggressiveGenerator(models, JOINED, decoding="iad", **settings),
+        OracleGenerator(models, JOINED, answers=answers, seed=seed, **settings),
+        OracleGenerator(models, JOINED, answers=answers, seed=seed + 1, **settings),
+    ):
+        found = decode(generator, models, sample, prefix_tokens)
+        assert_same_up_to_near_ties(found, stock, models, sample, tie, **options)
+        totals = generator.totals
+        assert totals.sentences == len(found)
+        assert totals.committed == sum(hypothesis["tokens"].numel() for hypothesis in found)
+        assert totals.iterations == sum(hypothesis["steps"] for hypothesis in found) <= totals.committed
+        assert totals.drafted == sum(len(draft["tokens"]) for hyp in found for draft in hyp["history"])
+    return stock
+
+
+batch_lengths = st.lists(st.sampled_from([0, 1, 1, 2, 5, 9, 20, 40]), min_size=1, max_size=5)
+seeds = st.integers(0, 11)
+limits = st.sampled_from(
+    [
+        {"max_len_a": 0, "max_len_b": 200},
+        {"max_len_a": 0, "max_len_b": 12},
+        {"max_len_a": 0, "max_len_b": 1},
+        {"max_len_a": 1.2, "max_len_b": 10},
+        {"max_len_a": 0.5, "max_len_b": 3},
+    ]
+)
+
+
+@pytest.mark.parametrize("shape", ALL_SHAPES)
+@examples(10)
+@given(seeds, batch_lengths, st.booleans(), limits)
+def test_every_shape(shape: str, seed: int, lengths: list[int], left_pad: bool, limit: dict[str, Any]) -> None:
+    """Random models of every shape, random batches from empty sentences to long ones."""
+    sample = random_batch(seed, JOINED, lengths, left_pad)
+    check_all_modes([cached_model(shape, seed)], sample, seed, **limit)
+
+
+option_values = st.fixed_dictionaries(
+    {
+        "unk_penalty": st.sampled_from([0.0, 0.0, 1.5, -2.0, 100.0]),
+        "min_len": st.sampled_from([1, 1, 0, 4, 12]),
+        "max_len_a": st.sampled_from([0, 0, 0.7, 1.2]),
+        "max_len_b": st.sampled_from([200, 12, 12, 17]),
+        "temperature": st.sampled_from([1.0, 1.0, 0.6, 1.7]),
+        "len_penalty": st.sampled_from([1.0, 0.0, 0.6, 2.0]),
+        "normalize_scores": st.booleans(),
+        "no_repeat_ngram_size": st.sampled_from([0, 0, 2, 3]),
+        "symbols_to_strip_from_output": st.sampled_from([None, {4}]),
+        "tokens_to_suppress": st.sampled_from([(), (), ("w1", "w7")]),
+    }
+)
+
+
+@examples(60)
+@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
+def test_options(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
+    check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
+
+
+@examples(20)
+@given(option_values, st.sampled_from(list(FALLBACK_SHAPES)), seeds, batch_lengths)
+def test_options_where_the_engine_falls_back(
+    options: dict[str, Any], shape: str, seed: int, lengths: list[int]
+) -> None:
+    check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
+
+
+@examples(30)
+@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.integers(1, 6), st.booleans())
+def test_forced_prefixes(
+    options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int, short: bool
+) -> None:
+    """--prefix-size: the beginnings of references, some of which are shorter than the prefix (EOS, then padding)."""
+    targets = random_batch(seed + 1, JOINED, [min(n, 3) if short else n + 6 for n in lengths], left_pad=False)
+    prefix = targets["net_input"]["src_tokens"][:, :size]
+    options["no_repeat_ngram_size"] = 0
+    stock = check_all_modes(
+        [cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, prefix_tokens=prefix, **options
+    )
+    for hypothesis, forced in zip(stock, prefix, strict=True):
+        wanted = [token for token in forced.tolist() if token != JOINED.pad()]
+        assert hypothesis["tokens"].tolist()[: len(wanted)] == wanted[: hypothesis["tokens"].numel()]
+
+
+@examples(30)
+@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
+def test_match_source_len(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
+    options.update(min_len=1, unk_penalty=max(0.0, options["unk_penalty"]))  # see test_search_rules on the penalty
+    sample = random_batch(seed, JOINED, lengths)
+    constrained = search.LengthConstrainedBeamSearch(JOINED, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
+    stock = check_all_modes(
+        [cached_model(shape, seed)], sample, seed, match_source_len=True, search_strategy=constrained, **options
+    )
+    # the EOS of the source counts
+    assert [hypothesis["tokens"].numel() - 1 for hypothesis in stock] == [length + 1 for length in lengths]
+
+
+@examples(25)
+@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.sampled_from([2, 3, 4]))
+def test_blocked_ngrams(options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int) -> None:
+    """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
+    options["no_repeat_ngram_size"] = size
+    broken = NGramRepeatBlock.forward
+
+    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NGramRepeatBlock, "forward", blocks)
+        stock = check_all_modes(
+            [cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, ours={"block_ngrams": True}, **options
+        )
+    for hypothesis in stock:
+        tokens = hypothesis["tokens"].tolist()
+        ngrams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+        assert len(set(ngrams)) == len(ngrams)
+
+
+def test_ineffective_ngram_option_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    model = cached_model(ENGINE_SHAPES[0], 0)
+    generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad", no_repeat_ngram_size=2)
+    assert generator.no_repeat_ngram_size == 0
+    assert "--block-ngrams" in caplog.text
+
+
+@examples(25)
+@given(option_values, st.lists(st.sampled_from(ALL_SHAPES), min_size=2, max_size=3), seeds, batch_lengths)
+def test_ensembles(options: dict[str, Any], shapes: list[str], seed: int, lengths: list[int]) -> None:
+    models = [cached_model(shape, seed + number) for number, shape in enumerate(shapes)]
+    check_all_modes(models, random_batch(seed, JOINED, lengths), seed, **options)
+
+
+@examples(25)
+@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
+def test_separate_dictionaries(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
+    sample = random_batch(seed, OTHER, lengths)
+    check_all_modes([cached_model(shape, seed, separate=True)], sample, seed, src_dict=OTHER, **options)
+
+
+@examples(25)
+@given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, st.booleans(), st.integers(0, 3), st.integers(0, 5))
+def test_draft_options(
+    shape: str, seed: int, lengths: list[int], left_pad: bool, max_suffix: int, max_draft_len: int
+) -> None:
+    models = [cached_model(shape, seed)]
+    sample = random_batch(seed, JOINED, lengths, left_pad)
+    stock = stock_beam_one(models, JOINED, sample)
+    options = DraftOptions(min_suffix=max(1, max_suffix - 1), max_suffix=max_suffix, max_draft_len=max_draft_len)
+    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding="iad", draft_options=options)
+    found = decode(generator, models, sample)
+    assert_same_up_to_near_ties(found, stock, models, sample)
+    if max_draft_len:
+        assert all(len(draft["tokens"]) <= max_draft_len for hyp in found for draft in hyp["history"])
+
+
+@examples(25)
+@given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, limits, st.sampled_from(["greedy", "iad"]))
+def test_a_batch_equals_its_sentences_one_by_one(
+    shape: str, seed: int, lengths: list[int], limit: dict[str, Any], decoding: str
+) -> None:
+    """Each sentence keeps its padding, since fairseq takes --max-len-a of the padded length."""
+    models = [cached_model(shape, seed)]
+    sample = random_batch(seed, JOINED, lengths)
+    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding=decoding, **limit)
+    together = decode(generator, models, sample)
+    alone = []
+    for row in range(len(lengths)):
+        net_input = {name: value[row : row + 1] for name, value in sample["net_input"].items()}
+        alone += decode(generator, models, {"net_input": net_input})
+    assert_same_up_to_near_ties(together, alone, models, sample)
+
+
+@examples(15)
+@given(st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
+def test_special_symbols_in_the_source(shape: str, seed: int, lengths: list[int]) -> None:
+    """A literal </s>, <pad>, <unk> or <s> in the text reaches the model as such."""
+    sample = random_batch(seed, JOINED, [*lengths, 6])
+    tokens = sample["net_input"]["src_tokens"]
+    special = torch.randint(0, 4, tokens.shape, generator=torch.Generator().manual_seed(seed))
+    here = torch.rand(tokens.shape, generator=torch.Generator().manual_seed(seed + 1)) < 0.3
+    inside = (tokens != JOINED.pad()) & (tokens != JOINED.eos())
+    sample["net_input"]["src_tokens"] = torch.where(here & inside, special, tokens)
+    check_all_modes([cached_model(shape, seed)], sample, seed)
+
+
+@pytest.mark.parametrize("shape", ENGINE_SHAPES[:4])
+def test_half_precision(shape: str) -> None:
+    """Half precision rounds blocks and single tokens more differently, so that ties are wider."""
+    for seed in range(3):
+        model = model_of_shape(shape, seed, JOINED, JOINED, eos_share=0.1).half()
+        sample = random_batch(seed, JOINED, [4, 1, 9, 17])
+        stock = stock_beam_one([model], JOINED, sample)
+        for decoding in ("greedy", "iad"):
+            generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding=decoding)
+            found = decode(generator, [model], sample)
+            same = [a["tokens"].tolist() == b["tokens"].tolist() for a, b in zip(found, stock, strict=True)]
+            for row, is_same in enumerate(same):
+                if is_same:
+                    torch.testing.assert_close(
+                        found[row]["positional_scores"], stock[row]["positional_scores"].float(), atol=0.15, rtol=0.05
+                    )
+            assert sum(same) >= 3, "more than a near-tie differs"
+            assert all(hypothesis["positional_scores"].dtype == torch.float32 for hypothesis in found)
+
+
+@examples(10)
+@given(seeds, batch_lengths)
+def test_start_symbol_of_the_callers(seed: int, lengths: list[int]) -> None:
+    models, sample = [cached_model(ENGINE_SHAPES[0], seed)], random_batch(seed, JOINED, lengths)
+    stock = SequenceGenerator(models, JOINED, beam_size=1).generate(models, sample, bos_token=JOINED.index("w3"))
+    for decoding in ("greedy", "iad"):
+        generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding=decoding)
+        found = generator.generate(models, sample, bos_token=JOINED.index("w3"))
+        assert [h[0]["tokens"].tolist() for h in found] == [h[0]["tokens"].tolist() for h in stock]
+
+
+def test_min_len_above_the_longest_output_is_refused() -> None:
+    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, JOINED, [3])
+    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding="iad", min_len=9, max_len_b=5)
+    with pytest.raises(AggdecError, match="--min-len 9 .* 5 tokens"):
+        generator.generate(models, sample)
+
+
+def test_constraints_are_refused() -> None:
+    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, JOINED, [3])
+    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding="iad")
+    with pytest.raises(AggdecError, match="--constraints"):
+        generator.generate(models, sample, constraints=torch.zeros(1, 1))
+
+
+def test_the_fallback_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    models, sample = [cached_model("adaptive softmax", 0)], random_batch(0, JOINED, [3, 4])
+    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding="iad")
+    for _ in range(2):
+        generator.generate(models, sample)
+    assert caplog.text.count("no fast engine for this decoder (adaptive softmax)") == 1
+
+
+def test_engines_are_kept_and_renewed_when_the_model_moves() -> None:
+    model, sample = model_of_shape(ENGINE_SHAPES[0], 0, JOINED, JOINED), random_batch(0, JOINED, [3])
+    engines: dict[torch.nn.Module, BlockDecoder] = {}
+    for _ in range(2):
+        generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad", engines=engines)
+        generator.generate([model], sample)
+        [engine] = engines.values()
+    assert generator._engines[model.decoder] is engine
+    model.half()
+    generator.generate([model], sample)
+    assert engines[model.decoder] is not engine
+
+
+def test_history_and_steps() -> None:
+    model, sample = cached_model(ENGINE_SHAPES[0], 2), random_batch(2, JOINED, [7, 2])
+    generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad")
+    for row, hypothesis in enumerate(decode(generator, [model], sample)):
+        assert len(hypothesis["history"]) == hypothesis["steps"]
+        source = sample["net_input"]["src_tokens"][row]
+        first_draft = hypothesis["history"][0]["tokens"]
+        assert first_draft.tolist() == source[source != JOINED.pad()].tolist()
