@@ -24,6 +24,7 @@ setup(
         'fairseq>=0.12.2; python_version < "3.11"',
         "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat.py
         "numpy",
+        "omegaconf",
         "sacrebleu",
         "sacremoses",
         "subword-nmt",
@@ -33,6 +34,8 @@ setup(
     extras_require={"dev": ["hypothesis", "mypy", "pytest", "ruff"]},
     entry_points={
         "console_scripts": [
+            "aggdec-average=fairseq_aggdec.cli.average:main",
+            "aggdec-prepare=fairseq_aggdec.cli.prepare:main",
             "aggdec-user-dir=fairseq_aggdec.cli.user_dir:main",
             "aggdec-corrupt=fairseq_aggdec.cli.corrupt:main",
             "aggdec-bench=fairseq_aggdec.cli.bench:main",

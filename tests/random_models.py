@@ -8,6 +8,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel, lightconv
 from fairseq.models.transformer import TransformerModel, base_architecture
+from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.sequence_generator import SequenceGenerator
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -105,13 +106,17 @@ def random_model(
 
 @torch.no_grad()
 def _draw_weights(model: FairseqEncoderDecoderModel) -> None:
-    for parameter in model.parameters():
+    """Weights of such sizes that tokens depend on what was read: others repeat one token for ever."""
+    for name, parameter in model.named_parameters():
         if parameter.dim() > 1:
             parameter.normal_(0, 2.0 / parameter.size(-1) ** 0.5)
         else:
             parameter.add_(0.2 * torch.randn_like(parameter))
+        if name.startswith("decoder") and ("encoder_attn.v_proj" in name or "encoder_attn.out_proj" in name):
+            parameter.mul_(0.3)
     for module in model.modules():
         if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None:
+            module.weight.normal_(0, 1.0 if isinstance(module, LearnedPositionalEmbedding) else 0.2)
             module.weight[module.padding_idx] = 0
 
 
@@ -121,15 +126,20 @@ def _let_end(model: FairseqEncoderDecoderModel, tgt_dict: Dictionary, share: flo
     if share == 0:
         return
     decoder = model.decoder
-    row = (decoder.output_projection or decoder.adaptive_softmax.head).weight[tgt_dict.eos()]
-    read = torch.randint(tgt_dict.nspecial, len(tgt_dict), (8, 16))
+    projection = decoder.output_projection or decoder.adaptive_softmax.head
+    read = torch.randint(tgt_dict.nspecial, len(tgt_dict), (8, 24))
     read[:, 0] = tgt_dict.eos()
-    source = torch.randint(4, 9, (8, 10))
-    encoded = model.encoder(source, torch.full((8,), 10))
-    mean = decoder.extract_features(read, encoder_out=encoded)[0].mean(dim=(0, 1))
+    encoded = model.encoder(torch.randint(4, 9, (8, 10)), torch.full((8,), 10))
+    states: list[torch.Tensor] = []
+    hook = projection.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0].flatten(0, -2)))
+    model.get_normalized_probs(decoder(read, encoder_out=encoded), log_probs=True)
+    hook.remove()
+    mean = states[0].mean(dim=0)
+    weight = projection.weight
+    weight -= torch.outer(weight @ mean, mean) / mean.dot(mean)  # what all states share favours no token
     log_probs = model.get_normalized_probs(decoder(read, encoder_out=encoded), log_probs=True)
     to_best = log_probs.max(dim=-1).values - log_probs[..., tgt_dict.eos()]
-    row += mean / mean.dot(mean) * to_best.quantile(share)
+    weight[tgt_dict.eos()] += mean / mean.dot(mean) * to_best.quantile(share)
 
 
 def random_batch(seed: int, src_dict: Dictionary, lengths: list[int], left_pad: bool = True) -> dict[str, Any]:

@@ -26,8 +26,8 @@ def examples(count: int) -> settings:
 class ScriptedVerifier:
     """A `loop.Verifier` that prefers each row's target along its path and a hashed token anywhere else.
 
-    It checks what the loop promises: rows without holes, a first block token that the verifier itself has chosen, and no
-    row that has already ended.
+    It checks what the loop promises: rows without holes, a first block token that the verifier itself has chosen, and
+    no row that has already ended.
     """
 
     START = EOS
@@ -63,6 +63,7 @@ class ScriptedVerifier:
         for row, (tokens, start) in enumerate(zip(block.tolist(), starts.tolist(), strict=True)):
             assert start <= len(self.read[row]), "a hole in the cache"
             self.read[row][start:] = tokens
+            assert self.read[row][: start + 1] == [self.START, *self.targets[row][:start]], "not the verifier's choice"
             for column in range(len(tokens)):
                 logits[row, column] = self.logits_after(self.targets[row], self.read[row][: start + column + 1])
         return logits
@@ -75,8 +76,8 @@ class ScriptedVerifier:
 class OracleDrafter:
     """Drafts the known answer with random errors, lengths and ends.
 
-    What a row drafts depends on its sentence and its length alone, so that a batch and its sentences one by one meet the
-    same drafts. Behind a draft's claimed length stands what would be right, to tempt whoever reads too far.
+    What a row drafts depends on its sentence and its length alone, so that a batch and its sentences one by one meet
+    the same drafts. Behind a draft's claimed length stands what would be right, to tempt whoever reads too far.
     """
 
     def __init__(self, targets: Sequence[Sequence[int]], vocabulary: int, seed: int, longest: int = 12) -> None:

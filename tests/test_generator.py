@@ -50,7 +50,7 @@ class OracleGenerator(AggressiveGenerator):
 
 @functools.lru_cache(maxsize=200)
 def cached_model(shape: str, seed: int, separate: bool = False) -> FairseqEncoderDecoderModel:
-    eos_share = (0.3, 0.05, 0.6, 0.1)[seed % 4]
+    eos_share = (0.1, 0.05, 0.2, 0.02)[seed % 4]
     return model_of_shape(shape, seed, OTHER if separate else JOINED, JOINED, eos_share)
 
 
@@ -124,7 +124,6 @@ def check_all_modes(
         AggressiveGenerator(models, JOINED, decoding="greedy", **settings),
         AggressiveGenerator(models, JOINED, decoding="iad", **settings),
         OracleGenerator(models, JOINED, answers=answers, seed=seed, **settings),
-        OracleGenerator(models, JOINED, answers=answers, seed=seed + 1, **settings),
     ):
         found = decode(generator, models, sample, prefix_tokens)
         assert_same_up_to_near_ties(found, stock, models, sample, tie, **options)
@@ -231,7 +230,11 @@ def test_blocked_ngrams(options: dict[str, Any], shape: str, seed: int, lengths:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NGramRepeatBlock, "forward", blocks)
         stock = check_all_modes(
-            [cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, ours={"block_ngrams": True}, **options
+            [cached_model(shape, seed)],
+            random_batch(seed, JOINED, lengths),
+            seed,
+            ours={"block_ngrams": True},
+            **options,
         )
     for hypothesis in stock:
         tokens = hypothesis["tokens"].tolist()
@@ -340,7 +343,7 @@ def test_start_symbol_of_the_callers(seed: int, lengths: list[int]) -> None:
 def test_min_len_above_the_longest_output_is_refused() -> None:
     models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, JOINED, [3])
     generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding="iad", min_len=9, max_len_b=5)
-    with pytest.raises(AggdecError, match="--min-len 9 .* 5 tokens"):
+    with pytest.raises(AggdecError, match=r"--min-len 9 .* 5 tokens"):
         generator.generate(models, sample)
 
 

@@ -82,8 +82,13 @@ class Preparation:
 
     @property
     def splits(self) -> list[str]:
-        """Names of the splits and test sets, `train` first."""
-        return ["train", "valid", "test", *(item["name"] for item in self.config.get("test_sets", []))]
+        """Names of the splits and test sets, the training sets first."""
+        return [*self.training_sets, "valid", "test", *(item["name"] for item in self.config.get("test_sets", []))]
+
+    @property
+    def training_sets(self) -> list[str]:
+        """`train`, and `train1` if there are joined sentences; fairseq trains on both without being told."""
+        return ["train", "train1"] if "joined" in self.config else ["train"]
 
     def run(self) -> None:
         """Runs all stages that are not complete yet."""
@@ -98,12 +103,13 @@ class Preparation:
         self.binarise()
 
     def clean(self) -> None:
-        """Writes the clean sentences of each split: `clean/{train,valid,test}`."""
-        if (self.work / "clean/train").exists():
+        """Writes the clean sentences of each split: `clean/{train,train1,valid,test}`."""
+        if all((self.work / "clean" / name).exists() for name in self.training_sets):
             return
         seen: set[str] = set()
         known_words: set[str] = set()
         kept: list[tuple[str, int]] = []
+        running: list[str] = []
         for item in self.config["clean_text"]:
             lines = tqdm(read_lines(self.data / item["file"], item.get("column")), desc=item["file"], unit=" lines")
             before = len(kept)
@@ -116,11 +122,16 @@ class Preparation:
                 elif not clean_text.is_modern(sentence, known_words, item.get("max_unknown_words", 0)):
                     continue
                 kept.append((sentence, item.get("repeat", 1)))
+                if item.get("running_text"):
+                    running.append(sentence)
             logger.info("%s: %d sentences kept", item["file"], len(kept) - before)
         held_out = splits.hold_out((sentence for sentence, _ in kept), self.config["hold_out"])
         reserved = set(chain.from_iterable(held_out.values()))
         for name, sentences in held_out.items():
             write_lines(self.work / "clean" / name, sentences)
+        if "joined" in self.config:
+            in_order = [sentence for sentence in running if sentence not in reserved]
+            write_lines(self.work / "clean/train1", splits.join_neighbours(in_order, **self.config["joined"]))
         rounds = max(repeat for _, repeat in kept)
         train = (
             sentence
@@ -128,14 +139,15 @@ class Preparation:
             for sentence, repeat in kept
             if turn < repeat and sentence not in reserved
         )
-        write_lines(self.work / "clean/train", train)
+        if not (self.work / "clean/train").exists():
+            write_lines(self.work / "clean/train", train)
 
     def corrupt(self) -> None:
         """Writes synthetic (erroneous, clean) pairs of each split to `text/`."""
         from fairseq_aggdec.cli import corrupt
 
         settings = self.config["corrupt"]
-        for number, name in enumerate(("train", "valid", "test")):
+        for number, name in enumerate(("train", "valid", "test", *self.training_sets[1:])):
             if all((self.work / "text" / f"{name}.{side}").exists() for side in self.languages):
                 continue
             (self.work / "text").mkdir(parents=True, exist_ok=True)
@@ -203,7 +215,7 @@ class Preparation:
                     list(subwords.encode_lines(lines, subwords.subword_nmt, codes, workers=self.workers, label=label))
                 )
             pairs = list(zip(*encoded, strict=True))
-            if name == "train":  # elsewhere line numbers must stay those of the text
+            if name in self.training_sets:  # elsewhere line numbers must stay those of the text
                 longest = self.config["max_tokens"]
                 pairs = [pair for pair in pairs if all(0 < len(side.split()) <= longest for side in pair)]
             for index, output in enumerate(outputs):
@@ -218,11 +230,18 @@ class Preparation:
         partial = self.work / "data-bin.partial"
         shutil.rmtree(partial, ignore_errors=True)
         bpe = self.work / "bpe"
-        tests = ",".join(str(bpe / name) for name in self.splits[2:])
         command = [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", source, "--target-lang", target]
-        command += ["--trainpref", str(bpe / "train"), "--validpref", str(bpe / "valid"), "--testpref", tests]
-        command += ["--joined-dictionary", "--destdir", str(partial), "--workers", str(self.workers)]
-        subprocess.run(command, check=True)
+        command += ["--joined-dictionary", "--workers", str(self.workers)]
+        tests = ",".join(str(bpe / name) for name in self.splits[len(self.training_sets) + 1 :])
+        files = ["--trainpref", str(bpe / "train"), "--validpref", str(bpe / "valid"), "--testpref", tests]
+        subprocess.run([*command, *files, "--destdir", str(partial)], check=True)
+        for name in self.training_sets[1:]:  # fairseq-preprocess takes one training set at a time
+            extra = partial / name
+            files = ["--trainpref", str(bpe / name), "--srcdict", str(partial / f"dict.{source}.txt")]
+            subprocess.run([*command, *files, "--destdir", str(extra)], check=True)
+            for file in extra.glob("train.*"):
+                file.rename(partial / file.name.replace("train.", f"{name}.", 1))
+            shutil.rmtree(extra)
         language = self.config.get("tokenizer_language")
         if language:
             # fairseq-interactive hands --source-lang to the tokeniser, whose rules depend on the language, so the

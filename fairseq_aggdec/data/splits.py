@@ -1,9 +1,9 @@
-"""Held-out sets that stay the same when the training text grows, shrinks or is reordered."""
+"""Held-out sets that stay the same when the training text changes, and long training examples made of short ones."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def sentence_key(sentence: str) -> int:
@@ -35,3 +35,28 @@ def hold_out(sentences: Iterable[str], sizes: dict[str, int]) -> dict[str, list[
         chosen[name] = ordered[start : start + size]
         start += size
     return chosen
+
+
+def join_neighbours(sentences: Sequence[str], lines: int, min_words: int, max_words: int) -> Iterator[str]:
+    """Joins neighbouring sentences of running text to long lines.
+
+    Clean sentences are short, and a model loses its place beyond the positions that it was trained on: users paste
+    several sentences at once, and learners forget full stops.
+
+    Args:
+        sentences: in the order of the text.
+        lines: number of joined lines wanted; their first sentences are spread evenly over the text.
+        min_words: sentences are added until a line has at least this many words; fewer near the end are dropped.
+        max_words: a line that would have more is dropped.
+    """
+    step = max(1, len(sentences) // max(1, lines))
+    for start in range(0, len(sentences), step):
+        line: list[str] = []
+        words = 0
+        for sentence in sentences[start : start + min_words]:
+            line.append(sentence)
+            words += len(sentence.split())
+            if words >= min_words:
+                break
+        if min_words <= words <= max_words:
+            yield " ".join(line)

@@ -18,7 +18,7 @@ def make_data(folder: Path) -> Path:
     files = {
         "tatoeba-en-de/deu.txt.gz": [f"{sentence}\tSatz" for sentence in sentences],
         "mono-openstax-psychology/psychology2e.en.txt.gz": ["People are often influenced by the group they are in."],
-        "mono-peps/peps.en.txt.gz": ["This document describes what has been decided."],
+        "mono-peps/peps.en.txt.gz": [f"This document describes what {name} has decided to do." for name in names] * 3,
         "mono-litbank/litbank.en.txt.gz": ["He finds the red car and is happy.", "Thou art a knave and is happy."],
     }
     for name, lines in files.items():
@@ -35,6 +35,7 @@ def make_data(folder: Path) -> Path:
 def small(config: Path, data: Path, work: Path) -> Preparation:
     preparation = Preparation.from_file(config, data, work)
     preparation.config |= {"hold_out": {"valid": 20, "test": 20}, "bpe": {"symbols": 150, "min_frequency": 2}}
+    preparation.config["joined"]["lines"] = 10
     return preparation
 
 
@@ -56,9 +57,21 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     # Real test sets are detokenised, then tokenised like everything else, and never filtered.
     assert (work / "text/jfleg-dev.src").read_text().splitlines()[0] == "I don't know it."
     assert (work / "tok/jfleg-dev.ref2").read_text().splitlines()[0] == "I don 't know it ."
+    # Long examples are made of training sentences only.
+    joined = (work / "text/train1.tgt").read_text().splitlines()
+    assert joined
+    assert all(len(line.split()) >= 36 for line in joined)
+    assert not any(sentence in line for sentence in clean["valid"] + clean["test"] for line in joined)
     binary = work / "data-bin"
     names = {path.name for path in binary.iterdir()}
-    assert {"train.src-tgt.src.bin", "valid.src-tgt.tgt.bin", "test2.src-tgt.src.bin", "codes", "dict.en.txt"} <= names
+    assert {
+        "train.src-tgt.src.bin",
+        "train1.src-tgt.src.bin",
+        "valid.src-tgt.tgt.bin",
+        "test2.src-tgt.src.bin",
+        "codes",
+        "dict.en.txt",
+    } <= names
     assert (binary / "dict.src.txt").read_bytes() == (binary / "dict.tgt.txt").read_bytes()
     assert not list(work.rglob("*.partial*"))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from fairseq_aggdec.data.splits import hold_out, sentence_key
+from fairseq_aggdec.data.splits import hold_out, join_neighbours, sentence_key
 
 SENTENCES = [f"Sentence number {number}." for number in range(200)]
 
@@ -29,3 +29,15 @@ def test_more_text_moves_few_sentences() -> None:
 def test_too_little_text() -> None:
     with pytest.raises(ValueError, match="too few"):
         hold_out(SENTENCES, {"valid": 100, "test": 100})
+
+
+def test_joined_lines_keep_the_order_of_the_text_and_the_limits() -> None:
+    lines = list(join_neighbours(SENTENCES, lines=10, min_words=8, max_words=12))
+    assert len(lines) == 10
+    assert lines[1] == "Sentence number 20. Sentence number 21. Sentence number 22."
+    assert all(8 <= len(line.split()) <= 12 for line in lines)
+
+
+def test_joined_lines_that_cannot_be_made_are_dropped() -> None:
+    assert list(join_neighbours(["Too short a text."], lines=5, min_words=8, max_words=12)) == []
+    assert list(join_neighbours(["a " * 20, "b"], lines=2, min_words=8, max_words=12)) == []

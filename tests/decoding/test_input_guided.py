@@ -1,7 +1,5 @@
 """Input-guided drafting against a direct transcription of papers/000 Algorithm 1, line 3."""
 
-from typing import Optional
-
 import pytest
 import torch
 from hypothesis import given
@@ -23,7 +21,7 @@ cases = st.tuples(
 )  # fmt: skip
 
 
-def slow_match(source: list[int], output: list[int], min_suffix: int, max_suffix: int) -> Optional[int]:
+def slow_match(source: list[int], output: list[int], min_suffix: int, max_suffix: int) -> int | None:
     """Position i of x = (start, source) where the shortest suffix of (start, output) that occurs once in x ends."""
     x: list[object] = [BOS_MARK, *source]
     o: list[object] = [BOS_MARK, *output]
@@ -175,7 +173,7 @@ def test_unedited_sentences_take_one_iteration() -> None:
     assert [sentence.stats.accepted for sentence in decoded] == [[5], [1], [2]]
 
 
-def aligned(rows: list[list[int]], to_target: Optional[torch.Tensor] = None) -> list[list[int]]:
+def aligned(rows: list[list[int]], to_target: torch.Tensor | None = None) -> list[list[int]]:
     """`align_source` without what lies behind the lengths."""
     sources, lengths = align_source(torch.tensor(rows), PAD, EOS, to_target)
     for row, length in zip(sources, lengths.tolist(), strict=True):

@@ -9,7 +9,16 @@ from torch import Tensor
 from fairseq_aggdec.decoding.input_guided import SourceCopyDrafter, align_source
 from fairseq_aggdec.decoding.loop import Decoded, Drafter, NoDrafter, draft_verify_accept
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, OracleDrafter, ScriptedVerifier, examples, with_length_cap
+from tests.scripted_decoding import (
+    EOS,
+    FIRST_WORD,
+    PAD,
+    UNK,
+    OracleDrafter,
+    ScriptedVerifier,
+    examples,
+    with_length_cap,
+)
 
 VOCABULARY = 12
 
@@ -86,7 +95,7 @@ def test_any_draft_gives_the_verifiers_output(targets: list[list[int]], seed: in
 def test_source_copies_give_the_verifiers_output(
     pairs: list[tuple[list[int], list[int]]], left_pad: bool, data: st.DataObject
 ) -> None:
-    sources = [data.draw(st.sampled_from([source, target, target[:3] + source, source + target])) + [EOS]
+    sources = [[*data.draw(st.sampled_from([source, target, target[:3] + source, source + target])), EOS]
                for source, target in pairs]  # fmt: skip
     targets = [[*target, EOS] for _, target in pairs]
     drafter = SourceCopyDrafter(*align_source(padded(sources, left_pad), PAD, EOS), EOS)
@@ -97,7 +106,9 @@ def test_source_copies_give_the_verifiers_output(
 @given(targets_of_batch, st.integers(0, 10_000), st.integers(0, 22))
 def test_any_length_cap(targets: list[list[int]], seed: int, max_len: int) -> None:
     check(
-        decode(OracleDrafter(targets, VOCABULARY, seed), ScriptedVerifier(targets, VOCABULARY), max_len), targets, max_len
+        decode(OracleDrafter(targets, VOCABULARY, seed), ScriptedVerifier(targets, VOCABULARY), max_len),
+        targets,
+        max_len,
     )
 
 
@@ -195,7 +206,7 @@ def test_a_whole_draft_and_its_bonus_token_take_one_iteration() -> None:
 def test_drafts_are_returned_where_history_is_asked_for() -> None:
     targets = [[4, 5, EOS], LONG_ROW]
     kept = decode(FixedDrafter([4, 6], [6, 7, 8]), ScriptedVerifier(targets, VOCABULARY), keep_drafts=True)
-    assert [[d.tolist() for d in sentence.drafts or []] for sentence in kept][0] == [[4, 6], [6, 7, 8]]
+    assert next([d.tolist() for d in sentence.drafts or []] for sentence in kept) == [[4, 6], [6, 7, 8]]
     for sentence in kept:
         assert [len(d) for d in sentence.drafts or []] == sentence.stats.drafted
     dropped = decode(FixedDrafter([4, 6], [6, 7, 8]), ScriptedVerifier(targets, VOCABULARY))
