@@ -31,7 +31,7 @@ setup(
         "tabulate",
         "tqdm",
     ],
-    extras_require={"dev": ["hypothesis", "mypy", "pytest", "ruff"]},
+    extras_require={"dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"]},
     entry_points={
         "console_scripts": [
             "aggdec-average=fairseq_aggdec.cli.average:main",

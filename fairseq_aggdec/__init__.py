@@ -11,9 +11,10 @@ __version__ = "0.1.0"
 
 def register() -> None:
     """Make the plugin's tasks known to fairseq and mend what a newer Python or torch broke; harmless to repeat."""
-    from fairseq_aggdec import compat
+    from fairseq_aggdec import compat, interactive_input
 
     compat.install()
+    interactive_input.install()
     import fairseq_aggdec.tasks.aggressive_translation  # noqa: F401
 
 

@@ -17,6 +17,7 @@ class AggdecError(RuntimeError):
 def install_excepthook() -> None:
     """Print an uncaught `AggdecError` as one line on stderr; leave every other exception to the hook in place.
 
+    fairseq's commands check their options by assertions that start with an option's name: those are treated alike.
     An exception hook rather than `sys.exit` at the place of the error: `from_pretrained` and other callers in a program
     must be able to catch it. Installing it twice changes nothing.
     """
@@ -25,7 +26,7 @@ def install_excepthook() -> None:
         return
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        if isinstance(error, AggdecError):
+        if isinstance(error, AggdecError) or (isinstance(error, AssertionError) and str(error).startswith("--")):
             sys.stdout.flush()
             print(f"error: {error}", file=sys.stderr)
         else:

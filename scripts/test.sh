@@ -14,4 +14,6 @@ run() {
 run ruff check
 run ruff format --check
 run mypy
-run python -m pytest "$@"
+# one process and one thread a core: many tests wait for commands that they start
+export OMP_NUM_THREADS=1
+run python -m pytest --numprocesses 2 --dist loadfile "$@"

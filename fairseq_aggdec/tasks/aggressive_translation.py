@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
-from fairseq.data import EpochBatchIterator, FairseqDataset
+from fairseq.data import EpochBatchIterator, FairseqDataset, data_utils
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
@@ -16,7 +16,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
-from torch import nn
+from torch import Tensor, nn
 
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
@@ -72,6 +72,9 @@ class AggressiveTranslationTask(TranslationTask):
         self._stats_file: StatsFile | None = None
         self._engines: dict[nn.Module, BlockDecoder] = {}
         self._running: AggressiveGenerator | None = None
+        self._lines_read = 0  # by fairseq-interactive, before the buffer at hand
+        self._buffer: list[str] = []
+        self._batch_ids: Tensor | None = None  # numbers within the buffer of the batch at hand
         atexit.register(self._report)
 
     @classmethod
@@ -84,6 +87,19 @@ class AggressiveTranslationTask(TranslationTask):
         _check_options(cfg)
         _check_data(cfg)
         return super().setup_task(cfg, **kwargs)
+
+    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
+        """As fairseq's.
+
+        Raises:
+            AggdecError: the data folder has no such split.
+        """
+        try:
+            super().load_dataset(split, *args, **kwargs)
+        except FileNotFoundError as error:
+            raise AggdecError(
+                f"{error}: no such split; check the data folder, --gen-subset and --valid-subset"
+            ) from error
 
     def build_generator(
         self,
@@ -152,10 +168,29 @@ class AggressiveTranslationTask(TranslationTask):
         if kwargs.get("num_shards", 1) == 1:
             kwargs["num_shards"], kwargs["shard_id"] = self._shard()
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
+        next_epoch = batches.next_epoch_itr
         if any(dataset is loaded for loaded in self.datasets.values()):
-            next_epoch = batches.next_epoch_itr
-            batches.next_epoch_itr = lambda *a, **k: _Announced(next_epoch(*a, **k), self._report)
+            batches.next_epoch_itr = lambda *a, **k: _Announced(next_epoch(*a, **k), at_end=self._report)
+        elif self._buffer:
+            batches.next_epoch_itr = lambda *a, **k: _Announced(next_epoch(*a, **k), at_each=self._note_ids)
         return batches
+
+    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
+        """As fairseq's; the lines are counted."""
+        self._lines_read += len(self._buffer)
+        self._buffer = lines
+        return super().get_interactive_tokens_and_lengths(lines, encode_fn)
+
+    def inference_step(
+        self, generator: Any, models: list[BaseFairseqModel], sample: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """As fairseq's; samples of fairseq-interactive, which sorts them by length, get back their numbers."""
+        if "id" not in sample and self._batch_ids is not None:
+            sample = {**sample, "id": self._batch_ids + self._lines_read}
+        return super().inference_step(generator, models, sample, *args, **kwargs)
+
+    def _note_ids(self, batch: dict[str, Any]) -> None:
+        self._batch_ids = batch["id"]
 
     def _shard(self) -> tuple[int, int]:
         """--num-shards and --shard-id."""
@@ -179,22 +214,29 @@ class AggressiveTranslationTask(TranslationTask):
         lengths = dataset.size(number)
         others = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
         return (
-            f"sentence {number}{others} is too long: {lengths} tokens of source and target, while the model takes "
-            f"{max_positions}: '{text[:60]}...'. Shorten it, or leave such sentences out with "
+            f"sentence {self._lines_read + number}{others} is too long: {lengths} tokens of source and target, while "
+            f"the model takes {max_positions}: '{text[:60]}...'. Shorten it, or leave such sentences out with "
             "--skip-invalid-size-inputs-valid-test"
         )
 
 
 class _Announced:
-    """An iterator over batches that calls back after the last one; the rest is fairseq's."""
+    """An iterator over batches that calls back before each or after the last one; the rest is fairseq's."""
 
-    def __init__(self, batches: Any, at_end: Callable[[], None]) -> None:
+    def __init__(
+        self, batches: Any, at_each: Callable[[Any], None] | None = None, at_end: Callable[[], None] | None = None
+    ) -> None:
         self._batches = batches
+        self._at_each = at_each
         self._at_end = at_end
 
     def __iter__(self) -> Iterator[Any]:
-        yield from self._batches
-        self._at_end()
+        for batch in self._batches:
+            if self._at_each is not None:
+                self._at_each(batch)
+            yield batch
+        if self._at_end is not None:
+            self._at_end()
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -218,8 +260,13 @@ def _check_data(cfg: AggressiveTranslationConfig) -> None:
     folder = Path(str(cfg.data).split(":")[0])
     if not folder.is_dir():
         raise AggdecError(f"{folder}: no such data folder; it is made by fairseq-preprocess")
-    for lang in (cfg.source_lang, cfg.target_lang):
-        if lang is not None and not (folder / f"dict.{lang}.txt").is_file():
+    languages = (cfg.source_lang, cfg.target_lang)
+    if None in languages:  # as fairseq does it
+        languages = data_utils.infer_language_pair(str(folder))
+    if None in languages:
+        raise AggdecError(f"{folder}: no data of a language pair here; check it, or give --source-lang, --target-lang")
+    for lang in languages:
+        if not (folder / f"dict.{lang}.txt").is_file():
             raise AggdecError(f"{folder}: has no dict.{lang}.txt; check --source-lang and --target-lang")
 
 

@@ -1,0 +1,65 @@
+"""What fairseq-interactive reads: text in UTF-8, or a clear message that says where it is not."""
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+from fairseq_aggdec.errors import AggdecError
+
+
+def buffered_read(input: str, buffer_size: int) -> Iterator[list[str]]:
+    """Stands in for fairseq's function of this name and these arguments.
+
+    fairseq's own stops with a traceback at bytes that are not UTF-8, and before the lines ahead of them, which the same
+    read fetched, have been answered.
+
+    Args:
+        input: a file, or `-` for the standard input (--input).
+        buffer_size: lines (--buffer-size).
+
+    Yields:
+        stripped lines, `buffer_size` at a time; fewer at the end and before an error.
+
+    Raises:
+        AggdecError: the file cannot be read, or a line is not UTF-8.
+    """
+    name = "the standard input" if input == "-" else input
+    buffer: list[str] = []
+    with _opened(input) as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                line.encode("utf-8")
+            except UnicodeEncodeError as error:
+                if buffer:
+                    yield buffer
+                byte = ord(line[error.start]) - 0xDC00
+                raise AggdecError(
+                    f"{name}, line {number}: not valid UTF-8 (byte 0x{byte:02x} at character {error.start + 1}); "
+                    "convert the text, for example with iconv -t UTF-8"
+                ) from None
+            buffer.append(line.strip())
+            if len(buffer) >= buffer_size:
+                yield buffer
+                buffer = []
+    if buffer:
+        yield buffer
+
+
+def _opened(input: str) -> nullcontext[io.TextIOWrapper] | io.TextIOWrapper:
+    """The text, with undecodable bytes as lone surrogates."""
+    if input == "-":
+        assert isinstance(sys.stdin, io.TextIOWrapper)
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+        return nullcontext(sys.stdin)
+    try:
+        return open(input, encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise AggdecError(f"--input {input}: cannot be read ({error.strerror})") from None
+
+
+def install() -> None:
+    """Give it to fairseq-interactive, where that is the running command."""
+    command = sys.modules.get("fairseq_cli.interactive")
+    if command is not None:
+        command.buffered_read = buffered_read  # type: ignore[attr-defined]

@@ -1,0 +1,111 @@
+"""A correction task that a tiny model learns in seconds, and what its tests share."""
+
+import io
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+from fairseq_cli import generate as generate_command
+
+from tests.helpers import ToyModel, parse_generate, run_cli, train_toy
+
+Process = subprocess.CompletedProcess[str]
+
+PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
+WORDS = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aeiou"]
+LONGEST = 64  # positions of the model, EOS included
+
+MODEL = (
+    "--arch transformer --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 64 --decoder-embed-dim 64 "
+    "--encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 2 --decoder-attention-heads 2 "
+    "--encoder-learned-pos --decoder-learned-pos --share-all-embeddings --max-source-positions 64 "
+    "--max-target-positions 64 --lr 0.005 --save-interval-updates 250 --validate-interval 1000 --save-interval 1000"
+).split()
+
+
+def make_correction_data(folder: Path, seed: int = 1) -> Path:
+    """Sentences in which one word of ten carries an error (`ba` -> `bax`), binarised; the target has none."""
+    rng = random.Random(seed)
+    for split, count in (("train", 1500), ("valid", 24), ("test", 61)):
+        lengths = [1, LONGEST - 2, *(rng.randint(1, 14) for _ in range(count - 2))]
+        targets = [rng.choices(WORDS, k=length) for length in lengths]
+        sources = [[word + "x" if rng.random() < 0.1 else word for word in words] for words in targets]
+        for language, sentences in (("src", sources), ("tgt", targets)):
+            text = "".join(" ".join(words) + "\n" for words in sentences)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+    prefixes = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
+    languages = ["-s", "src", "-t", "tgt", "--joined-dictionary"]
+    run_cli("fairseq-preprocess", *languages, *prefixes, "--destdir", folder / "bin", "--workers", 1)
+    return folder / "bin"
+
+
+def train_correction_model(folder: Path) -> ToyModel:
+    """A plain `translation` model of stock fairseq-train; an earlier state of it is `checkpoint_*_250.pt`."""
+    return train_toy(make_correction_data(folder), folder / "model", MODEL, updates=350)
+
+
+def generate(
+    model: ToyModel, decoding: str | None, *options: object, path: object = None, check: bool = True
+) -> Process:
+    """fairseq-generate with the plugin: under `decoding`, or stock with a beam of one where that is None."""
+    return run_cli("fairseq-generate", model.data, *_arguments(model, decoding, path), *options, check=check)
+
+
+def generate_here(model: ToyModel, decoding: str | None, *options: object, path: object = None) -> str:
+    """The same command in this process, for the seconds that loading fairseq takes; what it prints."""
+    arguments = ["fairseq-generate", model.data, *_arguments(model, decoding, path), *options]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as output:
+        patch.setattr(sys, "argv", list(map(str, arguments)))
+        generate_command.cli_main()
+    return output.getvalue()
+
+
+def interact(
+    model: ToyModel, decoding: str | None, *options: object, stdin: str | bytes | None = None, check: bool = True
+) -> Process:
+    """fairseq-interactive with the plugin."""
+    languages = ["-s", "src", "-t", "tgt"]
+    arguments = _arguments(model, decoding, None)
+    return run_cli("fairseq-interactive", model.data, *languages, *arguments, *options, stdin=stdin, check=check)
+
+
+def _arguments(model: ToyModel, decoding: str | None, path: object) -> list[object]:
+    task = ["--task", "translation", "--beam", 1]
+    if decoding is not None:
+        task = ["--task", "aggressive_translation", "--decoding", decoding]
+    return ["--path", path or model.checkpoint, "--user-dir", PLUGIN, *task]
+
+
+def assert_same_hypotheses(output: str, reference: str, at_most: int = 0, tolerance: float = 1e-3) -> None:
+    """Tokens of all H- lines equal, but for `at_most` sentences; scores close (they are logarithms to base 2)."""
+    found, expected = parse_generate(output), parse_generate(reference)
+    assert expected
+    assert found.keys() == expected.keys()
+    different = [number for number in expected if found[number].tokens != expected[number].tokens]
+    assert len(different) <= at_most, [(found[number], expected[number]) for number in different]
+    for number in expected.keys() - set(different):
+        assert abs(found[number].score - expected[number].score) <= tolerance
+        for mine, theirs in zip(found[number].positional, expected[number].positional, strict=True):
+            assert abs(mine - theirs) <= 10 * tolerance
+
+
+def summaries(text: str) -> list[dict[str, float]]:
+    """The figures of every summary line in a log."""
+    pattern = (
+        r"--decoding \w+: (\d+) sentences, ([\d.]+) iterations/sentence, ([\d.]+) mean accepted tokens, "
+        r"acceptance rate ([\d.]+)%"
+    )
+    names = ("sentences", "iterations", "mean_accepted", "acceptance_rate")
+    return [dict(zip(names, map(float, figures), strict=True)) for figures in re.findall(pattern, text)]
+
+
+def at_once(*runs: Callable[[], Process]) -> list[Process]:
+    """Run processes side by side, on two cores."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda run: run(), runs))

@@ -1,0 +1,131 @@
+"""fairseq-generate, in processes of its own: the plugin's output against stock `--beam 1`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli_integration.correction import Process, assert_same_hypotheses, generate, generate_here, summaries
+from tests.helpers import ToyModel, parse_generate
+
+SENTENCES = 61
+
+
+@pytest.fixture(scope="module")
+def iad_run(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> tuple[Process, Path]:
+    """One run with all that can be asked for; its statistics."""
+    stats = tmp_path_factory.mktemp("stats") / "stats.jsonl"
+    options = ["--print-step", "--retain-iter-history", "--decoding-stats", stats, "--batch-size", 1]
+    return generate(correction_model, "iad", *options), stats
+
+
+def test_iad_gives_the_hypotheses_of_beam_one(iad_run: tuple[Process, Path], beam_one: Process) -> None:
+    assert len(parse_generate(beam_one.stdout)) == SENTENCES
+    assert_same_hypotheses(iad_run[0].stdout, beam_one.stdout)
+
+
+def test_the_model_corrects_and_copies(iad_run: tuple[Process, Path]) -> None:
+    """Otherwise the tests here would say little: most drafts are accepted, and some sentences take one iteration."""
+    sentences = parse_generate(iad_run[0].stdout)
+    assert sum(sentence.steps == 1 for sentence in sentences.values()) >= 5
+    [summary] = summaries(iad_run[0].stdout + iad_run[0].stderr)
+    assert summary["sentences"] == SENTENCES
+    assert summary["mean_accepted"] > 2
+
+
+def test_summary_appears_once_and_the_closing_line_names_a_beam_of_one(iad_run: tuple[Process, Path]) -> None:
+    output = iad_run[0].stdout + iad_run[0].stderr
+    assert output.count("mean accepted tokens") == 1
+    assert output.count("--beam is set to 1") == 1
+    assert "Generate test with beam=1: BLEU" in iad_run[0].stdout
+
+
+def test_steps_and_drafts_are_printed(iad_run: tuple[Process, Path]) -> None:
+    for sentence in parse_generate(iad_run[0].stdout).values():
+        assert sentence.steps is not None
+        assert 1 <= sentence.steps <= len(sentence.tokens) + 1
+        assert len(sentence.history) == sentence.steps
+        assert sentence.history[0].split() == sentence.source.split(), "the first draft is the source"
+
+
+def test_statistics_are_complete_and_consistent(iad_run: tuple[Process, Path]) -> None:
+    process, path = iad_run
+    records = {record["id"]: record for record in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+    sentences = parse_generate(process.stdout)
+    assert records.keys() == sentences.keys()
+    for number, sentence in sentences.items():
+        record = records[number]
+        source = sentence.source.split()
+        assert record["source_length"] == len(source)
+        assert record["output_length"] == len(sentence.tokens)
+        assert record["iterations"] == sentence.steps == len(record["accepted_per_iteration"])
+        assert record["accepted"] == sum(record["accepted_per_iteration"]) <= record["drafted"]
+        # every iteration adds one token of the verifier's own, unless an accepted EOS ends the sentence
+        own = len(sentence.tokens) + 1 - record["accepted"]
+        assert own in (record["iterations"], record["iterations"] - 1)
+        assert record["seconds"] > 0
+        assert 0 <= record["edit_ratio"] <= 1
+        assert (record["edit_ratio"] == 0) == (source == sentence.tokens)
+    [summary] = summaries(process.stdout + process.stderr)
+    iterations = sum(record["iterations"] for record in records.values())
+    assert summary["iterations"] == pytest.approx(iterations / SENTENCES, abs=0.01)
+    accepted, drafted = (sum(record[name] for record in records.values()) for name in ("accepted", "drafted"))
+    assert summary["acceptance_rate"] == pytest.approx(100 * accepted / drafted, abs=0.1)
+
+
+def test_greedy_gives_the_hypotheses_of_beam_one(correction_model: ToyModel, beam_one: Process, tmp_path: Path) -> None:
+    """With --results-path, which moves all output to a file, the summary line included."""
+    process = generate(correction_model, "greedy", "--results-path", tmp_path)
+    results = (tmp_path / "generate-test.txt").read_text(encoding="utf-8")
+    assert_same_hypotheses(results, beam_one.stdout)
+    assert not parse_generate(process.stdout)
+    assert (process.stdout + process.stderr + results).count("mean accepted tokens") == 1
+    assert "Generate test with beam=1: BLEU" in results
+
+
+def test_shards_share_the_sentences(correction_model: ToyModel, beam_one: Process) -> None:
+    """--num-shards and --shard-id; `aggressive` without more is IAD."""
+    options = ["--batch-size", 5, "--num-shards", 2, "--shard-id"]
+    outputs = [generate_here(correction_model, "aggressive", *options, shard) for shard in (0, 1)]
+    first, second = map(parse_generate, outputs)
+    assert first
+    assert second
+    assert not first.keys() & second.keys()
+    assert_same_hypotheses("".join(outputs), beam_one.stdout)
+
+
+@pytest.mark.parametrize("decoding", ["greedy", "iad"])
+def test_ensemble(correction_model: ToyModel, decoding: str) -> None:
+    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_250.pt")
+    path = f"{earlier}:{correction_model.checkpoint}"
+    stock = generate_here(correction_model, None, path=path)
+    assert_same_hypotheses(generate_here(correction_model, decoding, path=path), stock)
+
+
+@pytest.mark.parametrize("decoding", ["greedy", "iad"])
+def test_half_precision(correction_model: ToyModel, decoding: str) -> None:
+    """--fp16 on a CPU: near-ties are wider, so that a sentence may differ."""
+    stock = generate_here(correction_model, None, "--fp16")
+    assert_same_hypotheses(generate_here(correction_model, decoding, "--fp16"), stock, at_most=2, tolerance=0.05)
+
+
+@pytest.mark.parametrize("decoding", ["greedy", "iad"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--prefix-size 2 --unkpen 2 --min-len 3 --max-len-a 0.5 --max-len-b 4 --temperature 1.3 --lenpen 0.4",
+        "--match-source-len --unnormalized",
+        "--no-repeat-ngram-size 2 --max-len-b 20 --batch-size 7",
+    ],
+)
+def test_search_options(correction_model: ToyModel, decoding: str, options: str) -> None:
+    stock = generate_here(correction_model, None, *options.split())
+    assert_same_hypotheses(generate_here(correction_model, decoding, *options.split()), stock, tolerance=5e-3)
+
+
+def test_draft_options(correction_model: ToyModel, beam_one: Process) -> None:
+    options = ["--max-draft-len", 3, "--min-suffix", 2, "--max-suffix", 4, "--retain-iter-history"]
+    output = generate_here(correction_model, "iad", *options)
+    assert_same_hypotheses(output, beam_one.stdout)
+    lengths = [len(draft.split()) for sentence in parse_generate(output).values() for draft in sentence.history]
+    assert max(lengths) == 3

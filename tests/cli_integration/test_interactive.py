@@ -1,0 +1,82 @@
+"""fairseq-interactive with awkward input, from the standard input and from a file."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.cli_integration.correction import LONGEST, Process, assert_same_hypotheses, at_once, interact, summaries
+from tests.helpers import ToyModel, parse_generate
+
+AWKWARD = [
+    "ba dex fi go ku",
+    "",
+    "   ",
+    "ba",
+    "ba </s> de",
+    "<pad> ba <pad> de <pad>",
+    "<unk> ba <unk>",
+    "<s> ba",
+    "unseen wörter 漢字 😀 ba",
+    "\t ba\u00a0de \u2028 fi",
+    " ".join(["ba", "de"] * ((LONGEST - 2) // 2)),
+    "</s>",
+    "<pad>",
+    "x" * 5000,
+]
+
+
+def as_input(lines: list[str]) -> bytes:
+    return "".join(line + "\n" for line in lines).encode()
+
+
+@pytest.fixture(scope="module")
+def answers(correction_model: ToyModel) -> list[Process]:
+    """Of stock beam one and of IAD, to the lines one by one from the standard input."""
+    runs = [partial(interact, correction_model, decoding, stdin=as_input(AWKWARD)) for decoding in (None, "iad")]
+    return at_once(*runs)
+
+
+def test_awkward_lines(answers: list[Process]) -> None:
+    """Whatever is on a line, the answer is that of beam one."""
+    stock, iad = answers
+    assert len(parse_generate(iad.stdout)) == len(AWKWARD)
+    assert_same_hypotheses(iad.stdout, stock.stdout)
+    [summary] = summaries(iad.stdout + iad.stderr)
+    assert summary["sentences"] == len(AWKWARD)
+
+
+def test_a_file_in_batches_without_too_long_lines(
+    correction_model: ToyModel, answers: list[Process], tmp_path: Path
+) -> None:
+    """Short and long lines share batches, too long ones are left out, and statistics have the numbers of the lines."""
+    lines = [*AWKWARD, "ba " * LONGEST, "ba"]
+    (tmp_path / "input.txt").write_bytes(as_input(lines))
+    options = ["--input", tmp_path / "input.txt", "--buffer-size", 6, "--batch-size", 4]
+    options += ["--skip-invalid-size-inputs-valid-test", "--decoding-stats", tmp_path / "stats.jsonl"]
+    found = parse_generate(interact(correction_model, "iad", *options).stdout)
+    assert found.keys() == set(range(len(AWKWARD))) | {len(lines) - 1}
+    expected = parse_generate(answers[0].stdout)
+    assert [found[number].tokens for number in expected] == [sentence.tokens for sentence in expected.values()]
+    records = map(json.loads, (tmp_path / "stats.jsonl").read_text(encoding="utf-8").splitlines())
+    lengths = {record["id"]: record["output_length"] for record in records}
+    assert lengths == {number: len(sentence.tokens) for number, sentence in found.items()}
+
+
+def test_unusable_lines_are_named(correction_model: ToyModel) -> None:
+    """A line that is too long and bytes that are not UTF-8; the lines before them are answered."""
+    too_long = ("ba\nde\n" + "fi " * LONGEST + "\nba\n").encode()
+    not_utf8 = b"ba\nde\nfi \xff\xfe\nba\n"
+    processes = at_once(
+        *(partial(interact, correction_model, "iad", stdin=text, check=False) for text in (too_long, not_utf8))
+    )
+    messages = []
+    for process in processes:
+        assert process.returncode == 1
+        assert "Traceback" not in process.stdout + process.stderr
+        assert parse_generate(process.stdout).keys() == {0, 1}
+        messages += [line for line in process.stderr.splitlines() if line.startswith("error: ")]
+    for part in ("sentence 2 ", str(LONGEST + 1), f"({LONGEST}, {LONGEST})", "fi fi fi", "--skip-invalid-size-inputs"):
+        assert part in messages[0]
+    assert "the standard input, line 3: not valid UTF-8 (byte 0xff at character 4)" in messages[1]

@@ -1,0 +1,104 @@
+"""What cannot be honoured is refused by name, before anything is decoded."""
+
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairseq_cli import generate as generate_command
+from fairseq_cli import interactive as interactive_command
+
+from fairseq_aggdec.errors import AggdecError
+from tests.cli_integration.correction import PLUGIN, at_once, generate
+from tests.helpers import ToyModel, parse_generate
+
+
+def test_in_processes_of_their_own(correction_model: ToyModel) -> None:
+    """fairseq's own check of --sampling, ours of --max-draft-len, argparse's of --decoding; one line each."""
+    runs = {
+        "--sampling": partial(generate, correction_model, "iad", "--sampling", check=False),
+        "--max-draft-len -1": partial(generate, correction_model, "iad", "--max-draft-len", -1, check=False),
+        "'fastest'": partial(generate, correction_model, "fastest", check=False),
+    }
+    for (name, _), process in zip(runs.items(), at_once(*runs.values()), strict=True):
+        assert process.returncode == (2 if name == "'fastest'" else 1)
+        assert "Traceback" not in process.stdout + process.stderr
+        [message] = [line for line in process.stderr.splitlines() if "error: " in line]
+        assert name in message
+        assert not parse_generate(process.stdout)
+
+
+@pytest.fixture
+def in_this_process(
+    correction_model: ToyModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
+    """Runs a command's main function with arguments; returns the error it ends with."""
+
+    def run(*options: object, command: Any = generate_command, data: Path = correction_model.data) -> AggdecError:
+        task = ["--task", "aggressive_translation", "--decoding", "iad", "--cpu"]
+        fixed = [data, "--path", correction_model.checkpoint, "--user-dir", PLUGIN, *task]
+        monkeypatch.setattr("sys.argv", ["fairseq", *map(str, [*fixed, *options])])
+        with pytest.raises(AggdecError) as caught:
+            command.cli_main()
+        assert "H-" not in capsys.readouterr().out
+        return caught.value
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--sampling", "--beam", "1"],
+        ["--nbest", "2"],
+        ["--constraints"],
+        ["--print-alignment"],
+        ["--diverse-beam-groups", "2"],
+        ["--diversity-rate", "0.5"],
+        ["--min-suffix", "0"],
+        ["--max-suffix", "-1"],
+        ["--max-draft-len", "-1"],
+        ["--shard-id", "3", "--num-shards", "2"],
+        ["--decoding-stats", "/nowhere/stats.jsonl"],
+    ],
+    ids=lambda options: options[0],
+)
+def test_options(in_this_process: Any, options: list[str]) -> None:
+    assert options[0] in str(in_this_process(*options))
+
+
+def test_suffix_limits_that_contradict_each_other(in_this_process: Any) -> None:
+    message = str(in_this_process("--min-suffix", 4, "--max-suffix", 2))
+    assert "--min-suffix 4" in message
+    assert "--max-suffix 2" in message
+
+
+def test_language_model(in_this_process: Any, correction_model: ToyModel) -> None:
+    assert "--lm-path" in str(in_this_process("--lm-path", correction_model.checkpoint))
+
+
+@pytest.mark.parametrize("option", [["--constraints"], ["--nbest", "2"]], ids=lambda option: option[0])
+def test_options_of_interactive(in_this_process: Any, option: list[str]) -> None:
+    assert option[0] in str(in_this_process(*option, "-s", "src", "-t", "tgt", command=interactive_command))
+
+
+def test_missing_data_folder(in_this_process: Any, tmp_path: Path) -> None:
+    message = str(in_this_process(data=tmp_path / "nothing"))
+    assert str(tmp_path / "nothing") in message
+    assert "no such data folder" in message
+
+
+@pytest.mark.parametrize("languages", [["-s", "src", "-t", "tgt"], []], ids=["named", "to be found"])
+def test_missing_dictionary(
+    in_this_process: Any, correction_model: ToyModel, tmp_path: Path, languages: list[str]
+) -> None:
+    shutil.copytree(correction_model.data, tmp_path / "data")
+    (tmp_path / "data" / "dict.src.txt").unlink()
+    message = str(in_this_process(*languages, data=tmp_path / "data"))
+    assert "dict.src.txt" in message
+    assert str(tmp_path / "data") in message
+
+
+def test_missing_split(in_this_process: Any) -> None:
+    assert "test7" in str(in_this_process("--gen-subset", "test7"))

@@ -1,0 +1,104 @@
+"""What the task decides by itself; the command line's tests are in tests/cli_integration."""
+
+from argparse import Namespace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generator import AggressiveGenerator
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
+from tests.random_models import dictionary, model_of_shape, random_batch
+
+VOCABULARY = dictionary(12)
+
+
+@pytest.fixture
+def model() -> FairseqEncoderDecoderModel:
+    return model_of_shape("post-norm sinusoidal", 1, VOCABULARY, VOCABULARY, eos_share=0.1)
+
+
+def task(decoding: str, **options: Any) -> AggressiveTranslationTask:
+    config = AggressiveTranslationConfig(decoding=decoding, **options)
+    return AggressiveTranslationTask(config, VOCABULARY, VOCABULARY)
+
+
+def test_beam_is_the_default_and_stock_fairseq(model: FairseqEncoderDecoderModel) -> None:
+    assert AggressiveTranslationConfig().decoding == "beam"
+    generator = task("beam").build_generator([model], Namespace(beam=3))
+    assert type(generator) is SequenceGenerator
+    assert generator.beam_size == 3
+
+
+@pytest.mark.parametrize(("decoding", "mode"), [("greedy", "greedy"), ("iad", "iad"), ("aggressive", "iad")])
+def test_modes(model: FairseqEncoderDecoderModel, decoding: str, mode: str) -> None:
+    """A sparse namespace, as --eval-bleu passes it, has fairseq's defaults."""
+    generator = task(decoding, max_draft_len=7, min_suffix=2, max_suffix=3).build_generator([model], Namespace())
+    assert isinstance(generator, AggressiveGenerator)
+    assert generator.decoding == mode
+    options = generator.draft_options
+    assert (options.max_draft_len, options.min_suffix, options.max_suffix) == (7, 2, 3)
+
+
+def test_scoring_references_is_left_to_fairseq(model: FairseqEncoderDecoderModel) -> None:
+    generator = task("iad").build_generator([model], Namespace(score_reference=True))
+    assert isinstance(generator, SequenceScorer)
+
+
+def test_the_beam_is_set_to_one_where_the_closing_line_reads_it(
+    model: FairseqEncoderDecoderModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    options = Namespace(beam=5)
+    task("iad").build_generator([model], options)
+    assert options.beam == 1
+    assert caplog.text.count("--beam is set to 1") == 1
+    caplog.clear()
+    task("iad").build_generator([model], Namespace(beam=1))
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"sampling": True}, "--sampling"),
+        ({"nbest": 2}, "--nbest"),
+        ({"constraints": "ordered"}, "--constraints"),
+        ({"lm_path": "lm.pt"}, "--lm-path"),
+        ({"diverse_beam_groups": 2}, "--diverse-beam-groups"),
+        ({"diversity_rate": 0.5}, "--diversity-rate"),
+        ({"print_alignment": "hard"}, "--print-alignment"),
+        ({"prefix_allowed_tokens_fn": lambda *_: [4]}, "prefix_allowed_tokens_fn"),
+    ],
+)
+def test_what_is_not_beam_one_is_refused_by_name(
+    model: FairseqEncoderDecoderModel, options: dict[str, object], name: str
+) -> None:
+    with pytest.raises(AggdecError, match=name):
+        task("iad").build_generator([model], Namespace(**options))
+    if name != "--lm-path":  # fairseq-generate hands the model itself over
+        task("beam").build_generator([model], Namespace(**{**options, "diversity_rate": -1}))
+
+
+def test_new_weights_are_read_after_training_went_on(model: FairseqEncoderDecoderModel) -> None:
+    """Engines hold fused copies of the weights; a validation starts with new ones."""
+    trainer, sample = task("iad"), random_batch(1, VOCABULARY, [7, 3])
+    for factor in (1.0, -1.7):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(factor)
+        trainer.begin_valid_epoch(1, model)
+        generator = trainer.build_generator([model], Namespace())
+        stock = SequenceGenerator([model], VOCABULARY, beam_size=1)
+        found, expected = (g.generate([model], sample) for g in (generator, stock))
+        assert [h[0]["tokens"].tolist() for h in found] == [h[0]["tokens"].tolist() for h in expected]
+
+
+def test_shards_out_of_range() -> None:
+    with pytest.raises(AggdecError, match="--shard-id 2"):
+        task("iad", num_shards=2, shard_id=2).get_batch_iterator(SimpleNamespace())
