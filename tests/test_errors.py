@@ -10,7 +10,12 @@ import pytest
 
 @pytest.mark.parametrize(
     ("error", "in_stderr", "has_traceback"),
-    [("AggdecError('say why')", "error: say why\n", False), ("KeyError('other')", "KeyError: 'other'", True)],
+    [
+        ("AggdecError('say why')", "error: say why\n", False),
+        ("AssertionError('--path required')", "error: --path required\n", False),  # fairseq's own checks of options
+        ("AssertionError('broken')", "AssertionError: broken", True),
+        ("KeyError('other')", "KeyError: 'other'", True),
+    ],
 )
 def test_excepthook(error: str, in_stderr: str, has_traceback: bool) -> None:
     program = f"from fairseq_aggdec.errors import *; install_excepthook(); install_excepthook(); raise {error}"

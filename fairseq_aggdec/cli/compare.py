@@ -40,7 +40,7 @@ def describe(index: int, first: Generated, second: Generated) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints what differs and `identical: N of M`; returns 0 if nothing differs, 1 if something does, 2 on bad input."""
+    """Prints what differs and `identical: N of M`; returns 0 if nothing differs, 1 if some do, 2 on bad input."""
     parser = argparse.ArgumentParser(prog="aggdec-compare", description=__doc__)
     parser.add_argument("first", type=Path, metavar="A", help="generate-SUBSET.txt of one decoding")
     parser.add_argument("second", type=Path, metavar="B", help="generate-SUBSET.txt of another decoding")

@@ -16,7 +16,7 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 
 @dataclass
 class DemoModel:
-    """Checkpoint, dictionary and subword codes of one folder: `model.pt`, `dict.src.txt`, `dict.tgt.txt`, `bpecodes`."""
+    """Checkpoint, dictionaries and subword codes of one folder: `model.pt`, `dict.{src,tgt}.txt`, `bpecodes`."""
 
     task: AggressiveTranslationTask
     models: list[BaseFairseqModel]

@@ -14,5 +14,5 @@ def edit_distance(source: Sequence[Hashable], output: Sequence[Hashable]) -> int
 
 
 def edit_ratio(source: Sequence[Hashable], output: Sequence[Hashable]) -> float:
-    """Edit distance divided by the source length (papers/000 §4.1 and Figure 5); of an empty source, the output length."""
+    """Edit distance over source length (papers/000 §4.1 and Figure 5); of an empty source, the output length."""
     return edit_distance(source, output) / max(1, len(source))

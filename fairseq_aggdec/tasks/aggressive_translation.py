@@ -75,7 +75,7 @@ class AggressiveTranslationTask(TranslationTask):
         self._lines_read = 0  # by fairseq-interactive, before the buffer at hand
         self._buffer: list[str] = []
         self._batch_ids: Tensor | None = None  # numbers within the buffer of the batch at hand
-        atexit.register(self._report)
+        atexit.register(self._report_at_exit)
 
     @classmethod
     def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":
@@ -207,6 +207,11 @@ class AggressiveTranslationTask(TranslationTask):
         if self._running is not None and self._running.totals.sentences > 0:
             logger.info(f"--decoding {self._running.decoding}: {self._running.totals.summary()}")
             self._running = None
+
+    def _report_at_exit(self) -> None:
+        """For fairseq-interactive, and for runs that were broken off."""
+        logging.raiseExceptions = False  # the log may be a file that is closed by now (--results-path)
+        self._report()
 
     def _too_long(self, dataset: Any, numbers: list[int], max_positions: Any) -> str:
         number = numbers[0]

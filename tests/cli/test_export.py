@@ -18,9 +18,7 @@ def test_exported_folder_decodes_alone(toy_model_dir: ToyModel, tmp_path: Path) 
     options = ["--user-dir", "fairseq_aggdec", "-s", "src", "-t", "tgt"]
 
     def outputs(data: Path, checkpoint: Path) -> list[list[str]]:
-        done = run_cli(
-            "fairseq-interactive", data, "--path", checkpoint, *options, stdin="\n".join(lines), cwd=_root()
-        )
+        done = run_cli("fairseq-interactive", data, "--path", checkpoint, *options, stdin="\n".join(lines), cwd=_root())
         return [sentence.tokens for sentence in parse_generate(done.stdout).values()]
 
     assert outputs(folder, folder / "model.pt") == outputs(toy_model_dir.data, toy_model_dir.checkpoint)

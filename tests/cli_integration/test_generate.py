@@ -94,22 +94,24 @@ def test_shards_share_the_sentences(correction_model: ToyModel, beam_one: Proces
     assert_same_hypotheses("".join(outputs), beam_one.stdout)
 
 
-@pytest.mark.parametrize("decoding", ["greedy", "iad"])
-def test_ensemble(correction_model: ToyModel, decoding: str) -> None:
+def assert_both_modes_equal_beam_one(
+    model: ToyModel, *options: object, path: object = None, at_most: int = 0, tolerance: float = 1e-3
+) -> None:
+    stock = generate_here(model, None, *options, path=path)
+    for decoding in ("greedy", "iad"):
+        assert_same_hypotheses(generate_here(model, decoding, *options, path=path), stock, at_most, tolerance)
+
+
+def test_ensemble(correction_model: ToyModel) -> None:
     [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_250.pt")
-    path = f"{earlier}:{correction_model.checkpoint}"
-    stock = generate_here(correction_model, None, path=path)
-    assert_same_hypotheses(generate_here(correction_model, decoding, path=path), stock)
+    assert_both_modes_equal_beam_one(correction_model, path=f"{earlier}:{correction_model.checkpoint}")
 
 
-@pytest.mark.parametrize("decoding", ["greedy", "iad"])
-def test_half_precision(correction_model: ToyModel, decoding: str) -> None:
+def test_half_precision(correction_model: ToyModel) -> None:
     """--fp16 on a CPU: near-ties are wider, so that a sentence may differ."""
-    stock = generate_here(correction_model, None, "--fp16")
-    assert_same_hypotheses(generate_here(correction_model, decoding, "--fp16"), stock, at_most=2, tolerance=0.05)
+    assert_both_modes_equal_beam_one(correction_model, "--fp16", at_most=2, tolerance=0.05)
 
 
-@pytest.mark.parametrize("decoding", ["greedy", "iad"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -118,9 +120,8 @@ def test_half_precision(correction_model: ToyModel, decoding: str) -> None:
         "--no-repeat-ngram-size 2 --max-len-b 20 --batch-size 7",
     ],
 )
-def test_search_options(correction_model: ToyModel, decoding: str, options: str) -> None:
-    stock = generate_here(correction_model, None, *options.split())
-    assert_same_hypotheses(generate_here(correction_model, decoding, *options.split()), stock, tolerance=5e-3)
+def test_search_options(correction_model: ToyModel, options: str) -> None:
+    assert_both_modes_equal_beam_one(correction_model, *options.split(), tolerance=5e-3)
 
 
 def test_draft_options(correction_model: ToyModel, beam_one: Process) -> None:
