@@ -29,6 +29,11 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 FALLBACK_SHAPES: dict[str, dict[str, Any]] = {
     "adaptive softmax": {"adaptive_softmax_cutoff": "8,12", "adaptive_softmax_dropout": 0.0},
+    "adaptive softmax, learned positions": {
+        "adaptive_softmax_cutoff": "8,12",
+        "adaptive_softmax_dropout": 0.0,
+        "decoder_learned_pos": True,
+    },
     "cross-self-attention": {"cross_self_attention": True, "no_cross_attention": True},
 }
 

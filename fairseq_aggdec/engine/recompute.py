@@ -1,5 +1,6 @@
 """The slow verifier for decoders that the block engine cannot run: every block recomputes the whole output."""
 
+import sys
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ class RecomputeVerifier:
         # over an input shorter than its kernel, fairseq's dynamic convolution drops weights before their softmax, as it
         # does not when it reads token by token: padding keeps to the longer form
         kernels = [getattr(module, "kernel_size", 1) for module in model.decoder.modules()]
+        self._last = getattr(getattr(model.decoder, "embed_positions", None), "max_positions", sys.maxsize) - 1
         self._shortest = max((kernel for kernel in kernels if isinstance(kernel, int)), default=1)
         self._encoder_out: dict[str, Any] = {}
         self._read = torch.empty(0, dtype=torch.long)  # B x L, what has been fed so far
@@ -45,7 +47,9 @@ class RecomputeVerifier:
         behind = torch.arange(read.size(1), device=block.device) > positions[:, -1:]
         read.masked_fill_(behind, self._pad)
         self._read = read
-        logits, extra = self._model.decoder(read, encoder_out=self._encoder_out)[:2]
+        # padding of the block may lie behind the last position that the model has
+        logits, extra = self._model.decoder(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
+        positions = positions.clamp(max=self._last)
         logits = logits.div_(self._temperature)
         log_probs = self._model.get_normalized_probs((logits, extra), log_probs=True, sample=None)
         return log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1)))

@@ -1,5 +1,7 @@
 """The loop against a scripted verifier: whatever is drafted, the verifier's own output comes out."""
 
+from itertools import accumulate
+
 import pytest
 import torch
 from hypothesis import given
@@ -63,6 +65,9 @@ def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) 
         ]
         torch.testing.assert_close(sentence.log_probs, torch.tensor(log_probs))
         check_stats(sentence)
+        stats = sentence.stats
+        for done, drafted in zip(accumulate(stats.committed, initial=0), stats.drafted, strict=False):
+            assert done + drafted <= max_len, "no block reads behind the last position"
 
 
 def check_stats(sentence: Decoded) -> None:

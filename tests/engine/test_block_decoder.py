@@ -29,6 +29,7 @@ from tests.scripted_decoding import PAD, examples
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
 
+WORDS_OF_NO_USE = [WORDS[0]] * 10
 LONGEST_KERNEL = 5  # below it, a full pass of fairseq's dynamic convolutions differs from decoding token by token
 
 
@@ -162,20 +163,19 @@ def test_an_engine_serves_one_batch_after_another(shape: str) -> None:
         walk.step(widest=8)
 
 
-def test_padding_of_a_block_may_lie_behind_the_last_position() -> None:
+@pytest.mark.parametrize("shape", ["post-norm learned", "adaptive softmax, learned positions"])
+def test_padding_of_a_block_may_lie_behind_the_last_position(shape: str) -> None:
     """One row near the model's last position, another with a long draft: the first one's padding has no position."""
-    model = model_of_shape("post-norm learned", 0, VOCABULARY, VOCABULARY, max_target_positions=16)
-    walk = Walk([model], BlockDecoder(model.decoder), 0, 2)
-    far, near = walk.texts[0][:15], walk.texts[1][:12]
-    starts = torch.tensor([0, 0])
-    block = torch.tensor([far, near + [WORDS[0]] * 3])
-    engine = walk.verifier
+    model = model_of_shape(shape, 0, VOCABULARY, VOCABULARY, max_target_positions=16)
+    verifier = BlockDecoder(model.decoder) if shape in ENGINE_SHAPES else RecomputeVerifier(model, PAD)
+    walk = Walk([model], verifier, 0, 2)
+    far, near = walk.texts
     with torch.no_grad():
-        engine.score(block, starts, 0)
-        block = torch.tensor([[walk.texts[0][15]] * 6, walk.texts[1][8:14]])
-        scores = engine.score(block, torch.tensor([15, 8]), 15).log_softmax(-1)
-        torch.testing.assert_close(scores[0, :1], walk._stock(0, walk.texts[0][:16])[15:], atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(scores[1], walk._stock(1, walk.texts[1][:14])[8:], atol=1e-5, rtol=1e-5)
+        verifier.score(torch.tensor([far[:15], near[:8] + WORDS_OF_NO_USE[:7]]), torch.tensor([0, 0]), 0)
+        block = torch.tensor([far[15:16] + WORDS_OF_NO_USE[:5], near[8:14]])
+        scores = verifier.score(block, torch.tensor([15, 8]), 15).log_softmax(-1)
+        torch.testing.assert_close(scores[0, :1], walk._stock(0, far[:16])[15:], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(scores[1], walk._stock(1, near[:14])[8:], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
