@@ -62,7 +62,14 @@ def main(argv: Sequence[str] | None = None) -> None:
             "machine": benchmark.machine(),
             "sentences": len(numbers),
             "batch_size": args.batch_size,
-            "modes": [{"mode": r.mode, "rounds": r.rounds, "latencies": r.latencies} for r in results],
+            "modes": [
+                {
+                    "mode": r.mode,
+                    "rounds": r.rounds,
+                    "latencies": [[round(t, 6) for t in times] for times in r.latencies],
+                }
+                for r in results
+            ],
             "table": [dict(zip(headers, row, strict=True)) for row in rows],
         }
         args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
