@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ELSEWHERE = {
     "bash scripts/test.sh": "this very run",
-    "bash scripts/demo.sh": "tests/cli/test_demo.py runs what it calls; tests/test_install.py the script",
+    "bash scripts/demo.sh": "tests/cli/test_demo.py",
     "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",
     "bash scripts/train.sh gec_small": "tests/scripts/test_pipeline.py, fewer updates",
     "bash scripts/average.sh gec_small": "tests/scripts/test_pipeline.py",

@@ -1,12 +1,21 @@
 """Tests of `aggdec-demo` with the shipped model."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from fairseq_aggdec.cli import demo
 from tests.helpers import run_cli
+
+
+def test_the_script_sets_up_and_runs_the_demo() -> None:
+    script = Path(__file__).resolve().parents[2] / "scripts" / "demo.sh"
+    command = ["bash", str(script), "She have two brother.", "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "1 of 1" in done.stdout
 
 
 def test_built_in_sentences_are_corrected_losslessly() -> None:
