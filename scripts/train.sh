@@ -3,7 +3,7 @@
 # Goes on from checkpoint_last.pt if there is one; does nothing when max_update has been reached.
 source "$(dirname "$0")/stage.sh"
 
-# Keep freed memory: handing every large tensor back to the system costs a third of the time of a training step on a CPU.
+# Keep freed memory: on a CPU, handing every large tensor back to the system and asking for it again costs time.
 export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-4294967296}"
 export MALLOC_TRIM_THRESHOLD_="${MALLOC_TRIM_THRESHOLD_:-8589934592}"
 export MALLOC_TOP_PAD_="${MALLOC_TOP_PAD_:-268435456}"
