@@ -197,8 +197,7 @@ class AggressiveGenerator(SequenceGenerator):
             return
         source = sample["net_input"]["src_tokens"]
         ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
-        to_target = self._to_target
-        aligned, lengths = align_source(source.cpu(), self.pad, self.eos, to_target)
+        aligned, lengths = align_source(source.cpu(), self.pad, self.eos, self._to_target)
         for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
             self.stats_file.write(
                 sentence_id=int(number),

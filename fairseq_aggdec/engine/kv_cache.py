@@ -16,7 +16,7 @@ class KVCache:
     def __init__(self, num_layers: int, embed_dim: int) -> None:
         self.num_layers = num_layers
         self.embed_dim = embed_dim
-        self._memory: Tensor | None = None  # layers x B x capacity x 2 x D
+        self._memory: Tensor | None = None  # layers x B x capacity x 2D, keys first
         self._rows: Tensor = torch.empty(0)
 
     def start(self, batch_size: int, like: Tensor) -> None:
