@@ -53,6 +53,7 @@ class AggressiveGenerator(SequenceGenerator):
         stats_file: StatsFile | None = None,
         engines: dict[nn.Module, BlockDecoder] | None = None,
         block_ngrams: bool = False,
+        keep_drafts: bool = True,
         **kwargs: Any,
     ) -> None:
         """
@@ -66,6 +67,7 @@ class AggressiveGenerator(SequenceGenerator):
             engines: where the decoders' engines are kept between generators; whoever writes to a model's weights
                 takes its engine out, since that holds fused copies.
             block_ngrams: make `no_repeat_ngram_size` work where fairseq's own blocker does not.
+            keep_drafts: fill `history`; without, it stays empty.
             kwargs: as for fairseq's `SequenceGenerator`; the beam is one.
         """
         kwargs["beam_size"] = 1
@@ -74,6 +76,7 @@ class AggressiveGenerator(SequenceGenerator):
         self.no_repeat_ngram_size = self._effective_ngram_size(kwargs.get("no_repeat_ngram_size", 0), block_ngrams)
         self.draft_options = draft_options
         self.stats_file = stats_file
+        self.keep_drafts = keep_drafts
         self.totals = DecodingTotals()
         self._to_target = _symbol_map(src_dict, tgt_dict)
         self._engines: dict[nn.Module, BlockDecoder] = {} if engines is None else engines
@@ -109,7 +112,7 @@ class AggressiveGenerator(SequenceGenerator):
         rules = self._rules(net_input, prefix_tokens, temperature)
         start = self.eos if bos_token is None else bos_token
         first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
-        decoded = draft_verify_accept(self._drafter(source, start), verifier, rules, first_tokens, keep_drafts=True)
+        decoded = draft_verify_accept(self._drafter(source, start), verifier, rules, first_tokens, self.keep_drafts)
         self._record(sample, decoded, time.perf_counter() - began)
         return [[self._hypothesis(sentence)] for sentence in decoded]
 

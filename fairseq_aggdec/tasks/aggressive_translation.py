@@ -132,6 +132,7 @@ class AggressiveTranslationTask(TranslationTask):
             stats_file=self._stats_file,
             engines=self._engines,
             block_ngrams=self.cfg.block_ngrams,
+            keep_drafts=getattr(args, "retain_iter_history", False),
         )
         self._report()
         self._running = super().build_generator(models, args, AggressiveGenerator, extra)
