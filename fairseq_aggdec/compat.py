@@ -173,7 +173,7 @@ def _checked_ensemble_loader(load: Callable[..., Any]) -> Callable[..., Any]:
             missing = str(error).partition("Model file not found: ")[2]
             if not missing:
                 raise
-            raise CheckpointError(f"checkpoint {missing}: no such file; check --path") from None
+            raise CheckpointError(f"checkpoint {missing}: no such file; check --path (or --lm-path)") from None
 
     return load_model_ensemble_and_task
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 
@@ -34,3 +36,24 @@ def install_excepthook() -> None:
 
     hook.prints_aggdec_errors = True  # type: ignore[attr-defined]
     sys.excepthook = hook
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """The body of a command of this plugin; as `@on_command_line()` a decorator of its main function.
+
+    What is wrong with the user's input leaves it as an `AggdecError`, which `install_excepthook` prints as one line.
+    A command that is interrupted says so and exits with 130, as a shell has it.
+
+    Raises:
+        AggdecError: also in place of an `OSError`, with the file's name: it cannot be read or written.
+    """
+    install_excepthook()
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise AggdecError(reason if error.filename is None else f"{error.filename}: {reason}") from error
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        raise SystemExit(130) from None

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+
+from fairseq_aggdec.errors import AggdecError, on_command_line
+from tests.helpers import run_cli
 
 
 @pytest.mark.parametrize(
@@ -23,3 +28,64 @@ def test_excepthook(error: str, in_stderr: str, has_traceback: bool) -> None:
     assert done.returncode == 1
     assert in_stderr in done.stderr
     assert ("Traceback" in done.stderr) == has_traceback
+
+
+def test_os_errors_of_a_command_name_their_file(tmp_path: Path) -> None:
+    @on_command_line()
+    def main(path: Path) -> str:
+        return path.read_text()
+
+    (tmp_path / "file").write_text("text")
+    assert main(tmp_path / "file") == "text"
+    with pytest.raises(AggdecError, match=f"{tmp_path}/missing: No such file or directory"):
+        main(tmp_path / "missing")
+
+
+def test_other_errors_of_a_command_are_left_alone() -> None:
+    with pytest.raises(KeyError, match="broken"), on_command_line():
+        raise KeyError("broken")
+
+
+def test_an_interrupted_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_, on_command_line():
+        raise KeyboardInterrupt
+    assert exit_.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+COMMANDS = {
+    "average": ["{missing}", "--output", "{missing}/model.pt"],
+    "bench": ["{missing}", "--path", "{missing}"],
+    "compare": ["{missing}", "{missing}"],
+    "corrupt": ["{missing}", "{missing}.out"],
+    "demo": ["--input", "{missing}"],
+    "export": ["{missing}", "{missing}.out", "--data", "{missing}"],
+    "prepare": ["{missing}", "--data", "{missing}", "--work", "{missing}"],
+    "score": ["edit-ratio", "--source", "{missing}", "--output", "{missing}"],
+}
+
+
+@pytest.mark.parametrize(("command", "arguments"), COMMANDS.items())
+def test_each_command_ends_with_one_line_that_names_the_file(
+    command: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    missing = str(tmp_path / "missing")
+    with pytest.raises(AggdecError) as caught:
+        import_module(f"fairseq_aggdec.cli.{command}").main([part.format(missing=missing) for part in arguments])
+    capsys.readouterr()
+    sys.excepthook(caught.type, caught.value, caught.tb)  # what Python calls where nothing catches the error
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert missing in lines[0]
+
+
+def test_a_command_in_a_process_of_its_own_exits_with_one(tmp_path: Path) -> None:
+    done = run_cli("aggdec-compare", tmp_path / "a", tmp_path / "b", check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: {tmp_path}/a: No such file or directory\n"

@@ -13,13 +13,15 @@ import torch
 from tqdm import tqdm
 
 from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.files import written_whole
 
 
 def last_checkpoints(folder: Path, number: int) -> list[Path]:
     """Returns the `number` latest `checkpoint_EPOCH_UPDATE.pt` files (else `checkpointEPOCH.pt`), the latest last.
 
     Raises:
-        ValueError: the folder holds fewer.
+        AggdecError: the folder holds fewer.
     """
     found = []
     for path in folder.glob("checkpoint*.pt"):
@@ -27,7 +29,7 @@ def last_checkpoints(folder: Path, number: int) -> list[Path]:
         if match:
             found.append((int(match.group(1)), path))
     if len(found) < number:
-        raise ValueError(f"{folder} holds {len(found)} numbered checkpoints, fewer than the {number} asked for")
+        raise AggdecError(f"{folder} holds {len(found)} numbered checkpoints, fewer than the {number} asked for")
     return [path for _, path in sorted(found)[-number:]]
 
 
@@ -35,10 +37,11 @@ def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
     """Returns the last checkpoint with the mean of all the checkpoints' weights, and without its training state.
 
     Means are taken in double precision and stored in the type of the last checkpoint's weights, bfloat16 widened to
-    float32 so that any machine can run them.
+    float32 so that any machine can run them. Integers are not averaged: a single number, such as a count of updates,
+    is that of the last checkpoint, and tensors of integers, such as a fingerprint, must be equal in all.
 
     Raises:
-        ValueError: the checkpoints have different parameters.
+        AggdecError: the checkpoints have different parameters, or different tensors of integers.
     """
     total: dict[str, torch.Tensor] = {}
     state: dict[str, Any] = {}
@@ -46,35 +49,47 @@ def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
         state = read_checkpoint(path)
         weights = state["model"]
         if total and weights.keys() != total.keys():
-            raise ValueError(f"{path} has other parameters than {paths[0]}: average checkpoints of one training run")
+            raise AggdecError(f"{path} has other parameters than {paths[0]}: average checkpoints of one training run")
         for name, value in weights.items():
-            total[name] = total[name] + value.double() if name in total else value.double()
+            if value.is_floating_point():
+                total[name] = total[name] + value.double() if name in total else value.double()
+            elif name in total and value.dim() > 0 and not value.equal(total[name]):
+                raise AggdecError(
+                    f"{path}: `{name}` differs from that of {paths[0]} and cannot be averaged, as it holds integers: "
+                    "average checkpoints of one training run"
+                )
+            else:
+                total[name] = value
     mean = {}
     for name, value in state["model"].items():
-        dtype = torch.float32 if value.dtype == torch.bfloat16 else value.dtype
-        mean[name] = (total[name] / len(paths)).to(dtype)
+        if value.is_floating_point():
+            dtype = torch.float32 if value.dtype == torch.bfloat16 else value.dtype
+            mean[name] = (total[name] / len(paths)).to(dtype)
+        else:
+            mean[name] = value
     return {**state, "model": mean, "last_optimizer_state": None, "optimizer_history": state["optimizer_history"][-1:]}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Averages and saves; returns the exit status."""
+@on_command_line()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Averages and saves; see --help.
+
+    Raises:
+        AggdecError: there are too few checkpoints, or they cannot be averaged.
+    """
     parser = argparse.ArgumentParser(prog="aggdec-average", description=__doc__)
     parser.add_argument("folder", type=Path, help="folder with the checkpoints of one training run")
     parser.add_argument("--last", type=int, default=5, help="number of checkpoints, the latest ones (default: 5)")
     parser.add_argument("--output", type=Path, required=True, help="file to write")
     args = parser.parse_args(argv)
-    try:
-        paths = last_checkpoints(args.folder, args.last)
-        state = average_checkpoints(paths)
-    except ValueError as error:
-        print(f"aggdec-average: {error}", file=sys.stderr)
-        return 1
-    partial = args.output.with_name(args.output.name + ".partial")
-    torch.save(state, partial)
-    partial.rename(args.output)
+    if args.last < 1:
+        parser.error(f"--last {args.last}: must be at least 1")
+    paths = last_checkpoints(args.folder, args.last)
+    state = average_checkpoints(paths)
+    with written_whole(args.output) as partial:
+        torch.save(state, partial)
     print(f"mean of {', '.join(path.name for path in paths)} in {args.output}", file=sys.stderr)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

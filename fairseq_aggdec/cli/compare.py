@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.evaluation.generate_file import Generated, read_generate_file
 
 
@@ -14,11 +15,11 @@ def differing(first: dict[int, Generated], second: dict[int, Generated]) -> list
     """Returns the numbers of the sentences whose hypotheses differ.
 
     Raises:
-        ValueError: the files do not hold the same sentences.
+        AggdecError: the files do not hold the same sentences.
     """
     if first.keys() != second.keys():
         missing = sorted(first.keys() ^ second.keys())
-        raise ValueError(
+        raise AggdecError(
             f"the files hold different sentences: {len(missing)} are in one only, first number {missing[0]}"
         )
     return [index for index in first if first[index].hypothesis != second[index].hypothesis]
@@ -39,19 +40,20 @@ def describe(index: int, first: Generated, second: Generated) -> str:
     )
 
 
+@on_command_line()
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints what differs and `identical: N of M`; returns 0 if nothing differs, 1 if some do, 2 on bad input."""
+    """Prints what differs and `identical: N of M`; returns the exit status: 0 if nothing differs, 1 if some do.
+
+    Raises:
+        AggdecError: the files cannot be compared (and nothing is printed on standard output).
+    """
     parser = argparse.ArgumentParser(prog="aggdec-compare", description=__doc__)
     parser.add_argument("first", type=Path, metavar="A", help="generate-SUBSET.txt of one decoding")
     parser.add_argument("second", type=Path, metavar="B", help="generate-SUBSET.txt of another decoding")
     parser.add_argument("--show", type=int, default=10, help="number of differing sentences to print (default: 10)")
     args = parser.parse_args(argv)
-    try:
-        first, second = read_generate_file(args.first), read_generate_file(args.second)
-        different = differing(first, second)
-    except (OSError, ValueError) as error:
-        print(f"aggdec-compare: {error}", file=sys.stderr)
-        return 2
+    first, second = read_generate_file(args.first), read_generate_file(args.second)
+    different = differing(first, second)
     for index in different[: args.show]:
         print(describe(index, first[index], second[index]))
     print(f"identical: {len(first) - len(different)} of {len(first)}")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import gzip
 import os
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
 from tqdm import tqdm
 
@@ -20,11 +17,8 @@ from fairseq_aggdec.data.corruption import DEFAULT_WEIGHTS, CorruptionConfig, Co
 from fairseq_aggdec.data.corruption_stream import corrupt_stream, decode_line
 from fairseq_aggdec.data.lexicon import build_lexicon
 from fairseq_aggdec.data.vocabulary import count_words
-from fairseq_aggdec.errors import AggdecError
-
-
-class UsageError(AggdecError):
-    """An option or file the command cannot work with."""
+from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.files import open_lines, written_whole
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -104,19 +98,8 @@ def parse_weights(text: str) -> dict[str, float]:
         try:
             weights[name.strip()] = float(value)
         except ValueError:
-            raise UsageError(f"--weights {item!r}: expected TYPE=WEIGHT, for example spelling=0.6") from None
+            raise AggdecError(f"--weights {item!r}: expected TYPE=WEIGHT, for example spelling=0.6") from None
     return weights
-
-
-@contextmanager
-def open_lines(path: Path) -> Iterator[tuple[Iterable[bytes], IO[bytes]]]:
-    """Opens a text file, gzipped or not: (its lines, the file itself, whose position tells the progress)."""
-    with ExitStack() as stack:
-        raw = stack.enter_context(open(path, "rb"))
-        if raw.peek(2)[:2] == b"\x1f\x8b":
-            yield stack.enter_context(gzip.GzipFile(fileobj=raw)), raw
-        else:
-            yield raw, raw
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:
@@ -128,7 +111,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
             if not fields:
                 continue
             if len(fields) > 1 and not fields[1].isdigit():
-                raise UsageError(
+                raise AggdecError(
                     f"{path}, line {number}: {fields[1]!r} is not a count; expected 'word' or 'word count'"
                 )
             counts.setdefault(fields[0].lower(), int(fields[1]) if len(fields) > 1 else 1)
@@ -147,24 +130,28 @@ def count_corpus_words(path: Path, size: int, most_lines: int, progress: bool) -
 
 def _check(args: argparse.Namespace, outputs: Sequence[Path]) -> None:
     if args.workers < 1:
-        raise UsageError(f"--workers {args.workers}: expected 1 or more")
+        raise AggdecError(f"--workers {args.workers}: expected 1 or more")
     for name in ("vocab_size", "vocab_lines"):
         if getattr(args, name) < 0:
-            raise UsageError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected 0 or more")
+            raise AggdecError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected 0 or more")
     for path in filter(None, (args.clean, args.vocab)):
         if not path.exists():
-            raise UsageError(f"{path}: no such file")
+            raise AggdecError(f"{path}: no such file")
         if path.is_dir():
-            raise UsageError(f"{path}: is a directory, expected a text file")
+            raise AggdecError(f"{path}: is a directory, expected a text file")
     if not args.clean.is_file() and args.vocab is None:
-        raise UsageError(f"{args.clean}: can be read only once; give a word list with --vocab, or a regular file")
+        raise AggdecError(f"{args.clean}: can be read only once; give a word list with --vocab, or a regular file")
     for path in outputs:
         if path.exists() and not args.force:
-            raise UsageError(f"{path}: exists already; remove it, choose another OUT or give --force")
+            raise AggdecError(f"{path}: exists already; remove it, choose another OUT or give --force")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the two files under temporary names, and gives them their own names when they are complete."""
+    """Writes the two files, which are there only when they are complete.
+
+    Raises:
+        AggdecError: an option or a file cannot be used, or a worker died.
+    """
     outputs = [Path(args.out + ".src"), Path(args.out + ".tgt")]
     _check(args, outputs)
     config = CorruptionConfig(
@@ -176,13 +163,12 @@ def run(args: argparse.Namespace) -> None:
     else:
         counts = count_corpus_words(args.clean, args.vocab_size, args.vocab_lines, progress)
     corruptor = Corruptor(build_lexicon(counts), config)
-    outputs[0].parent.mkdir(parents=True, exist_ok=True)
-    partial = [path.with_name(path.name + ".partial") for path in outputs]
     totals: Counter[str] = Counter()
     edits: Counter[str] = Counter()
     try:
         with ExitStack() as stack:
-            source, target = (stack.enter_context(open(path, "wb")) for path in partial)
+            partial = [stack.enter_context(written_whole(path)) for path in outputs]
+            source, target = (stack.enter_context(path.open("wb")) for path in partial)
             lines, raw = stack.enter_context(open_lines(args.clean))
             size = os.path.getsize(args.clean) or None
             bar = stack.enter_context(
@@ -195,11 +181,8 @@ def run(args: argparse.Namespace) -> None:
                 edits.update(chunk.edits)
                 bar.update(raw.tell() - bar.n)
                 bar.set_postfix(sentences=totals["pairs"], refresh=False)
-        for temporary, path in zip(partial, outputs, strict=True):
-            os.replace(temporary, path)
-    finally:
-        for temporary in partial:
-            temporary.unlink(missing_ok=True)
+    except BrokenProcessPool as error:
+        raise AggdecError("a worker process died (out of memory?); nothing was written, try fewer --workers") from error
     _report(outputs, totals, edits)
 
 
@@ -213,29 +196,11 @@ def _report(outputs: Sequence[Path], totals: Counter[str], edits: Counter[str]) 
     print("  ".join(f"{name} {100 * count / errors:.1f}%" for name, count in edits.most_common()))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit code (0, or 1 with a message on stderr)."""
-    args = build_parser().parse_args(argv)
-    try:
-        run(args)
-    except AggdecError as error:
-        print(f"aggdec-corrupt: error: {error}", file=sys.stderr)
-        return 1
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or error
-        print(f"aggdec-corrupt: error: {getattr(error, 'filename', None) or args.clean}: {reason}", file=sys.stderr)
-        return 1
-    except BrokenProcessPool:
-        print(
-            "aggdec-corrupt: error: a worker process died (out of memory?); nothing was written, try fewer --workers",
-            file=sys.stderr,
-        )
-        return 1
-    except KeyboardInterrupt:
-        print("aggdec-corrupt: interrupted; nothing was written", file=sys.stderr)
-        return 130
-    return 0
+@on_command_line()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line; see --help and `run`."""
+    run(build_parser().parse_args(argv))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

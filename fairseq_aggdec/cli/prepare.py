@@ -9,10 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.data.preparation import Preparation
+from fairseq_aggdec.errors import on_command_line
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs all stages that are not complete; returns the exit status."""
+@on_command_line()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs all stages that are not complete; see --help.
+
+    Raises:
+        AggdecError: the configuration or the data cannot be used.
+    """
     parser = argparse.ArgumentParser(prog="aggdec-prepare", description=__doc__)
     parser.add_argument("config", type=Path, help="an experiment's prepare.yaml")
     parser.add_argument("--data", type=Path, required=True, help="folder of the given data sets")
@@ -20,13 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=1, help="number of processes")
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        Preparation.from_file(args.config, args.data, args.work, args.workers).run()
-    except (OSError, ValueError, RuntimeError) as error:
-        print(f"aggdec-prepare: {error}", file=sys.stderr)
-        return 1
-    return 0
+    if args.workers < 1:
+        parser.error(f"--workers {args.workers}: must be at least 1")
+    Preparation.from_file(args.config, args.data, args.work, args.workers).run()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

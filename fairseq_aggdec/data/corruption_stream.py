@@ -14,14 +14,10 @@ from itertools import islice
 from typing import TypeVar
 
 from fairseq_aggdec.data.corruption import Corruptor
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import decode_text
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-
-
-class InvalidTextError(AggdecError):
-    """A line that is not UTF-8."""
 
 
 @dataclass
@@ -46,14 +42,9 @@ def decode_line(line: bytes, name: str, number: int) -> str:
     """The text of one line with its spaces normalised.
 
     Raises:
-        InvalidTextError: the bytes are not UTF-8; the message names file and line.
+        AggdecError: the bytes are not UTF-8; the message names file and line.
     """
-    try:
-        return " ".join(line.decode("utf-8").split())
-    except UnicodeDecodeError as error:
-        raise InvalidTextError(
-            f"{name}, line {number}: invalid UTF-8 at byte {error.start + 1} of the line; convert the file to UTF-8"
-        ) from None
+    return " ".join(decode_text(line, name, number).split())
 
 
 def chunks(lines: Iterable[bytes], size: int) -> Iterator[tuple[int, list[bytes]]]:

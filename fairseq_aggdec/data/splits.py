@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from fairseq_aggdec.errors import AggdecError
+
 
 def sentence_key(sentence: str) -> int:
     """Returns a 64-bit hash of a sentence that is the same in every process and Python version."""
@@ -23,12 +25,12 @@ def hold_out(sentences: Iterable[str], sizes: dict[str, int]) -> dict[str, list[
         and only weakly on the others, so adding text does not move training sentences into the test set in bulk.
 
     Raises:
-        ValueError: there are not more sentences than the sets need together.
+        AggdecError: there are not more sentences than the sets need together.
     """
     wanted = sum(sizes.values())
     ordered = sorted(set(sentences), key=lambda sentence: (sentence_key(sentence), sentence))
     if len(ordered) <= wanted:
-        raise ValueError(f"{len(ordered)} sentences are too few to hold out {wanted}: lower the sizes or add text")
+        raise AggdecError(f"{len(ordered)} sentences are too few to hold out {wanted}: lower the sizes or add text")
     chosen: dict[str, list[str]] = {}
     start = 0
     for name, size in sizes.items():

@@ -25,6 +25,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fairseq_aggdec.errors import AggdecError
+
 MAX_ORDER = 4
 
 
@@ -99,11 +101,11 @@ def corpus_gleu(
         seed: of those choices.
 
     Raises:
-        ValueError: the numbers of sentences differ, or there is nothing to score.
+        AggdecError: the numbers of sentences differ, or there is nothing to score.
     """
     lengths = {len(sources), len(hypotheses), *map(len, references)}
     if len(lengths) != 1 or not references or not sources:
-        raise ValueError(
+        raise AggdecError(
             f"GLEU needs as many hypotheses and references as sources, at least one: {len(sources)} sources, "
             f"{len(hypotheses)} hypotheses, references {[len(part) for part in references]}"
         )

@@ -6,6 +6,7 @@ import torch
 
 from fairseq_aggdec.cli import average
 from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
 
 
 def save(path: Path, value: float, **other: torch.Tensor) -> None:
@@ -23,7 +24,7 @@ def test_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
         save(tmp_path / f"checkpoint_1_{update}.pt", value)
     save(tmp_path / "checkpoint_best.pt", 7.0)
     output = tmp_path / "model.pt"
-    assert average.main([str(tmp_path), "--last", "2", "--output", str(output)]) == 0
+    average.main([str(tmp_path), "--last", "2", "--output", str(output)])
     state = read_checkpoint(output)
     assert state["model"]["weight"].tolist() == [1.5, 1.5]
     assert state["model"]["weight"].dtype == torch.float32
@@ -38,15 +39,47 @@ def test_epoch_checkpoints(tmp_path: Path) -> None:
     assert [path.name for path in average.last_checkpoints(tmp_path, 2)] == ["checkpoint2.pt", "checkpoint10.pt"]
 
 
-def test_too_few_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_few_checkpoints(tmp_path: Path) -> None:
     save(tmp_path / "checkpoint_1_500.pt", 1.0)
-    assert average.main([str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")]) == 1
-    assert "holds 1 numbered checkpoints" in capsys.readouterr().err
+    with pytest.raises(AggdecError, match="holds 1 numbered checkpoints"):
+        average.main([str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")])
     assert not (tmp_path / "model.pt").exists()
 
 
-def test_other_parameters_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_parameters_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "checkpoint_1_500.pt", 1.0)
     save(tmp_path / "checkpoint_1_600.pt", 1.0, other=torch.zeros(1))
-    assert average.main([str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")]) == 1
-    assert "checkpoint_1_600.pt has other parameters" in capsys.readouterr().err
+    with pytest.raises(AggdecError, match=r"checkpoint_1_600\.pt has other parameters"):
+        average.main([str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool])
+def test_integers_are_not_averaged(tmp_path: Path, dtype: torch.dtype) -> None:
+    """A fingerprint is kept to the bit, with its type; of a counter there is the last value."""
+    fingerprint = torch.tensor([0, 1, 255, 2**62 + 1]).to(dtype)
+    for update in (500, 600, 700):
+        counter = torch.tensor(update)
+        save(tmp_path / f"checkpoint_1_{update}.pt", 1.0, fingerprint=fingerprint, counter=counter)
+    average.main([str(tmp_path), "--last", "3", "--output", str(tmp_path / "model.pt")])
+    weights = read_checkpoint(tmp_path / "model.pt")["model"]
+    assert weights["fingerprint"].dtype == dtype
+    assert weights["fingerprint"].tolist() == fingerprint.tolist()
+    assert weights["counter"].tolist() == 700
+
+
+def test_integers_that_differ_are_refused(tmp_path: Path) -> None:
+    save(tmp_path / "checkpoint_1_500.pt", 1.0, fingerprint=torch.tensor([1, 2], dtype=torch.uint8))
+    save(tmp_path / "checkpoint_1_600.pt", 1.0, fingerprint=torch.tensor([1, 3], dtype=torch.uint8))
+    with pytest.raises(AggdecError, match=r"checkpoint_1_600\.pt: `fingerprint` differs .*checkpoint_1_500\.pt"):
+        average.main([str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")])
+    assert not (tmp_path / "model.pt").exists()
+
+
+@pytest.mark.parametrize("number", [3, 5, 7])
+def test_weights_that_were_not_trained_stay_as_they_are(tmp_path: Path, number: int) -> None:
+    """A frozen encoder is recognised by a hash of its weights: the mean of equal numbers must be that number."""
+    frozen = torch.randn(200, generator=torch.Generator().manual_seed(1))
+    for update in range(number):
+        save(tmp_path / f"checkpoint_1_{update}.pt", update, frozen=frozen)
+    average.main([str(tmp_path), "--last", str(number), "--output", str(tmp_path / "model.pt")])
+    assert read_checkpoint(tmp_path / "model.pt")["model"]["frozen"].equal(frozen)

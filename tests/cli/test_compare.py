@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli import compare
+from fairseq_aggdec.errors import AggdecError
 
 
 def write(path: Path, hypotheses: list[tuple[float, str]]) -> str:
@@ -44,7 +45,8 @@ def test_at_most_the_asked_number_is_shown(tmp_path: Path, capsys: pytest.Captur
 
 def test_other_sentences_or_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = write(tmp_path / "a", [(-1, "a"), (-1, "b")])
-    assert compare.main([first, write(tmp_path / "b", [(-1, "a")])]) == 2
-    assert "1 are in one only, first number 1" in capsys.readouterr().err
-    assert compare.main([first, str(tmp_path / "missing")]) == 2
-    assert "missing" in capsys.readouterr().err
+    with pytest.raises(AggdecError, match="1 are in one only, first number 1"):
+        compare.main([first, write(tmp_path / "b", [(-1, "a")])])
+    with pytest.raises(AggdecError, match="missing: No such file"):
+        compare.main([first, str(tmp_path / "missing")])
+    assert capsys.readouterr().out == ""

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.corrupt import main
+from fairseq_aggdec.errors import AggdecError
 
 LINES = [
     f"The {noun} {number} has always been very important, because people want to improve their lives."
@@ -34,9 +35,17 @@ def pairs(prefix: Path) -> list[tuple[str, str]]:
     return list(zip(source, target, strict=True))
 
 
+def fails(arguments: list[str]) -> str:
+    """The one line that a run ends with that cannot go on."""
+    with pytest.raises(AggdecError) as caught:
+        main([*arguments, "--no-progress"])
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
 def test_writes_aligned_pairs(clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "train"
-    assert main([str(clean), str(out), "--seed", "7"]) == 0
+    main([str(clean), str(out), "--seed", "7"])
     made = pairs(out)
     assert [target for _, target in made] == LINES
     assert 0.6 < sum(source != target for source, target in made) / len(made) < 0.95
@@ -52,10 +61,10 @@ def test_workers_gzip_and_repetition_give_the_same_bytes(clean: Path, tmp_path: 
         [(clean, []), (clean, ["--workers", "2"]), (zipped, ["--workers", "2"])]
     ):
         out = tmp_path / f"run{number}"
-        assert main([str(source), str(out), "--seed", "3", "--no-progress", *options]) == 0
+        main([str(source), str(out), "--seed", "3", "--no-progress", *options])
         runs.append((Path(f"{out}.src").read_bytes(), Path(f"{out}.tgt").read_bytes()))
     assert runs[0] == runs[1] == runs[2]
-    assert main([str(clean), str(tmp_path / "other"), "--seed", "4"]) == 0
+    main([str(clean), str(tmp_path / "other"), "--seed", "4"])
     assert (tmp_path / "other.src").read_bytes() != runs[0][0]
 
 
@@ -67,7 +76,7 @@ def test_hash_randomisation_changes_nothing(clean: Path, tmp_path: Path) -> None
 
 
 def test_rate_zero_is_identity(clean: Path, tmp_path: Path) -> None:
-    assert main([str(clean), str(tmp_path / "out"), "--error-rate", "0"]) == 0
+    main([str(clean), str(tmp_path / "out"), "--error-rate", "0"])
     assert all(source == target for source, target in pairs(tmp_path / "out"))
 
 
@@ -75,7 +84,7 @@ def test_weights_option(clean: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     from fairseq_aggdec.data.corruption import EDITS
 
     weights = ",".join(f"{name}={float(name == 'comma_deletion'):g}" for name in EDITS)
-    assert main([str(clean), str(tmp_path / "out"), "--weights", weights, "--keep-clean", "0"]) == 0
+    main([str(clean), str(tmp_path / "out"), "--weights", weights, "--keep-clean", "0"])
     assert {source for source, target in pairs(tmp_path / "out")} <= {
         *LINES,
         *(line.replace(",", "") for line in LINES),
@@ -86,51 +95,41 @@ def test_weights_option(clean: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_vocabulary_list(clean: Path, tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("the 900\nvery 30\nteacher\n")
-    assert main([str(clean), str(tmp_path / "out"), "--vocab", str(words)]) == 0
+    main([str(clean), str(tmp_path / "out"), "--vocab", str(words)])
     words.write_text("the 900\nvery much\n")
-    assert main([str(clean), str(tmp_path / "two"), "--vocab", str(words)]) == 1
+    assert "words.txt, line 2: 'much' is not a count" in fails(
+        [str(clean), str(tmp_path / "two"), "--vocab", str(words)]
+    )
 
 
 def test_empty_lines_are_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "clean.txt"
     path.write_bytes(b"\n  \t\nOne line \twith  spaces.\r\n\nNo newline at the end")
-    assert main([str(path), str(tmp_path / "out"), "--error-rate", "0"]) == 0
+    main([str(path), str(tmp_path / "out"), "--error-rate", "0"])
     assert [target for _, target in pairs(tmp_path / "out")] == ["One line with spaces.", "No newline at the end"]
     assert "3 empty lines left out" in capsys.readouterr().out
 
 
 def test_empty_file_gives_empty_files(tmp_path: Path) -> None:
     (tmp_path / "clean.txt").touch()
-    assert main([str(tmp_path / "clean.txt"), str(tmp_path / "out")]) == 0
+    main([str(tmp_path / "clean.txt"), str(tmp_path / "out")])
     assert (tmp_path / "out.src").read_bytes() == (tmp_path / "out.tgt").read_bytes() == b""
 
 
-def test_existing_output_is_kept_without_force(clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_output_is_kept_without_force(clean: Path, tmp_path: Path) -> None:
     (tmp_path / "out.tgt").write_text("precious")
-    assert main([str(clean), str(tmp_path / "out")]) == 1
-    assert "--force" in capsys.readouterr().err
+    assert "--force" in fails([str(clean), str(tmp_path / "out")])
     assert (tmp_path / "out.tgt").read_text() == "precious"
-    assert main([str(clean), str(tmp_path / "out"), "--force"]) == 0
+    main([str(clean), str(tmp_path / "out"), "--force"])
     assert len(pairs(tmp_path / "out")) == len(LINES)
-
-
-def fails(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line on stderr of a run that must exit with 1."""
-    assert main([*arguments, "--no-progress"]) == 1
-    message = capsys.readouterr().err.strip()
-    assert message.startswith("aggdec-corrupt: error: ")
-    assert "\n" not in message
-    return message
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("vocab_lines", ["0", "1000"])
-def test_invalid_utf8(
-    clean: Path, tmp_path: Path, workers: str, vocab_lines: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_utf8(clean: Path, tmp_path: Path, workers: str, vocab_lines: str) -> None:
     clean.write_bytes(clean.read_bytes() + b"caf\xe9\n")
-    message = fails([str(clean), str(tmp_path / "out"), "--workers", workers, "--vocab-lines", vocab_lines], capsys)
-    assert f"{clean}, line {len(LINES) + 1}: invalid UTF-8" in message
+    message = fails([str(clean), str(tmp_path / "out"), "--workers", workers, "--vocab-lines", vocab_lines])
+    assert f"{clean}, line {len(LINES) + 1}: not valid UTF-8" in message
     assert [path.name for path in tmp_path.iterdir()] == ["clean.txt"]
 
 
@@ -144,17 +143,17 @@ def test_invalid_utf8(
         (["--vocab", "nowhere.txt"], "nowhere.txt: no such file"),
     ],
 )
-def test_bad_options(clean: Path, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert expected in fails([str(clean), str(clean.parent / "out"), *options], capsys)
+def test_bad_options(clean: Path, options: list[str], expected: str) -> None:
+    assert expected in fails([str(clean), str(clean.parent / "out"), *options])
 
 
-def test_missing_input_directory_and_truncated_gzip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_input_directory_and_truncated_gzip(tmp_path: Path) -> None:
     out = str(tmp_path / "out")
-    assert "gone.txt: no such file" in fails([str(tmp_path / "gone.txt"), out], capsys)
-    assert "is a directory" in fails([str(tmp_path), out], capsys)
+    assert "gone.txt: no such file" in fails([str(tmp_path / "gone.txt"), out])
+    assert "is a directory" in fails([str(tmp_path), out])
     broken = tmp_path / "broken.gz"
     broken.write_bytes(gzip.compress(b"A line.\n" * 5000)[:-20])
-    assert "broken.gz" in fails([str(broken), out], capsys)
+    assert "broken.gz" in fails([str(broken), out])
     assert not list(tmp_path.glob("out*"))
 
 
@@ -176,14 +175,12 @@ def test_a_killed_run_leaves_no_output_and_no_worker(tmp_path: Path) -> None:
     assert not (tmp_path / "out.tgt").exists()
 
 
-def test_a_dead_worker_is_reported(
-    clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dead_worker_is_reported(clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fairseq_aggdec.data.corruption import Corruptor
 
     def die(*_: object) -> None:
         os._exit(9)
 
     monkeypatch.setattr(Corruptor, "corrupt_line", die)
-    assert "worker process died" in fails([str(clean), str(tmp_path / "out"), "--workers", "2"], capsys)
+    assert "worker process died" in fails([str(clean), str(tmp_path / "out"), "--workers", "2"])
     assert [path.name for path in tmp_path.iterdir()] == ["clean.txt"]

@@ -42,5 +42,47 @@ def test_wrong_data_folder_is_named(toy_model_dir: ToyModel, tmp_path: Path) -> 
         export.main([str(toy_model_dir.checkpoint), str(tmp_path / "out"), "--data", str(tmp_path)])
 
 
+def save_model(path: Path, **weights: torch.Tensor) -> Path:
+    cfg = {"model": {"_name": "transformer"}}
+    torch.save({"cfg": cfg, "args": None, "model": weights, "optimizer_history": [{"num_updates": 1}]}, path)
+    return path
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """A verifier, and a drafter with its encoder."""
+    encoder, decoder = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(1))
+    (tmp_path / "dict.src.txt").write_text("a 1\n")
+    verifier = save_model(tmp_path / "verifier.pt", encoder=encoder, decoder=decoder, bias=torch.zeros(3))
+    mask = torch.ones(4)
+    fingerprint = torch.arange(4, dtype=torch.int32)
+    weights = {"encoder": encoder, "decoder": decoder + 1, "bias": torch.zeros(4), "mask": mask, "print": fingerprint}
+    return verifier, save_model(tmp_path / "drafter.pt", **weights)
+
+
+@pytest.mark.parametrize("precision", [[], ["--fp32"]], ids=["fp16", "fp32"])
+def test_what_a_drafter_shares_with_its_verifier_is_left_out(
+    pair: tuple[Path, Path], tmp_path: Path, precision: list[str]
+) -> None:
+    """By name, shape and value; the drafter's own weights and its fingerprint stay."""
+    verifier, drafter = pair
+    options = [str(tmp_path / "out"), "--data", str(tmp_path), "--without-shared", str(verifier), *precision]
+    export.main([str(drafter), *options])
+    kept = read_checkpoint(tmp_path / "out/model.pt")["model"]
+    assert set(kept) == {"decoder", "bias", "mask", "print"}
+    assert kept["print"].tolist() == [0, 1, 2, 3]
+
+
+def test_the_verifier_may_be_an_exported_one(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    verifier, drafter = pair
+    export.main([str(verifier), str(tmp_path / "verifier"), "--data", str(tmp_path)])
+    exported = str(tmp_path / "verifier/model.pt")
+    options = [str(tmp_path / "drafter"), "--data", str(tmp_path), "--without-shared", exported]
+    export.main([str(drafter), *options])
+    assert "encoder" not in read_checkpoint(tmp_path / "drafter/model.pt")["model"]
+    with pytest.raises(AggdecError, match=r"has no weights in common with .*drafter\.pt"):
+        export.main([str(drafter), *options, "--fp32"])
+
+
 def _root() -> Path:
     return Path(__file__).resolve().parents[2]

@@ -3,18 +3,19 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli import prepare
+from fairseq_aggdec.errors import AggdecError
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs/gec_small/prepare.yaml"
 
 
-def test_missing_data_set_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert prepare.main([str(CONFIG), "--data", str(tmp_path), "--work", str(tmp_path / "work")]) == 1
-    error = capsys.readouterr().err
-    assert str(tmp_path / "tatoeba-en-de/deu.txt.gz") in error
-    assert "AGGDEC_DATA" in error
+def test_missing_data_set_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match="AGGDEC_DATA") as caught:
+        prepare.main([str(CONFIG), "--data", str(tmp_path), "--work", str(tmp_path / "work")])
+    assert str(tmp_path / "tatoeba-en-de/deu.txt.gz") in str(caught.value)
 
 
-def test_missing_config_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_config_is_named(tmp_path: Path) -> None:
     config = tmp_path / "prepare.yaml"
-    assert prepare.main([str(config), "--data", str(tmp_path), "--work", str(tmp_path)]) == 1
-    assert str(config) in capsys.readouterr().err
+    with pytest.raises(AggdecError) as caught:
+        prepare.main([str(config), "--data", str(tmp_path), "--work", str(tmp_path)])
+    assert str(caught.value) == f"{config}: No such file or directory"

@@ -1,6 +1,7 @@
 import pytest
 
 from fairseq_aggdec.data.splits import hold_out, join_neighbours, sentence_key
+from fairseq_aggdec.errors import AggdecError
 
 SENTENCES = [f"Sentence number {number}." for number in range(200)]
 
@@ -27,7 +28,7 @@ def test_more_text_moves_few_sentences() -> None:
 
 
 def test_too_little_text() -> None:
-    with pytest.raises(ValueError, match="too few"):
+    with pytest.raises(AggdecError, match="too few"):
         hold_out(SENTENCES, {"valid": 100, "test": 100})
 
 

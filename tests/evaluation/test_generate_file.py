@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.generate_file import join_subwords, read_generate_file
 
 GENERATE = """S-1\tb@@ ad text
@@ -32,7 +33,7 @@ def test_sentences_by_number_with_the_best_hypothesis(tmp_path: Path) -> None:
 def test_damaged_files_are_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "generate-test.txt"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"generate-test\.txt"):
+    with pytest.raises(AggdecError, match=r"generate-test\.txt"):
         read_generate_file(path)
 
 

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.gleu import corpus_gleu, ngrams, sentence_statistics
 
 SOURCE = "a b c d e f".split()
@@ -88,5 +89,5 @@ def test_short_sentences_are_scored_without_the_orders_they_lack() -> None:
 def test_mismatched_sizes_are_refused(
     sources: list[list[str]], outputs: list[list[str]], references: list[list[list[str]]]
 ) -> None:
-    with pytest.raises(ValueError, match="as many"):
+    with pytest.raises(AggdecError, match="as many"):
         corpus_gleu(sources, outputs, references)

@@ -1,0 +1,86 @@
+"""Text in UTF-8, gzipped or not, and files that are complete whenever they have their name."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from fairseq_aggdec.errors import AggdecError
+
+PARTIAL = ".partial"
+"""What the name of an unfinished file ends with."""
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Gives a name beside `path` to write to; the file gets its own name when the block has ended without an error.
+
+    So a file that is there is complete, also after a run that was killed, and an old one is kept until then. The
+    folder is made; after an error nothing is left.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + PARTIAL)
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_lines(path: Path) -> Iterator[tuple[Iterator[bytes], IO[bytes]]]:
+    """Opens a file, gzipped or not: (its lines, the file as it is stored, whose position tells the progress).
+
+    Raises:
+        AggdecError: while the lines are read: the file is damaged.
+        OSError: it cannot be opened.
+    """
+    with path.open("rb") as raw:
+        if raw.peek(2)[:2] == b"\x1f\x8b":
+            with gzip.GzipFile(fileobj=raw) as unzipped:
+                yield _named(unzipped, path), raw
+        else:
+            yield _named(raw, path), raw
+
+
+def _named(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    try:
+        yield from lines
+    except (OSError, EOFError, zlib.error) as error:
+        raise AggdecError(f"{path}: damaged or cannot be read ({error}); copy it again") from error
+
+
+def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
+    """The text of UTF-8 bytes.
+
+    Args:
+        data: one or more lines.
+        name: what an error calls them.
+        first_line: the number of the first line.
+
+    Raises:
+        AggdecError: they are not UTF-8; the message names the line.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first_line + data.count(b"\n", 0, error.start)
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise AggdecError(
+            f"{name}, line {line}: not valid UTF-8 (byte {column} of the line); convert it, for example with iconv"
+        ) from None
+
+
+def read_text_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file; as for fairseq, line feeds alone end a line.
+
+    Raises:
+        AggdecError: it is not UTF-8.
+        OSError: it cannot be read.
+    """
+    lines = decode_text(path.read_bytes(), str(path)).split("\n")
+    return lines if lines[-1] else lines[:-1]

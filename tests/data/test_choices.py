@@ -1,0 +1,58 @@
+"""Choosing a place and a wrong form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from fairseq_aggdec.data.choices import one_of, pick, substitute
+from fairseq_aggdec.data.sentence import Sentence
+
+TABLE = {"there": ("their", "they're"), "live": ("leave",)}
+
+
+def test_every_place_and_option_is_as_likely() -> None:
+    rng = Random(1)
+    places = Counter(pick([2, 5, 9], rng) for _ in range(3000))
+    options = Counter(one_of(("a", "b", "c"), rng) for _ in range(3000))
+    for counts in (places, options):
+        assert len(counts) == 3
+        assert all(900 < count < 1100 for count in counts.values())  # 4 standard deviations
+    assert set(places) == {2, 5, 9}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("There we were.", {"Their we were.", "They're we were."}),
+        ("They live there.", {"They leave there.", "They live their.", "They live they're."}),
+        ("LIVE", {"LEAVE"}),
+    ],
+)
+def test_one_word_that_the_table_knows_is_replaced(text: str, expected: set[str]) -> None:
+    found = set()
+    for seed in range(100):
+        sentence = Sentence(text)
+        assert substitute(sentence, TABLE, Random(seed))
+        found.add(sentence.text())
+    assert found == expected
+
+
+def test_other_words_and_edited_ones_stay() -> None:
+    assert not substitute(Sentence("Nothing known."), TABLE, Random(1))
+    sentence = Sentence("They live.")
+    sentence.free[1] = False
+    assert not substitute(sentence, TABLE, Random(1))
+    assert sentence.text() == "They live."
+
+
+def test_the_most_frequent_words_are_confused_less_often() -> None:
+    """They stand in every sentence, and learners know them best."""
+    made = Counter[str]()
+    for seed in range(2000):
+        sentence = Sentence("it mouse")
+        substitute(sentence, {"it": ("its",), "mouse": ("moose",)}, Random(seed))
+        made[sentence.text()] += 1
+    assert 0.25 < made["its mouse"] / 2000 < 0.4

@@ -1,0 +1,125 @@
+"""Streams of lines: the same bytes whatever the number of workers, in bounded memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import pytest
+
+from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
+from fairseq_aggdec.data.corruption_stream import bounded_map, chunks, corrupt_chunk, corrupt_stream, decode_line
+from fairseq_aggdec.data.lexicon import Lexicon
+from fairseq_aggdec.errors import AggdecError
+from tests.data.essays import ESSAY, essay_lexicon
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return essay_lexicon()
+
+
+def test_decode_line_normalises_spaces_and_nothing_else() -> None:
+    assert decode_line(" A \tcafé,\u00a0 3 €.\r\n".encode(), "book.txt", 1) == "A café, 3 €."
+    assert decode_line(b" \n", "book.txt", 1) == ""
+
+
+def test_a_chunk_counts_its_pairs(lexicon: Lexicon) -> None:
+    lines = [ESSAY[0].encode(), b"", b"...\n", ESSAY[1].encode()]
+    chunk = corrupt_chunk(Corruptor(lexicon, CorruptionConfig(0.3, 0, 0.3, keep_clean=0)), 1, "book.txt", 10, lines)
+    assert (chunk.pairs, chunk.empty, chunk.unchanged) == (3, 1, 1)  # three dots have no place for an error
+    assert chunk.target.decode().splitlines() == [ESSAY[0], "...", ESSAY[1]]
+    sources = chunk.source.decode().splitlines()
+    assert [a == b for a, b in zip(sources, [ESSAY[0], "...", ESSAY[1]], strict=True)] == [False, True, False]
+    assert chunk.edits.total() >= 2
+
+
+def test_a_line_depends_on_its_number_not_on_its_neighbours(lexicon: Lexicon) -> None:
+    corruptor = Corruptor(lexicon)
+    lines = [text.encode() for text in ESSAY]
+    together = corrupt_chunk(corruptor, 3, "book.txt", 7, lines).source
+    alone = [corrupt_chunk(corruptor, 3, "book.txt", 7 + i, [line]).source for i, line in enumerate(lines)]
+    assert b"".join(alone) == together
+
+
+def test_result_does_not_depend_on_workers(lexicon: Lexicon) -> None:
+    lines = [f"{ESSAY[i % 5]} Naïve “quotes” № {i}.".encode() for i in range(230)]
+    lines[17] = b"\r\n"
+    corruptor = Corruptor(lexicon)
+    runs = []
+    for workers, size in ((1, 1000), (2, 7), (3, 20)):
+        made = list(corrupt_stream(corruptor, lines, 4, workers=workers, chunk_size=size))
+        runs.append((b"".join(c.source for c in made), b"".join(c.target for c in made), sum(c.empty for c in made)))
+    assert runs[0] == runs[1] == runs[2]
+    source, target, empty = runs[0]
+    assert empty == 1
+    assert source.count(b"\n") == target.count(b"\n") == 229
+    assert b"".join(line + b"\n" for line in lines if line != b"\r\n") == target
+
+
+def test_seed_changes_the_errors(lexicon: Lexicon) -> None:
+    first, second = (
+        b"".join(c.source for c in corrupt_stream(Corruptor(lexicon), [t.encode() for t in ESSAY], seed))
+        for seed in (1, 2)
+    )
+    assert first != second
+
+
+def test_invalid_utf8_names_file_and_line(lexicon: Lexicon) -> None:
+    lines = [b"Fine.\n"] * 41 + [b"Caf\xe9.\n"]
+    for workers in (1, 2):
+        with pytest.raises(AggdecError, match=r"book\.txt, line 42: not valid UTF-8 \(byte 4"):
+            list(corrupt_stream(Corruptor(lexicon), lines, 1, "book.txt", workers, chunk_size=10))
+
+
+def test_window_bounds_what_is_read_ahead() -> None:
+    read = 0
+
+    def items() -> Iterator[int]:
+        nonlocal read
+        for item in range(200):
+            read += 1
+            yield item
+
+    def submit(item: int) -> Future[int]:
+        future: Future[int] = Future()
+        future.set_result(item)
+        return future
+
+    for expected, result in enumerate(bounded_map(submit, items(), window=8)):
+        assert result == expected
+        assert read - result <= 8
+    assert read == 200
+
+
+def test_workers_do_not_run_ahead_of_the_reader(lexicon: Lexicon) -> None:
+    read = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal read
+        for _ in range(2000):
+            read += 1
+            yield b"A clean line.\n"
+
+    stream = corrupt_stream(Corruptor(lexicon), lines(), 1, workers=2, chunk_size=10)
+    next(stream)
+    assert read <= 2 * 4 * 10
+    assert sum(1 for _ in stream) == 199
+
+
+def test_memory_does_not_grow_with_the_input(lexicon: Lexicon) -> None:
+    def peak(lines: int) -> int:
+        tracemalloc.start()
+        for _ in corrupt_stream(Corruptor(lexicon), (ESSAY[i % 5].encode() for i in range(lines)), 1, chunk_size=100):
+            pass
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(300)
+    assert peak(3000) < 1.3 * peak(500)
+
+
+def test_chunks_number_lines_from_one() -> None:
+    assert list(chunks([b"a", b"b", b"c"], 2)) == [(1, [b"a", b"b"]), (3, [b"c"])]

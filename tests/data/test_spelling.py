@@ -1,0 +1,63 @@
+"""Kinds of misspelling: what each makes of a word, and of which words it makes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from fairseq_aggdec.data import spelling
+
+Kind = Callable[[str, Random], str]
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "expected"),
+    [
+        (spelling.by_sound, "receive", "recieve"), (spelling.by_sound, "responsible", "responsable"),
+        (spelling.silent_e, "because", "becaus"), (spelling.silent_e, "making", "makeing"),
+        (spelling.silent_e, "completely", "completly"), (spelling.silent_e, "statement", "statment"),
+        (spelling.vowel, "grammar", "grammer"), (spelling.delete_letter, "government", "goverment"),
+        (spelling.undouble, "different", "diferent"), (spelling.double, "coming", "comming"),
+        (spelling.double, "until", "untill"), (spelling.transpose, "friend", "freind"),
+        (spelling.keyboard, "cat", "cst"), (spelling.insert_letter, "travel", "travvel"),
+    ],
+)  # fmt: skip
+def test_kinds_of_misspelling(kind: Kind, word: str, expected: str) -> None:
+    assert expected in {kind(word, Random(seed)) for seed in range(400)}
+
+
+@pytest.mark.parametrize("word", ["cat", "because", "rhythm", "strength", "aaa", "queue"])
+def test_misspellings_stay_near_the_word(word: str) -> None:
+    for seed in range(300):
+        wrong = spelling.misspell(word, Random(seed))
+        assert wrong
+        assert abs(len(wrong) - len(word)) <= 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [(spelling.undouble, "cat"), (spelling.vowel, "rhythm"), (spelling.double, "queue"), (spelling.keyboard, "aéé")],
+)
+def test_a_kind_that_does_not_fit_makes_nothing(kind: Kind, word: str) -> None:
+    assert {kind(word, Random(seed)) for seed in range(100)} == {""}
+
+
+def test_letters_are_lost_added_and_exchanged_as_named() -> None:
+    for seed in range(200):
+        assert sorted(spelling.transpose("friend", Random(seed))) == sorted("friend")
+        shorter = spelling.delete_letter("friend", Random(seed))
+        assert (len(shorter), shorter[0]) == (5, "f")  # the first letter is never lost
+        assert len(spelling.insert_letter("friend", Random(seed))) == 7
+
+
+def test_neighbouring_keys_are_neighbours_both_ways() -> None:
+    keys = spelling.KEYBOARD_NEIGHBOURS
+    assert set(keys) == set("abcdefghijklmnopqrstuvwxyz")
+    assert all(letter in keys[near] for letter, others in keys.items() for near in others)
+
+
+def test_a_seed_makes_one_misspelling() -> None:
+    assert spelling.misspell("government", Random(5)) == spelling.misspell("government", Random(5))
+    assert len({spelling.misspell("government", Random(seed)) for seed in range(200)}) > 20

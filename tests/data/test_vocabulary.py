@@ -1,0 +1,47 @@
+"""The frequent words of a corpus and their spelling neighbours."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairseq_aggdec.data.vocabulary import count_words, sound_key, spelling_neighbours, within_one_edit
+
+
+def test_words_are_counted_in_lower_case_text_only() -> None:
+    counts = count_words(["The cat saw the cat.", "A cat saw Rome and the don't don't don't."], size=10, min_count=2)
+    assert list(counts.items()) == [("cat", 3), ("don't", 3), ("saw", 2), ("the", 2)]
+
+
+def test_vocabulary_is_bounded() -> None:
+    # 40,000 different words, one of them frequent throughout.
+    def name(i: int) -> str:
+        return "".join(chr(97 + i // 26**k % 26) for k in range(4))
+
+    counts = count_words((f"often {name(i)}" for i in range(40_000)), size=100, min_count=1)
+    assert len(counts) == 100
+    assert counts["often"] == 40_000
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [("form", "from", True), ("quite", "quiet", True), ("then", "than", True), ("lose", "loose", True),
+     ("cat", "cat", False), ("cat", "dog", False), ("abcd", "badc", False), ("a", "abc", False)],
+)  # fmt: skip
+def test_within_one_edit(a: str, b: str, expected: bool) -> None:
+    assert within_one_edit(a, b) is expected
+    assert within_one_edit(b, a) is expected
+
+
+def test_neighbours_are_one_edit_apart_and_never_inflections() -> None:
+    counts = dict.fromkeys("from form farm cat cats hope hoped then than them quite quiet quit".split(), 9)
+    neighbours = spelling_neighbours(counts)
+    assert "form" in neighbours["from"]
+    assert set(neighbours["quite"]) == {"quiet", "quit"}
+    assert "cat" not in neighbours
+    assert "hope" not in neighbours
+    assert all(within_one_edit(word, other) for word, others in neighbours.items() for other in others)
+
+
+def test_sound_key_ignores_vowels_and_silent_letters() -> None:
+    assert sound_key("wether") == sound_key("weather")
+    assert sound_key("foto") != sound_key("toto")

@@ -1,0 +1,94 @@
+"""The cache of keys and values: what is read back, per row, after rollbacks, growth and dropped rows."""
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.engine.kv_cache import KVCache
+
+LAYERS, DIM = 2, 3
+LIKE = torch.empty(0)
+
+
+def started(rows: int) -> KVCache:
+    cache = KVCache(LAYERS, DIM)
+    cache.start(rows, LIKE)
+    cache.reserve(8)
+    return cache
+
+
+def entries(*numbers: list[int]) -> Tensor:
+    """One recognisable key-value pair for each number, B x W x 2D."""
+    return torch.tensor(numbers, dtype=torch.float)[..., None].expand(-1, -1, 2 * DIM)
+
+
+def at(*starts: int, width: int) -> Tensor:
+    """Positions of blocks, B x W."""
+    return torch.tensor(starts)[:, None] + torch.arange(width)
+
+
+def test_rows_stand_where_they_are_written() -> None:
+    cache = started(2)
+    cache.write(0, entries([1, 2, 3], [4, 5, 6]), at(0, 0, width=3), longest=0)
+    seen = cache.write(0, entries([7, 8], [9, 10]), at(3, 1, width=2), longest=3)
+    assert seen.shape == (2, 5, 2 * DIM)
+    assert seen[0, :, 0].tolist() == [1, 2, 3, 7, 8]
+    assert seen[1, :3, 0].tolist() == [4, 9, 10]  # rolled back to its first token; the rest is stale
+
+
+def test_a_single_row_is_rolled_back_by_writing_over_it() -> None:
+    cache = started(1)
+    cache.write(0, entries([1, 2, 3, 4]), at(0, width=4), longest=0)
+    seen = cache.write(0, entries([9]), at(2, width=1), longest=2)
+    assert seen[0, :, 0].tolist() == [1, 2, 9]
+
+
+def test_layers_do_not_share_memory() -> None:
+    cache = started(2)
+    first = cache.write(0, entries([1], [2]), at(0, 0, width=1), longest=0)
+    second = cache.write(1, entries([3], [4]), at(0, 0, width=1), longest=0)
+    assert first[:, 0, 0].tolist() == [1, 2]
+    assert second[:, 0, 0].tolist() == [3, 4]
+
+
+def test_growth_keeps_what_was_written() -> None:
+    cache = started(2)
+    cache.write(1, entries([1, 2], [3, 4]), at(0, 0, width=2), longest=0)
+    cache.reserve(1000)
+    seen = cache.write(1, entries([5], [6]), at(2, 999, width=1), longest=999)
+    assert seen.shape[1] == 1000
+    assert seen[0, :3, 0].tolist() == [1, 2, 5]
+    assert seen[1, [0, 1, 999], 0].tolist() == [3, 4, 6]
+
+
+def test_reserving_what_there_is_moves_nothing() -> None:
+    cache = started(1)
+    before = cache.write(0, entries([1]), at(0, width=1), longest=0).data_ptr()
+    cache.reserve(8)
+    assert cache.write(0, entries([1]), at(0, width=1), longest=0).data_ptr() == before
+
+
+def test_kept_rows_are_those_asked_for_in_their_order() -> None:
+    cache = started(3)
+    cache.write(0, entries([1, 2], [3, 4], [5, 6]), at(0, 0, 0, width=2), longest=0)
+    cache.keep(torch.tensor([2, 0]))
+    seen = cache.write(0, entries([7], [8]), at(2, 1, width=1), longest=2)
+    assert seen[0, :, 0].tolist() == [5, 6, 7]
+    assert seen[1, :2, 0].tolist() == [1, 8]
+
+
+def test_unwritten_and_stale_entries_are_finite() -> None:
+    """They are masked, but NaN times zero would be NaN."""
+    cache = started(2)
+    cache.write(0, entries([1, 2], [3, 4]), at(0, 0, width=2), longest=0)
+    cache.start(2, LIKE)  # the memory of the last batch
+    cache.reserve(500)
+    assert cache.write(0, entries([5], [6]), at(0, 400, width=1), longest=400).isfinite().all()
+
+
+def test_a_new_batch_may_have_another_size_and_precision() -> None:
+    cache = started(2)
+    cache.start(3, torch.empty(0, dtype=torch.float16))
+    cache.reserve(8)
+    seen = cache.write(0, entries([1], [2], [3]).half(), at(0, 0, 0, width=1), longest=0)
+    assert seen.shape == (3, 1, 2 * DIM)
+    assert seen.dtype == torch.float16

@@ -1,0 +1,106 @@
+"""Options that cannot be honoured are refused by name, and before a model is read."""
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairseq import tasks
+from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
+from fairseq_cli import generate as generate_command
+from fairseq_cli import interactive as interactive_command
+from omegaconf import DictConfig, OmegaConf
+
+import fairseq_aggdec
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
+from fairseq_aggdec.tasks.refused_options import refuse, refuse_early
+
+PLUGIN = Path(fairseq_aggdec.__file__).parent
+REFUSED = {
+    "--sampling": ["--beam", "1"],
+    "--nbest": ["2"],
+    "--constraints": [],
+    "--lm-path": ["/nowhere/lm.pt"],
+    "--diverse-beam-groups": ["2"],
+    "--diversity-rate": ["0.5"],
+    "--print-alignment": [],
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """All that a task needs."""
+    for language in ("src", "tgt"):
+        (tmp_path / f"dict.{language}.txt").write_text("a 1\n")
+    return tmp_path
+
+
+@pytest.fixture
+def command_error(data: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a command on a checkpoint that is not there; returns the message it ends with."""
+
+    def run(decoding: str, *options: str, command: Any = generate_command) -> str:
+        fixed = [str(data), "--path", "/nowhere/model.pt", "--user-dir", str(PLUGIN), "-s", "src", "-t", "tgt", "--cpu"]
+        task = ["--task", "aggressive_translation", "--decoding", decoding]
+        monkeypatch.setattr("sys.argv", ["fairseq", *fixed, *task, *options])
+        with pytest.raises(AggdecError) as caught:
+            command.cli_main()
+        return str(caught.value)
+
+    return run
+
+
+@pytest.mark.parametrize(("option", "value"), REFUSED.items())
+@pytest.mark.parametrize("command", [generate_command, interactive_command], ids=["generate", "interactive"])
+def test_before_the_model_is_looked_for(command_error: Any, option: str, value: list[str], command: Any) -> None:
+    message = command_error("iad", option, *value, command=command)
+    assert message == f"--decoding iad cannot honour {option}: leave it out, or use --decoding beam"
+
+
+def test_several_at_once(command_error: Any) -> None:
+    assert "cannot honour --nbest, --lm-path:" in command_error("greedy", "--lm-path", "lm.pt", "--nbest", "2")
+
+
+@pytest.mark.parametrize(
+    ("decoding", "options"),
+    [
+        ("beam", ["--nbest", "2", "--lm-path", "lm.pt", "--diverse-beam-groups", "1", "--print-alignment"]),
+        ("iad", ["--beam", "7", "--nbest", "1", "--diversity-rate", "-1"]),  # fairseq's defaults, or without effect
+        ("iad", ["--score-reference", "--nbest", "2"]),  # nothing is decoded
+    ],
+)
+def test_what_is_allowed_comes_to_the_model(command_error: Any, decoding: str, options: list[str]) -> None:
+    assert "checkpoint /nowhere/model.pt: no such file" in command_error(decoding, *options)
+
+
+def whole_config(data: Path, **generation: Any) -> DictConfig:
+    """fairseq's configuration as it is built from a checkpoint, for torch.hub's interface."""
+    config = FairseqConfig(generation=GenerationConfig(**generation))
+    config.task = AggressiveTranslationConfig(data=str(data), source_lang="src", target_lang="tgt", decoding="iad")
+    config.task._name = "aggressive_translation"
+    return OmegaConf.create(OmegaConf.to_container(OmegaConf.structured(config)))
+
+
+@pytest.mark.parametrize(
+    ("generation", "option"),
+    [({"nbest": 3}, "--nbest"), ({"constraints": "ordered"}, "--constraints"), ({"lm_path": "lm.pt"}, "--lm-path")],
+)
+def test_a_loaded_configuration(data: Path, generation: dict[str, Any], option: str) -> None:
+    with pytest.raises(AggdecError, match=f"cannot honour {option}"):
+        tasks.setup_task(whole_config(data, **generation).task, from_checkpoint=True)
+    tasks.setup_task(whole_config(data).task, from_checkpoint=True)
+
+
+def test_a_task_outside_a_whole_configuration_asks_for_nothing() -> None:
+    config = AggressiveTranslationConfig(decoding="iad")
+    refuse_early("iad", config)
+    refuse_early("iad", OmegaConf.structured(config))
+
+
+def test_what_a_program_hands_over() -> None:
+    refuse("iad", Namespace())
+    with pytest.raises(AggdecError, match="--lm-path"):
+        refuse("iad", Namespace(), lm_model=object())
+    with pytest.raises(AggdecError, match="prefix_allowed_tokens_fn"):
+        refuse("iad", Namespace(), prefix_fn=lambda sentence, tokens: [])

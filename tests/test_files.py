@@ -1,0 +1,108 @@
+"""Files that are complete or not there, and text whose faults are named."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import decode_text, open_lines, read_text_lines, written_whole
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "new folder" / "file"
+    with written_whole(path) as partial:
+        partial.write_text("all of it")
+        assert partial.parent == path.parent  # on the same file system, so that renaming is one step
+        assert not path.exists()
+    assert path.read_text() == "all of it"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail() -> None:
+        with written_whole(path) as partial:
+            partial.write_text("half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
+    with written_whole(tmp_path / "file") as partial:
+        pass_on = partial
+        partial.write_text("x")
+    pass_on.write_text("a longer text of a run that was killed")
+    with written_whole(tmp_path / "file") as partial, partial.open("w") as output:
+        output.write("new")
+    assert (tmp_path / "file").read_text() == "new"
+    assert not pass_on.exists()
+
+
+def test_lines_are_the_same_gzipped_or_not_whatever_the_name(tmp_path: Path) -> None:
+    text = "eins\nzwei\r\n\u2028drei".encode()
+    (tmp_path / "plain.gz").write_bytes(text)
+    (tmp_path / "zipped").write_bytes(gzip.compress(text))
+    for name in ("plain.gz", "zipped"):
+        with open_lines(tmp_path / name) as (lines, raw):
+            assert list(lines) == [b"eins\n", b"zwei\r\n", "\u2028drei".encode()]
+            assert raw.tell() == (tmp_path / name).stat().st_size
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    whole = gzip.compress(bytes(range(256)) * 500)
+    (tmp_path / "short.gz").write_bytes(whole[:-20])
+    (tmp_path / "wrong.gz").write_bytes(whole[:-8] + b"\0" * 8)
+    for name in ("short.gz", "wrong.gz"):
+        with pytest.raises(AggdecError, match=f"{name}: damaged"), open_lines(tmp_path / name) as (lines, _):
+            list(lines)
+
+
+def test_errors_of_the_reader_are_not_blamed_on_the_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a\n")
+
+    def copy() -> None:
+        with open_lines(tmp_path / "file") as (lines, _):
+            for _line in lines:
+                raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        copy()
+
+
+@pytest.mark.parametrize(
+    ("data", "first_line", "place"),
+    [
+        (b"caf\xe9", 1, "line 1: not valid UTF-8 (byte 4 of the line)"),
+        (b"caf\xe9", 17, "line 17: not valid UTF-8 (byte 4 of the line)"),
+        (b"\n\nab\xff\n", 1, "line 3: not valid UTF-8 (byte 3 of the line)"),
+        ("é".encode()[:1], 1, "line 1: not valid UTF-8 (byte 1 of the line)"),
+    ],
+)
+def test_bytes_that_are_no_text_are_named(data: bytes, first_line: int, place: str) -> None:
+    with pytest.raises(AggdecError) as caught:
+        decode_text(data, "book.txt", first_line)
+    assert str(caught.value).startswith(f"book.txt, {place}")
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a\n\nb\n", ["a", "", "b"]),
+        (b"a\nb", ["a", "b"]),  # no line feed at the end
+        ("a\u2028b\x0cc\n".encode(), ["a\u2028b\x0cc"]),  # str.splitlines would make three of it
+    ],
+)
+def test_read_text_lines(tmp_path: Path, data: bytes, lines: list[str]) -> None:
+    (tmp_path / "file").write_bytes(data)
+    assert read_text_lines(tmp_path / "file") == lines
