@@ -2,20 +2,26 @@
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
-from torch import Tensor, nn
+from torch import Tensor
 
+from fairseq_aggdec.decoding.acceptance import Acceptance, exact
+from fairseq_aggdec.decoding.block_draft import BlockDrafter, draft_alone
 from fairseq_aggdec.decoding.input_guided import FOREIGN, SourceCopyDrafter, align_source
-from fairseq_aggdec.decoding.loop import Decoded, Drafter, NoDrafter, Verifier, draft_verify_accept
+from fairseq_aggdec.decoding.loop import Drafter, NoDrafter, Verifier, draft_verify_accept
+from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.single_source import SingleSourceDrafter, align_sentence
 from fairseq_aggdec.decoding.stats import DecodingTotals
+from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder, unsupported_reason
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
@@ -35,8 +41,19 @@ class DraftOptions:
     max_draft_len: int = 0
 
 
+@dataclass(frozen=True)
+class BlockDraftOptions:
+    """How `gad`, `gad++` and `nar` draft."""
+
+    drafter: LoadedDrafter
+    block_size: int
+    accept: Acceptance = exact
+
+
 class AggressiveGenerator(SequenceGenerator):
     """A drop-in for fairseq's generator: the same samples in, the same hypotheses as its beam of one out, sooner.
+
+    (`gad++` and `nar` are not lossless: their hypotheses are nearly those, or the drafter's own.)
 
     Each hypothesis carries, beyond fairseq's entries, `steps` (iterations) and `history` (the draft of each iteration),
     which `fairseq-generate` prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
@@ -50,8 +67,9 @@ class AggressiveGenerator(SequenceGenerator):
         src_dict: Dictionary,
         decoding: str,
         draft_options: DraftOptions = DraftOptions(),
+        block_draft: BlockDraftOptions | None = None,
         stats_file: StatsFile | None = None,
-        engines: dict[nn.Module, BlockDecoder] | None = None,
+        engines: Engines | None = None,
         block_ngrams: bool = False,
         keep_drafts: bool = True,
         **kwargs: Any,
@@ -61,11 +79,11 @@ class AggressiveGenerator(SequenceGenerator):
             models: the verifier, or an ensemble of them.
             tgt_dict: target dictionary.
             src_dict: source dictionary.
-            decoding: `greedy` or `iad`.
+            decoding: `greedy`, `iad`, `gad`, `gad++` or `nar`.
             draft_options: for `iad`.
+            block_draft: for `gad`, `gad++` and `nar`.
             stats_file: takes one record a sentence.
-            engines: where the decoders' engines are kept between generators; whoever writes to a model's weights
-                takes its engine out, since that holds fused copies.
+            engines: the models' engines, kept between generators.
             block_ngrams: make `no_repeat_ngram_size` work where fairseq's own blocker does not.
             keep_drafts: fill `history`; without, it stays empty.
             kwargs: as for fairseq's `SequenceGenerator`; the beam is one.
@@ -75,11 +93,12 @@ class AggressiveGenerator(SequenceGenerator):
         self.decoding = decoding
         self.no_repeat_ngram_size = self._effective_ngram_size(kwargs.get("no_repeat_ngram_size", 0), block_ngrams)
         self.draft_options = draft_options
+        self.block_draft = block_draft
         self.stats_file = stats_file
         self.keep_drafts = keep_drafts
         self.totals = DecodingTotals()
         self._to_target = _symbol_map(src_dict, tgt_dict)
-        self._engines: dict[nn.Module, BlockDecoder] = {} if engines is None else engines
+        self._engines = Engines() if engines is None else engines
         self._said_fallback = False
 
     def _effective_ngram_size(self, size: int, block_ngrams: bool) -> int:
@@ -107,12 +126,18 @@ class AggressiveGenerator(SequenceGenerator):
         began = time.perf_counter()
         net_input = sample["net_input"]
         source = net_input["src_tokens"]
-        verifier = self._started_verifier(self.model.forward_encoder(net_input))
-        temperature = self.temperature if isinstance(verifier, BlockDecoder) else 1.0
-        rules = self._rules(net_input, prefix_tokens, temperature)
         start = self.eos if bos_token is None else bos_token
         first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
-        decoded = draft_verify_accept(self._drafter(source, start), verifier, rules, first_tokens, self.keep_drafts)
+        if self.decoding == "nar":
+            decoded = self._draft_alone(net_input, prefix_tokens, first_tokens)
+        else:
+            encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
+            verifier = self._started_verifier(encoder_outs)
+            temperature = self.temperature if isinstance(verifier, BlockDecoder) else 1.0
+            rules = self._rules(net_input, prefix_tokens, temperature)
+            drafter = self._drafter(net_input, start, encoder_outs)
+            accept = exact if self.block_draft is None else self.block_draft.accept
+            decoded = draft_verify_accept(drafter, verifier, rules, first_tokens, self.keep_drafts, accept)
         self._record(sample, decoded, time.perf_counter() - began)
         return [[self._hypothesis(sentence)] for sentence in decoded]
 
@@ -144,15 +169,37 @@ class AggressiveGenerator(SequenceGenerator):
             source_lengths=source_lengths,
         )
 
-    def _drafter(self, source: Tensor, start: int) -> Drafter:
+    def _drafter(self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]]) -> Drafter:
         if self.decoding == "greedy":
             return NoDrafter()
+        if self.block_draft is not None:
+            loaded = self.block_draft.drafter
+            model = loaded.start(net_input, _dtype(self.model.models[0]), list(self.model.models), encoder_outs)
+            never = loaded.model.decoder.never_drafted
+            return BlockDrafter(model, self.block_draft.block_size, self.eos, never)
+        source = net_input["src_tokens"]
         to_target = None if self._to_target is None else self._to_target.to(source.device)
-        aligned, lengths = align_source(source, self.pad, self.eos, to_target)
         options = self.draft_options
-        return SourceCopyDrafter(
-            aligned, lengths, self.eos, options.min_suffix, options.max_suffix, options.max_draft_len, start
+        limits = (options.min_suffix, options.max_suffix, options.max_draft_len)
+        if source.size(0) == 1 and source.device.type == "cpu":
+            sentence = align_sentence(source, self.pad, self.eos, to_target)
+            return SingleSourceDrafter(sentence, self.eos, *limits, start)
+        aligned, lengths = align_source(source, self.pad, self.eos, to_target)
+        return SourceCopyDrafter(aligned, lengths, self.eos, *limits, start)
+
+    def _draft_alone(
+        self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor
+    ) -> list[Decoded]:
+        assert self.block_draft is not None
+        loaded = self.block_draft.drafter
+        model = loaded.start(net_input, _dtype(self.model.models[0]))
+        rules = self._rules(net_input, prefix_tokens, self.temperature)
+        rules = replace(
+            rules,
+            max_len=min(rules.max_len, model.max_positions - 1),
+            suppressed=(*rules.suppressed, *loaded.model.decoder.never_drafted),
         )
+        return draft_alone(model, self.block_draft.block_size, rules, first_tokens, self.keep_drafts)
 
     def _started_verifier(self, encoder_outs: list[dict[str, Any]]) -> Verifier:
         """The verifier of this batch; its scores are log-probabilities unless it is a single `BlockDecoder`."""
@@ -165,15 +212,12 @@ class AggressiveGenerator(SequenceGenerator):
         return EnsembleVerifier(list(verifiers), temperatures)
 
     def _verifier(self, model: FairseqEncoderDecoderModel) -> ModelVerifier:
-        engine = self._engines.get(model.decoder)
-        if engine is not None and engine.is_current():
-            return engine
-        reason = unsupported_reason(model.decoder)
-        if reason is None:  # models reach their device and precision after our making, so engines are made late
-            engine = self._engines[model.decoder] = BlockDecoder(model.decoder)
+        engine = self._engines.decoder(model.decoder)  # models reach their device and precision after our making
+        if engine is not None:
             return engine
         if not self._said_fallback:
             self._said_fallback = True
+            reason = unsupported_reason(model.decoder)
             logger.warning(f"no fast engine for this decoder ({reason}): recomputing every block, slower and as exact")
         return RecomputeVerifier(model, self.pad, self.temperature)
 
@@ -209,6 +253,10 @@ class AggressiveGenerator(SequenceGenerator):
                 stats=sentence.stats,
                 seconds=seconds if len(decoded) == 1 else None,
             )
+
+
+def _dtype(model: FairseqEncoderDecoderModel) -> torch.dtype:
+    return next(model.parameters()).dtype
 
 
 def _symbol_map(src_dict: Dictionary, tgt_dict: Dictionary) -> Tensor | None:

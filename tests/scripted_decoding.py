@@ -80,20 +80,32 @@ class OracleDrafter:
     the same drafts. Behind a draft's claimed length stands what would be right, to tempt whoever reads too far.
     """
 
-    def __init__(self, targets: Sequence[Sequence[int]], vocabulary: int, seed: int, longest: int = 12) -> None:
+    def __init__(
+        self,
+        targets: Sequence[Sequence[int]],
+        vocabulary: int,
+        seed: int,
+        longest: int = 12,
+        block_size: int | None = None,
+    ) -> None:
         """
         Args:
             targets: the answer of each row, its EOS included.
             vocabulary: errors are drawn from all of it, special symbols too.
             seed: of the drafts.
             longest: longest draft.
+            block_size: see `loop.Drafter`.
         """
+        self.block_size = block_size
         self.targets = [list(target) for target in targets]
         self.vocabulary = vocabulary
         self.seeds = [f"{seed} {target}" for target in self.targets]
         self.longest = longest
 
-    def propose(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def propose(
+        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        assert lengths_host is None or list(lengths_host) == lengths.tolist()
         drafts = [
             self._draft(target, length - 1, random.Random(f"{seed} {length}"))
             for target, seed, length in zip(self.targets, self.seeds, lengths.tolist(), strict=True)

@@ -1,5 +1,7 @@
 """Input-guided Aggressive Decoding: the source is the draft (papers/000 §3.1, Algorithm 1; papers/002 §3.1)."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -66,7 +68,11 @@ class SourceCopyDrafter:
         self._room = torch.cat([room, torch.zeros_like(room[:, :1])], dim=1).clamp(max=longest_draft)
         self._source = torch.cat([begin, source.clamp(min=0), begin.expand(-1, longest_draft)], dim=1)
 
-    def propose(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    block_size: int | None = None
+
+    def propose(
+        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """See `loop.Drafter.propose`; drafts end with the first EOS."""
         match, matched = self._unique_match(tokens, lengths)
         draft = self._source.gather(1, match[:, None] + self._ahead)  # B x K

@@ -3,30 +3,39 @@
     draft -> verify -> accept        until every sentence has ended
 
 One iteration feeds each row's last committed token and its draft to the verifier, accepts the longest prefix of the
-draft that the verifier would have chosen itself, and commits the verifier's own next token after it: the correction at
-the bifurcation, or the bonus token when all passed. A row without a draft makes an ordinary greedy step.
+draft in which every token passes (it is what the verifier would have chosen itself, or good enough: `acceptance`), and
+commits the verifier's own next token after it: the correction at the bifurcation, or the bonus token when all passed. A
+row without a draft makes an ordinary greedy step.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding import acceptance
+from fairseq_aggdec.decoding.acceptance import NOTHING, Acceptance, Verdict, exact
+from fairseq_aggdec.decoding.outputs import Decoded, Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.stats import SentenceStats
 
 
 class Drafter(Protocol):
     """Proposes what the verifier will probably say next."""
 
-    def propose(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    block_size: int | None
+    """The longest draft, of a drafter that costs so much that finished rows are better dropped first and drafts are
+    better fed to the verifier at full width than waited for. None for cheap drafts that are often short."""
+
+    def propose(
+        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Draft a continuation of every row.
 
         Args:
             tokens: decoder inputs so far, B x T: the start symbol, then the output; junk behind `lengths`.
             lengths: B, the start symbol counted.
+            lengths_host: the same numbers, where the host knows them.
 
         Returns:
             draft tokens, B x K (K may differ from call to call), and draft lengths, B, 0 for "no idea".
@@ -58,30 +67,26 @@ class Verifier(Protocol):
 class NoDrafter:
     """Greedy decoding: every block is the last token alone."""
 
-    def propose(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    block_size: int | None = None
+
+    def propose(
+        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
         return tokens.new_empty(tokens.size(0), 0), torch.zeros_like(lengths)
 
     def keep(self, rows: Tensor) -> None:
         pass
 
 
-@dataclass
-class Decoded:
-    """One finished sentence."""
-
-    tokens: Tensor
-    """output, L, EOS included"""
-    log_probs: Tensor
-    """log-probability of each output token, L, fp32"""
-    stats: SentenceStats
-    drafts: list[Tensor] | None = None
-    """the draft of every iteration, where history was asked for"""
-
-
 def draft_verify_accept(
-    drafter: Drafter, verifier: Verifier, rules: SearchRules, first_tokens: Tensor, keep_drafts: bool = False
+    drafter: Drafter,
+    verifier: Verifier,
+    rules: SearchRules,
+    first_tokens: Tensor,
+    keep_drafts: bool = False,
+    accept: Acceptance = exact,
 ) -> list[Decoded]:
-    """Decode a batch; the output does not depend on the drafter.
+    """Decode a batch; under `exact` the output does not depend on the drafter.
 
     Args:
         drafter: ready to draft for this batch.
@@ -89,100 +94,86 @@ def draft_verify_accept(
         rules: what may be chosen, for this batch.
         first_tokens: the decoder's first input, B.
         keep_drafts: return the drafts too.
+        accept: which drafted tokens pass.
 
     Returns:
         one `Decoded` a row, in the rows' order.
     """
-    batch_size, device = first_tokens.size(0), first_tokens.device
-    done: list[Decoded | None] = [None] * batch_size
-    traces = [SentenceStats() for _ in range(batch_size)]
-    drafts: list[list[Tensor]] = [[] for _ in range(batch_size)]
-    ids = list(range(batch_size))  # which sentence each remaining row is
+    outputs = Outputs(first_tokens, rules.max_len, rules.pad, keep_drafts)
+    draft, draft_lengths = _proposal(drafter, outputs, rules, outputs.lengths_host)
+    longest_draft = max(draft_lengths.tolist(), default=0)
+    while outputs.rows:
+        draft = draft[:, :longest_draft]
+        verdict = _verify(verifier, rules, accept, outputs, draft, draft_lengths)
 
-    tokens = torch.full((batch_size, rules.max_len + 2), rules.pad, dtype=torch.long, device=device)
-    tokens[:, 0] = first_tokens
-    log_probs = torch.zeros(batch_size, rules.max_len + 2, device=device)
-    lengths = torch.ones(batch_size, dtype=torch.long, device=device)
-    lengths_host = [1] * batch_size
-    draft, draft_lengths = _clipped(drafter.propose(tokens, lengths), lengths, rules.max_len)
-    draft_lengths_host = draft_lengths.tolist()
+        # accept: what passed, up to the first EOS or the verifier's own token
+        is_last = (verdict.tokens == rules.eos) | ~verdict.passed  # B x W; the end of a block never passes
+        last = is_last.view(torch.uint8).argmax(dim=1, keepdim=True)  # B x 1
+        finished = verdict.tokens.gather(1, last) == rules.eos
+        accepted = last + verdict.passed.gather(1, last)
+        committed = last.squeeze(1) + 1
+        outputs.append(verdict.tokens, verdict.log_probs, committed)
 
-    while ids:
-        # draft: one block a row, its last committed token first
-        width = 1 + max(draft_lengths_host)
-        draft = draft[:, : width - 1]
-        if keep_drafts:
-            for row, sentence in enumerate(ids):
-                drafts[sentence].append(draft[row, : draft_lengths_host[row]].clone())
-        starts = lengths - 1
-        columns = torch.arange(width, device=device)
-        block = torch.cat([tokens.gather(1, starts[:, None]), draft], dim=1)  # B x W
-        longest = max(lengths_host) - 1
-        if tokens.size(1) < longest + width + 1:
-            tokens = _widened(tokens, longest + width + 1, rules.pad)
-            log_probs = _widened(log_probs, longest + width + 1, 0.0)
-
-        # verify: what the model itself says at every position of the block
-        tokens.scatter_(1, starts[:, None] + columns, block)  # where rules look back, they see the draft
-        logits = verifier.score(block, starts, longest)  # B x W x V
-        chosen, chosen_log_probs = rules.choose(
-            logits, starts, tokens[:, : longest + width], min(lengths_host) - 1, longest + width - 1
-        )
-
-        # accept: the agreed prefix and the verifier's own token, up to the first EOS
-        accepted = acceptance.exact(draft, draft_lengths, chosen)
-        is_end = (chosen == rules.eos) & (columns <= accepted[:, None])
-        finished = is_end.any(dim=1)
-        committed = torch.where(finished, is_end.long().argmax(dim=1), accepted) + 1
-        targets = lengths[:, None] + columns
-        tokens.scatter_(1, targets, chosen)  # junk behind `lengths` is overwritten before it is read
-        log_probs.scatter_(1, targets, chosen_log_probs)
-        lengths = lengths + committed
-
-        # the next draft, before the one transfer to the host that tells what happened
-        draft, draft_lengths = _clipped(drafter.propose(tokens, lengths), lengths, rules.max_len)
-        drafted_host = draft_lengths_host
-        accepted_host, committed_host, finished_host, draft_lengths_host, lengths_host = torch.stack(
-            [torch.minimum(accepted, committed), committed, finished.long(), draft_lengths, lengths]
-        ).tolist()
-        remaining = []
-        for row, sentence in enumerate(ids):
-            trace = traces[sentence]
-            trace.drafted.append(drafted_host[row])
-            trace.accepted.append(accepted_host[row])
-            trace.committed.append(committed_host[row])
-            if finished_host[row]:
-                output = slice(1, lengths_host[row])
-                done[sentence] = Decoded(
-                    tokens[row, output].clone(),
-                    log_probs[row, output].clone(),
-                    trace,
-                    drafts[sentence] if keep_drafts else None,
-                )
-            else:
-                remaining.append(row)
-        if len(remaining) < len(ids):  # finished rows leave the batch
-            ids = [ids[row] for row in remaining]
-            if not ids:
-                break
-            rows = torch.tensor(remaining, device=device)
-            tokens, log_probs, lengths = tokens[rows], log_probs[rows], lengths[rows]
-            draft, draft_lengths = draft[rows], draft_lengths[rows]
-            lengths_host = [lengths_host[row] for row in remaining]
-            draft_lengths_host = [draft_lengths_host[row] for row in remaining]
+        # the one transfer to the host that tells what happened; where it waits for a GPU, cheap drafts are made before
+        news = [draft_lengths, accepted.squeeze(1), committed, finished.squeeze(1)]
+        drafts_early = drafter.block_size is None and draft.is_cuda
+        if drafts_early:
+            next_draft, draft_lengths = _proposal(drafter, outputs, rules)
+            news.append(draft_lengths)
+        host = torch.stack(news).tolist()
+        remaining = outputs.settle(draft, *host[:4])
+        if not remaining:
+            break
+        if len(remaining) < draft.size(0):  # finished rows leave the batch
+            rows = torch.tensor(remaining, device=draft.device)
             rules = rules.keep(rows)
             verifier.keep(rows)
             drafter.keep(rows)
-    return [sentence for sentence in done if sentence is not None]
+            if drafts_early:
+                next_draft, draft_lengths = next_draft[rows], draft_lengths[rows]
+        if drafts_early:
+            draft, longest_draft = next_draft, max(host[4][row] for row in remaining)
+        else:
+            draft, draft_lengths = _proposal(drafter, outputs, rules, outputs.lengths_host)
+            longest_draft = _longest_known(draft_lengths, draft.size(1), rules.max_len + 1 - min(outputs.lengths_host))
+    return outputs.finished()
 
 
-def _clipped(proposal: tuple[Tensor, Tensor], lengths: Tensor, max_len: int) -> tuple[Tensor, Tensor]:
-    """Cut drafts so that no block reads or predicts behind the last position, where EOS is forced."""
-    draft, draft_lengths = proposal
-    return draft, torch.minimum(draft_lengths, (max_len + 1 - lengths).clamp(min=0))
+def _verify(
+    verifier: Verifier, rules: SearchRules, accept: Acceptance, outputs: Outputs, draft: Tensor, draft_lengths: Tensor
+) -> Verdict:
+    """What the verifier says after each row's last token and after each token of its draft: B x (K+1).
+
+    Behind a row's first drafted token that did not pass, nothing of this is used.
+    """
+    starts = outputs.lengths - 1
+    block = torch.cat([outputs.tokens.gather(1, starts[:, None]), draft], dim=1)  # B x W
+    longest, shortest = max(outputs.lengths_host) - 1, min(outputs.lengths_host) - 1
+    end = longest + block.size(1)
+    outputs.reserve(end + 1)
+    if rules.no_repeat_ngram_size > 1:  # where rules look back, they see the draft
+        outputs.place(block)
+    logits = verifier.score(block, starts, longest)  # B x W x V
+    choices = rules.choose(logits, starts, outputs.tokens[:, :end], shortest, end - 1)
+    proposed = F.pad(draft, (0, 1), value=NOTHING)  # B x W: what was drafted for each position
+    if draft.size(0) > 1 or draft.is_cuda:  # otherwise the draft has no width to spare
+        columns = torch.arange(block.size(1), device=block.device)
+        proposed = proposed.masked_fill(columns >= draft_lengths[:, None], NOTHING)
+    return accept(proposed, choices)
 
 
-def _widened(matrix: Tensor, width: int, fill: float) -> Tensor:
-    wider = matrix.new_full((matrix.size(0), width), fill)
-    wider[:, : matrix.size(1)] = matrix
-    return wider
+def _proposal(
+    drafter: Drafter, outputs: Outputs, rules: SearchRules, lengths_host: Sequence[int] | None = None
+) -> tuple[Tensor, Tensor]:
+    """Drafts, cut so that no block reads or predicts behind the last position, where EOS is forced."""
+    draft, draft_lengths = drafter.propose(outputs.tokens, outputs.lengths, lengths_host)
+    if lengths_host is not None and max(lengths_host) + draft.size(1) <= rules.max_len + 1:
+        return draft, draft_lengths
+    return draft, torch.minimum(draft_lengths, (rules.max_len + 1 - outputs.lengths).clamp(min=0))
+
+
+def _longest_known(draft_lengths: Tensor, width: int, room: int) -> int:
+    """The longest of a batch's drafts, or, where a look at them would wait for a GPU, what none of them exceeds."""
+    if draft_lengths.device.type == "cpu":
+        return int(draft_lengths.max())
+    return max(0, min(width, room))

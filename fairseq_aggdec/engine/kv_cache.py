@@ -35,13 +35,13 @@ class KVCache:
             wider[:, :, : self._memory.size(2)] = self._memory
             self._memory = wider
 
-    def write(self, layer: int, keys_values: Tensor, positions: Tensor, longest: int) -> Tensor:
+    def write(self, layer: int, keys_values: Tensor, positions: Tensor | None, longest: int) -> Tensor:
         """Store a block and return what the layer can attend to.
 
         Args:
             layer: its number.
             keys_values: B x W x 2D, keys first.
-            positions: B x W, where the block's tokens stand.
+            positions: B x W, where the block's tokens stand; None for one row, whose first stands at `longest`.
             longest: the largest first position.
 
         Returns:
@@ -50,7 +50,7 @@ class KVCache:
         assert self._memory is not None, "start() comes first"
         memory = self._memory[layer]
         end = longest + keys_values.size(1)
-        if memory.size(0) == 1:
+        if positions is None:
             memory[:, longest:end] = keys_values
         else:
             memory[self._rows, positions] = keys_values

@@ -1,34 +1,135 @@
-"""Acceptance against the plain definition."""
+"""Acceptance against the plain definitions."""
 
+import math
+
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
-from fairseq_aggdec.decoding import acceptance
-from tests.scripted_decoding import examples
+from fairseq_aggdec.decoding.acceptance import NOTHING, TopBeta, accepted_beginning, exact, top_beta
+from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
+from tests.scripted_decoding import EOS, PAD, UNK, examples
 
-rows = st.integers(1, 4).flatmap(
-    lambda batch: st.integers(0, 6).flatmap(
-        lambda width: st.tuples(
-            st.lists(st.lists(st.integers(0, 1), min_size=width, max_size=width), min_size=batch, max_size=batch),
-            st.lists(st.integers(0, width), min_size=batch, max_size=batch),
-            st.lists(
-                st.lists(st.integers(0, 1), min_size=width + 1, max_size=width + 1), min_size=batch, max_size=batch
-            ),
-        )
-    )
-)
+VOCABULARY = 7
+RULES = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=100, min_len=0)
+
+shapes = st.tuples(st.integers(1, 4), st.integers(1, 6))
+
+
+def random_case(shape: tuple[int, int], seed: int, rules: SearchRules = RULES) -> tuple[Tensor, Choices]:
+    """Drafts, and the choices from random scores, some of which are equal."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randint(0, 9, (*shape, VOCABULARY), generator=generator) / 4
+    proposed = torch.randint(NOTHING, VOCABULARY, shape, generator=generator)
+    starts = torch.randint(0, 3, (shape[0],), generator=generator)
+    sequence = torch.randint(EOS, VOCABULARY, (shape[0], 3 + shape[1]), generator=generator)
+    return proposed, rules.choose(logits, starts, sequence)
+
+
+@examples(100)
+@given(shapes, st.integers(0, 10_000))
+def test_exact_passes_what_the_verifier_would_have_chosen(shape: tuple[int, int], seed: int) -> None:
+    proposed, choices = random_case(shape, seed)
+    verdict = exact(proposed, choices)
+    assert torch.equal(verdict.passed, proposed == choices.tokens)
+    assert torch.equal(verdict.tokens, choices.tokens)
+    assert torch.equal(verdict.log_probs, choices.log_probs)
 
 
 @examples(200)
-@given(rows)
-def test_exact_counts_the_agreed_prefix(case: tuple[list[list[int]], list[int], list[list[int]]]) -> None:
-    draft, lengths, chosen = case
-    expected = []
-    for drafted, length, wanted in zip(draft, lengths, chosen, strict=True):
-        count = 0
-        while count < length and drafted[count] == wanted[count]:
-            count += 1
-        expected.append(count)
-    shaped = torch.tensor(draft, dtype=torch.long).view(len(draft), -1)
-    assert acceptance.exact(shaped, torch.tensor(lengths), torch.tensor(chosen)).tolist() == expected
+@given(shapes, st.integers(0, 10_000), st.integers(1, VOCABULARY), st.sampled_from([0.0, 0.25, 0.6, 2.0, math.inf]))
+def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: int, tolerance: float) -> None:
+    """Equations 8 and 9 as they stand, for every position; multiples of 1/4 make equalities exact."""
+    proposed, choices = random_case(shape, seed)
+    verdict = TopBeta(beta, tolerance)(proposed, choices)
+    for row, column in torch.cartesian_prod(torch.arange(shape[0]), torch.arange(shape[1])).tolist():
+        drafted, scores = int(proposed[row, column]), choices.scores[row, column]
+        own = int(choices.tokens[row, column])
+        passed = drafted == own
+        if drafted != NOTHING and scores[drafted] > -math.inf:
+            passed |= bool(scores[drafted] >= scores.sort(descending=True).values[beta - 1]) and bool(
+                scores[own] - scores[drafted] <= tolerance
+            )
+        assert bool(verdict.passed[row, column]) == passed
+        token = drafted if passed else own
+        assert int(verdict.tokens[row, column]) == token
+        log_prob = scores[token]
+        torch.testing.assert_close(verdict.log_probs[row, column], log_prob)
+
+
+@examples(60)
+@given(shapes, st.integers(0, 10_000), st.sampled_from([(1, 2.0), (3, 0.0), (1, 0.0)]))
+def test_a_beta_of_one_or_a_tolerance_of_zero_is_exact(
+    shape: tuple[int, int], seed: int, setting: tuple[int, float]
+) -> None:
+    """By `top_beta` always; by the equations but for tokens that score the same as the best."""
+    assert top_beta(*setting) is exact
+    proposed, choices = random_case(shape, seed)
+    verdict, by_equations = exact(proposed, choices), TopBeta(*setting)(proposed, choices)
+    ties = (choices.scores == choices.scores.max(dim=-1, keepdim=True).values).sum(dim=-1) > 1
+    assert torch.equal(verdict.passed[~ties], by_equations.passed[~ties])
+    assert torch.equal(verdict.tokens[~ties], by_equations.tokens[~ties])
+    torch.testing.assert_close(verdict.log_probs, by_equations.log_probs)
+
+
+@examples(60)
+@given(shapes, st.integers(0, 10_000), st.integers(1, 5))
+def test_slices_of_a_block_are_judged_as_the_block_is(shape: tuple[int, int], seed: int, cut: int) -> None:
+    proposed, whole = random_case(shape, seed)
+    accept = TopBeta(3, 0.6)
+    parts = []
+    for here in (slice(0, cut), slice(cut, None)):
+        choices = Choices(whole.tokens[:, here], whole.log_probs[:, here], whole.scores[:, here], None)
+        parts.append(accept(proposed[:, here], choices))
+    for ours, expected in zip(zip(*parts, strict=True), accept(proposed, whole), strict=True):
+        assert torch.equal(torch.cat(ours, dim=1), expected)
+
+
+def choices_of(scores: list[float], **rules: object) -> Choices:
+    """For the first output position."""
+    settings = {"pad": PAD, "unk": UNK, "eos": EOS, "max_len": 9, "min_len": 0, **rules}
+    return SearchRules(**settings).choose(torch.tensor([[scores]]), torch.tensor([0]), torch.tensor([[EOS]]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("drafted", "rules"),
+    [
+        (PAD, {}),
+        (EOS, {"min_len": 1}),
+        (5, {"suppressed": (5,)}),
+        (UNK, {"unk_penalty": 50.0}),
+        (5, {"prefix": torch.tensor([[6]])}),
+        (EOS, {"source_lengths": torch.tensor([3])}),
+        (5, {"source_lengths": torch.tensor([0])}),
+        (5, {"max_len": 0}),
+    ],
+)
+def test_search_rules_bind_drafts_too(drafted: int, rules: dict[str, object]) -> None:
+    """However wide the tolerance is."""
+    verdict = TopBeta(VOCABULARY, 40.0)(torch.tensor([[drafted]]), choices_of([1.0] * 4 + [1.5] + [1.0] * 2, **rules))
+    assert not verdict.passed
+    assert int(verdict.tokens) != drafted
+
+
+def test_eos_passes_like_any_token_unless_it_is_to_be_the_best() -> None:
+    choices = choices_of([0.0, 0.0, 2.0, 0.0, 2.5, 0.0, 0.0])
+    drafted = torch.tensor([[EOS]])
+    accept = top_beta(3, 1.0)
+    assert bool(accept(drafted, choices).passed)
+    strict = top_beta(3, 1.0, eos=EOS)
+    assert not bool(strict(drafted, choices).passed)
+    assert bool(strict(drafted, choices_of([0.0, 0.0, 3.0, 0.0, 2.5, 0.0, 0.0])).passed)
+
+
+def test_the_tolerance_is_inclusive() -> None:
+    choices = choices_of([0.0, 0.0, 0.0, 0.0, 2.5, 1.5, 1.25])
+    for drafted, passes in ((5, True), (6, False)):
+        assert bool(top_beta(3, 1.0)(torch.tensor([[drafted]]), choices).passed) is passes
+
+
+def test_the_accepted_beginning_ends_before_the_first_token_that_did_not_pass() -> None:
+    passed = torch.tensor([[1, 1, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1]]).bool()
+    assert accepted_beginning(passed).tolist() == [2, 0, 4]
+    assert accepted_beginning(passed[:, :0]).tolist() == [0, 0, 0]

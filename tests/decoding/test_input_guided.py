@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from fairseq_aggdec.decoding.input_guided import FOREIGN, SourceCopyDrafter, align_source
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.single_source import SingleSourceDrafter, align_sentence
 from tests.scripted_decoding import EOS, PAD, UNK, ScriptedVerifier, examples
 
 BOS_MARK = "<start>"  # o_0 = x_0 of Algorithm 1
@@ -80,7 +81,13 @@ def drafts_of(
     assert draft.size(0) == len(sources)
     assert (draft >= 0).all(), "every token can be embedded"
     assert (draft_lengths <= draft.size(1)).all()
-    return [row[:length].tolist() for row, length in zip(draft, draft_lengths.tolist(), strict=True)]
+    drafts = [row[:length].tolist() for row, length in zip(draft, draft_lengths.tolist(), strict=True)]
+    for row, drafted in enumerate(drafts):  # one by one on lists it is the same
+        sentence = source[row, : source_lengths[row]].tolist()
+        single = SingleSourceDrafter(sentence, EOS, min_suffix, max_suffix, max_draft_len)
+        draft, length = single.propose(read[row : row + 1], lengths[row : row + 1])
+        assert draft[0, : int(length)].tolist() == drafted
+    return drafts
 
 
 @examples(400)
@@ -176,8 +183,9 @@ def test_unedited_sentences_take_one_iteration() -> None:
 def aligned(rows: list[list[int]], to_target: torch.Tensor | None = None) -> list[list[int]]:
     """`align_source` without what lies behind the lengths."""
     sources, lengths = align_source(torch.tensor(rows), PAD, EOS, to_target)
-    for row, length in zip(sources, lengths.tolist(), strict=True):
+    for number, (row, length) in enumerate(zip(sources, lengths.tolist(), strict=True)):
         assert (row[length:] == FOREIGN).all()
+        assert align_sentence(torch.tensor(rows[number : number + 1]), PAD, EOS, to_target) == row[:length].tolist()
     return [row[:length].tolist() for row, length in zip(sources, lengths.tolist(), strict=True)]
 
 

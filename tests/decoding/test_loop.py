@@ -1,5 +1,6 @@
 """The loop against a scripted verifier: whatever is drafted, the verifier's own output comes out."""
 
+from collections.abc import Sequence
 from itertools import accumulate
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.input_guided import SourceCopyDrafter, align_source
-from fairseq_aggdec.decoding.loop import Decoded, Drafter, NoDrafter, draft_verify_accept
+from fairseq_aggdec.decoding.loop import Drafter, NoDrafter, draft_verify_accept
+from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.scripted_decoding import (
     EOS,
@@ -33,9 +35,12 @@ class FixedDrafter:
     """The given drafts, one an iteration, for every row alike; then none."""
 
     def __init__(self, *drafts: list[int]) -> None:
+        self.block_size: int | None = None
         self.drafts = list(drafts)
 
-    def propose(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def propose(
+        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
         draft = self.drafts.pop(0) if self.drafts else []
         rows = tokens.size(0)
         return torch.tensor(draft, dtype=torch.long).expand(rows, len(draft)), torch.full((rows,), len(draft))
@@ -86,10 +91,13 @@ def check_stats(sentence: Decoded) -> None:
 
 
 @examples(150)
-@given(targets_of_batch, st.integers(0, 10_000), st.sampled_from([0, 1, 3, 12, 30]))
-def test_any_draft_gives_the_verifiers_output(targets: list[list[int]], seed: int, longest: int) -> None:
+@given(targets_of_batch, st.integers(0, 10_000), st.sampled_from([0, 1, 3, 12, 30]), st.booleans())
+def test_any_draft_gives_the_verifiers_output(
+    targets: list[list[int]], seed: int, longest: int, is_block: bool
+) -> None:
+    """Of drafters that are asked before the host knows what happened, and of those that wait for it."""
     verifier = ScriptedVerifier(targets, VOCABULARY)
-    decoded = decode(OracleDrafter(targets, VOCABULARY, seed, longest), verifier)
+    decoded = decode(OracleDrafter(targets, VOCABULARY, seed, longest, longest if is_block else None), verifier)
     check(decoded, targets)
     assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
     assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)

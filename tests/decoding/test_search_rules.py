@@ -3,11 +3,13 @@
 import math
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.search_rules import SearchRules, ban_repeated_ngrams
+from fairseq_aggdec.decoding import search_rules
+from fairseq_aggdec.decoding.search_rules import SearchRules, ban_repeated_ngrams, best
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 9
@@ -53,8 +55,8 @@ def slow_choice(logits: list[float], row: int, read: list[int], rules: SearchRul
     if rules.source_lengths is not None:
         length = int(rules.source_lengths[row])
         scores[EOS] = -math.inf if step < length else 0.0
-    best = max(range(VOCABULARY), key=scores.__getitem__)
-    return best, scores[best]
+    token = max(range(VOCABULARY), key=scores.__getitem__)
+    return token, scores[token]
 
 
 options = st.fixed_dictionaries(
@@ -95,7 +97,8 @@ def test_choose_equals_one_position_at_a_time(
     logits = 3 * torch.randn(batch_size, width, VOCABULARY, generator=generator)
 
     bounds = data.draw(st.sampled_from([(), (int(starts.min()), length - 1), (0, length + 3)]))
-    tokens, log_probs = rules.choose(logits.clone(), starts, sequence, *bounds)
+    choices = rules.choose(logits.clone(), starts, sequence, *bounds)
+    tokens, log_probs = choices.tokens, choices.log_probs
 
     assert log_probs.dtype == torch.float32
     for row in range(batch_size):
@@ -142,7 +145,24 @@ def test_rows_can_be_dropped_and_reordered() -> None:
 def test_half_precision_scores_are_normalised_in_single_precision() -> None:
     logits = torch.tensor([[[0.0, 0.0, 0.0, 0.0, 8.0, 7.996, 0.0]]], dtype=torch.float16)
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=9)
-    tokens, log_probs = rules.choose(logits.clone(), torch.tensor([0]), torch.tensor([[EOS]]))
+    choices = rules.choose(logits.clone(), torch.tensor([0]), torch.tensor([[EOS]]))
+    tokens, log_probs = choices.tokens, choices.log_probs
     assert log_probs.dtype == torch.float32
     expected = logits.float().log_softmax(-1)[0, 0, int(tokens)]
     torch.testing.assert_close(log_probs[0, 0], expected)
+
+
+@examples(40)
+@given(st.integers(0, 10_000), st.integers(250, 1100), st.integers(1, 4), st.booleans())
+def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: int, tied: bool) -> None:
+    torch.manual_seed(seed)
+    scores = torch.randn(2, width, vocabulary)
+    if tied:
+        scores = scores.round()  # of equal scores, the first token
+    scores[..., torch.randint(vocabulary, (30,))] = -math.inf
+    expected = scores.max(dim=-1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search_rules, "_WORTH_PIECES", 0)
+        values, tokens = best(scores)
+    assert values.equal(expected.values)
+    assert tokens.equal(expected.indices)

@@ -1,0 +1,111 @@
+"""Generalized Aggressive Decoding: a non-autoregressive model drafts a block of k tokens at once (papers/000 §3.2)."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.acceptance import accepted_beginning
+from fairseq_aggdec.decoding.outputs import Decoded, Outputs
+from fairseq_aggdec.decoding.search_rules import SearchRules
+
+
+class BlockModel(Protocol):
+    """The drafter's network, started with a batch of sources."""
+
+    max_positions: int
+    """how many positions it has, the start symbol's included"""
+
+    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
+        """Predict a block of tokens after each row's prefix, all at once.
+
+        Args:
+            tokens: B x T, the start symbol, then the output; junk behind `lengths`. What a row held at the last call
+                it still holds.
+            lengths: B, the start symbol counted.
+            block_size: k.
+            lengths_host: `lengths`, on the host.
+
+        Returns:
+            logits, B x k x V, which the caller may overwrite; those of the i-th token (from 0) predict what stands at
+            position `lengths` + i.
+        """
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget all rows but these; the next call has them in this order."""
+
+
+class BlockDrafter:
+    """A `loop.Drafter`: the best token at each position of a block, each for itself (the draft step of §3.2)."""
+
+    def __init__(self, model: BlockModel, block_size: int, eos: int, never: Sequence[int]) -> None:
+        """
+        Args:
+            model: ready to draft for this batch.
+            block_size: k, at most the one that the model was trained for.
+            eos: what follows it is cut off.
+            never: tokens that no draft contains, such as padding.
+        """
+        self.block_size: int | None = block_size
+        self._model = model
+        self._width = block_size
+        self._eos = eos
+        self._never = list(never)
+
+    def propose(
+        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See `loop.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
+        known = lengths.tolist() if lengths_host is None else lengths_host
+        logits = self._model.score(tokens, lengths, self._width, known)  # B x k x V
+        logits[..., self._never] = -torch.inf
+        draft = logits.argmax(dim=-1)
+        draft_lengths = 1 + accepted_beginning(draft[:, :-1] != self._eos)
+        return draft, torch.minimum(draft_lengths, (self._model.max_positions - lengths).clamp(min=0))
+
+    def keep(self, rows: Tensor) -> None:
+        self._model.keep(rows)
+
+
+def draft_alone(
+    model: BlockModel,
+    block_size: int,
+    rules: SearchRules,
+    first_tokens: Tensor,
+    keep_drafts: bool = False,
+) -> list[Decoded]:
+    """Decode without a verifier: the draft is the output, block after block (papers/000 Table 5, "NAR drafter").
+
+    The search rules hold for the drafter's scores; n-grams are blocked against the tokens that it prefers by itself.
+
+    Args:
+        model: ready to draft for this batch.
+        block_size: k.
+        rules: what may be chosen, for this batch; the longest output fits into the model's positions.
+        first_tokens: the decoder's first input, B.
+        keep_drafts: return the drafts too.
+
+    Returns:
+        one `Decoded` a row, in the rows' order; log-probabilities are the drafter's.
+    """
+    outputs = Outputs(first_tokens, rules.max_len, rules.pad, keep_drafts)
+    columns = torch.arange(block_size, device=first_tokens.device)
+    while outputs.rows:
+        longest, shortest = max(outputs.lengths_host), min(outputs.lengths_host)
+        logits = model.score(outputs.tokens, outputs.lengths, block_size, outputs.lengths_host)  # B x k x V
+        outputs.reserve(longest + block_size)
+        outputs.tokens.scatter_(1, outputs.lengths[:, None] + columns, logits.argmax(dim=-1))
+        end = longest + block_size - 1
+        choices = rules.choose(logits, outputs.lengths - 1, outputs.tokens[:, :end], shortest - 1, end - 1)
+        is_end = choices.tokens == rules.eos
+        committed = 1 + accepted_beginning(~is_end[:, :-1])
+        outputs.append(choices.tokens, choices.log_probs, committed)
+        host = torch.stack([committed, is_end.any(dim=1).long()]).tolist()
+        batch_size = len(outputs.rows)
+        remaining = outputs.settle(choices.tokens, host[0], host[0], *host)
+        if remaining and len(remaining) < batch_size:
+            rows = torch.tensor(remaining, device=first_tokens.device)
+            rules = rules.keep(rows)
+            model.keep(rows)
+    return outputs.finished()

@@ -1,0 +1,160 @@
+"""The forward pass of a stock fairseq Transformer encoder over its own weights, without what inference does not need.
+
+fairseq's encoder is built for training; for one sentence it spends more time between the matrix products than in them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch.nn.functional as F
+from fairseq.models.transformer import TransformerEncoder, TransformerEncoderBase
+from fairseq.modules.transformer_layer import TransformerEncoderLayer, TransformerEncoderLayerBase
+from torch import Tensor
+
+from fairseq_aggdec.engine.layers import (
+    Norm,
+    Positions,
+    attend,
+    hiding,
+    split_fused,
+    unsupported_attention,
+    unsupported_feed_forward,
+)
+from fairseq_aggdec.engine.linear import Linear, fused, pads_rows, rounded_rows
+
+
+def unsupported_encoder(encoder: Any) -> str | None:
+    """Why this engine cannot run an encoder, or None where it can."""
+    if type(encoder) not in (TransformerEncoder, TransformerEncoderBase):
+        return f"{type(encoder).__name__} is not fairseq's plain Transformer encoder"
+    if encoder.quant_noise is not None:
+        return "quantisation noise"
+    for layer in encoder.layers:
+        if type(layer) not in (TransformerEncoderLayer, TransformerEncoderLayerBase):
+            return f"a layer of type {type(layer).__name__}"
+        reason = unsupported_attention(layer.self_attn) or unsupported_feed_forward(layer)
+        if reason is not None:
+            return reason
+    return None
+
+
+@dataclass
+class _Layer:
+    """One encoder layer's weights, attention projections fused."""
+
+    qkv: Linear
+    out: Linear
+    attention_norm: Norm
+    fc1: Linear
+    fc2: Linear
+    final_norm: Norm
+    norm_first: bool
+    heads: int
+
+
+class BlockEncoder:
+    """Encodes as the fairseq encoder that it reads does in evaluation mode."""
+
+    def __init__(self, encoder: TransformerEncoderBase) -> None:
+        """
+        Args:
+            encoder: its weights are taken as they are now.
+
+        Raises:
+            ValueError: the encoder has something that this engine lacks.
+        """
+        reason = unsupported_encoder(encoder)
+        if reason is not None:
+            raise ValueError(f"the block engine does not support {reason}")
+        self._encoder = encoder
+        embedding = encoder.embed_tokens.weight
+        self._read_from = (embedding.device, embedding.dtype)
+        self._layers = [_read_layer(layer) for layer in encoder.layers]
+        positions = encoder.embed_positions
+        self._positions = None if positions is None else Positions(positions, embedding)
+        self._embedding_norm = None if encoder.layernorm_embedding is None else Norm(encoder.layernorm_embedding)
+        self._final_norm = None if encoder.layer_norm is None else Norm(encoder.layer_norm)
+        self._pads_rows = pads_rows(embedding)
+
+    def is_current(self) -> bool:
+        """Whether the model still has the device and precision it was read with."""
+        weight = self._encoder.embed_tokens.weight
+        return (weight.device, weight.dtype) == self._read_from
+
+    def __call__(self, tokens: Tensor) -> dict[str, list[Tensor]]:
+        """Encode a batch.
+
+        Args:
+            tokens: B x S, padded on either side.
+
+        Returns:
+            fairseq's encoder output: `encoder_out` S x B x C, `encoder_padding_mask` B x S, `encoder_embedding`
+            B x S x C; what only training reads is left out.
+        """
+        encoder, length = self._encoder, tokens.size(1)
+        hidden = tokens.eq(encoder.padding_idx)
+        # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
+        padded = hidden.is_cuda or bool(hidden.any())
+        embedding = encoder.embed_scale * F.embedding(tokens, encoder.embed_tokens.weight)
+        x = embedding
+        if self._positions is not None:
+            if padded:
+                x = x + self._positions.look_up((~hidden).cumsum(dim=1).sub_(1).clamp_(min=0), length)
+            else:
+                x = x + self._positions.span(0, length)
+        if self._embedding_norm is not None:
+            x = self._embedding_norm(x)
+        mask = None
+        if padded:
+            x = x.masked_fill(hidden[..., None], 0.0)
+            mask = hiding(hidden, x)[:, None, None]
+        computed = rounded_rows(length) if self._pads_rows and tokens.size(0) == 1 else length
+        if computed > length:  # rows that no attention sees, and that are cut off at the end
+            x = F.pad(x, (0, 0, 0, computed - length))
+        for layer in self._layers:
+            x = self._layer(layer, x, mask, length)
+        if self._final_norm is not None:
+            x = self._final_norm(x)
+        return {
+            "encoder_out": [x[:, :length].transpose(0, 1)],
+            "encoder_padding_mask": [hidden],
+            "encoder_embedding": [embedding],
+            "encoder_states": [],
+            "src_tokens": [],
+            "src_lengths": [],
+        }
+
+    @staticmethod
+    def _layer(layer: _Layer, x: Tensor, mask: Tensor | None, length: int) -> Tensor:
+        """One layer, as `TransformerEncoderLayerBase.forward` computes it without dropout: B x S' x C.
+
+        `length`, S, is how many rows, from the first, are seen.
+        """
+        residual = x
+        if layer.norm_first:
+            x = layer.attention_norm(x)
+        query, keys, values = split_fused(layer.qkv(x), 3, layer.heads)
+        if length < x.size(1):
+            keys, values = keys[:, :, :length], values[:, :, :length]
+        x = layer.out(attend(query, keys, values, mask)).add_(residual)
+        if not layer.norm_first:
+            x = layer.attention_norm(x)
+        residual = x
+        if layer.norm_first:
+            x = layer.final_norm(x)
+        x = layer.fc2(layer.fc1(x)).add_(residual)
+        return x if layer.norm_first else layer.final_norm(x)
+
+
+def _read_layer(layer: TransformerEncoderLayerBase) -> _Layer:
+    attention = layer.self_attn
+    return _Layer(
+        qkv=fused(attention.q_proj, attention.k_proj, attention.v_proj),
+        out=fused(attention.out_proj),
+        attention_norm=Norm(layer.self_attn_layer_norm),
+        fc1=fused(layer.fc1, activation=layer.activation_fn),
+        fc2=fused(layer.fc2),
+        final_norm=Norm(layer.final_layer_norm),
+        norm_first=layer.normalize_before,
+        heads=attention.num_heads,
+    )

@@ -1,0 +1,94 @@
+"""Parts that the engine's encoder and decoder share."""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from fairseq.modules import MultiheadAttention, SinusoidalPositionalEmbedding
+from torch import Tensor, nn
+
+
+class Norm:
+    """A layer's own normalisation, without the module around it."""
+
+    def __init__(self, module: nn.LayerNorm) -> None:
+        self.weight, self.bias, self.eps = module.weight, module.bias, module.eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+
+
+def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    """Scaled dot-product attention, B x H x W x D/H -> B x W x D."""
+    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask).transpose(1, 2).flatten(2)
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """B x L x D -> B x H x L x D/H."""
+    return x.view(x.size(0), x.size(1), heads, -1).transpose(1, 2)
+
+
+def split_fused(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    """Fused projections of an input, B x L x (parts D) -> `parts` times B x H x L x D/H."""
+    return x.view(x.size(0), x.size(1), parts, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+
+
+def hiding(hidden: Tensor, like: Tensor) -> Tensor:
+    """Additive attention mask that hides what is true."""
+    return torch.zeros(hidden.shape, dtype=like.dtype, device=hidden.device).masked_fill_(hidden, -math.inf)
+
+
+def unsupported_attention(attention: Any) -> str | None:
+    """Why the engine cannot run an attention module, or None where it can."""
+    if type(attention) is not MultiheadAttention:
+        return f"attention of type {type(attention).__name__}"
+    if attention.bias_k is not None or attention.add_zero_attn:
+        return "attention with an extra key"
+    if attention.use_xformers:
+        return "attention by xformers"
+    projections = (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj)
+    if any(type(projection) is not nn.Linear for projection in projections):
+        return "attention projections that are not plain linear layers"
+    return None
+
+
+def unsupported_feed_forward(layer: Any) -> str | None:
+    """Why the engine cannot run a layer's feed-forward part, or None where it can."""
+    if type(layer.fc1) is not nn.Linear or type(layer.fc2) is not nn.Linear:
+        return "feed-forward projections that are not plain linear layers"
+    return None
+
+
+class Positions:
+    """A model's position embeddings by number; sinusoidal ones are computed as far as they are needed."""
+
+    def __init__(self, module: Any, like: Tensor) -> None:
+        """
+        Args:
+            module: fairseq's learned or sinusoidal embeddings.
+            like: gives device and precision.
+        """
+        self._module = module
+        self._first = module.padding_idx + 1
+        self._sinusoidal = isinstance(module, SinusoidalPositionalEmbedding)
+        self._table = (module.weights.to(like) if self._sinusoidal else module.weight.detach())[self._first :]
+
+    def look_up(self, positions: Tensor, end: int) -> Tensor:
+        """... -> ... x D, for positions from 0, below `end` except in padding; behind the table they are clamped."""
+        table = self._reaching(end)
+        return F.embedding(positions.clamp(max=table.size(0) - 1), table)
+
+    def span(self, start: int, end: int) -> Tensor:
+        """(end - start) x D, for consecutive positions, clamped as by `look_up`."""
+        table = self._reaching(end)
+        if end > table.size(0):
+            return self.look_up(torch.arange(start, end, device=table.device), end)
+        return table[start:end]
+
+    def _reaching(self, end: int) -> Tensor:
+        if end > self._table.size(0) and self._sinusoidal:
+            module = self._module
+            table = module.get_embedding(2 * (self._first + end), module.embedding_dim, module.padding_idx)
+            self._table = table[self._first :].to(self._table)
+        return self._table

@@ -1,0 +1,14 @@
+"""Layers of small random models are worth packing in these tests; elsewhere they run unpacked."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fairseq_aggdec.engine import linear
+
+
+@pytest.fixture(autouse=True, scope="package")
+def packed_layers() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear, "_WORTH_PACKING", 0)
+        yield

@@ -1,0 +1,91 @@
+"""The engine's encoder against fairseq's."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_aggdec.engine.block_encoder import BlockEncoder, unsupported_encoder
+from tests.random_models import (
+    ENGINE_SHAPES,
+    LIGHTCONV_SHAPES,
+    dictionary,
+    model_of_shape,
+    random_batch,
+)
+from tests.scripted_decoding import PAD, examples
+
+VOCABULARY = dictionary(12)
+
+
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+@examples(8)
+@given(st.integers(0, 10_000), st.lists(st.integers(0, 12), min_size=1, max_size=4), st.booleans())
+@torch.no_grad()
+def test_it_encodes_as_fairseq_does(shape: str, seed: int, lengths: list[int], left_pad: bool) -> None:
+    encoder = model_of_shape(shape, seed, VOCABULARY, VOCABULARY).encoder
+    net_input = random_batch(seed, VOCABULARY, lengths, left_pad)["net_input"]
+    expected = encoder(**net_input)
+    actual = BlockEncoder(encoder)(net_input["src_tokens"])
+    for part in ("encoder_out", "encoder_embedding", "encoder_padding_mask"):
+        torch.testing.assert_close(actual[part][0], expected[part][0], atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_a_padding_symbol_in_the_text_is_padding() -> None:
+    encoder = model_of_shape("post-norm sinusoidal", 1, VOCABULARY, VOCABULARY).encoder
+    tokens = torch.tensor([[5, PAD, 6, 2]])
+    expected = encoder(tokens, torch.tensor([4]))["encoder_out"][0]
+    torch.testing.assert_close(BlockEncoder(encoder)(tokens)["encoder_out"][0], expected, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_sinusoidal_positions_go_on_behind_those_computed_ahead() -> None:
+    encoder = model_of_shape("post-norm sinusoidal", 2, VOCABULARY, VOCABULARY).encoder
+    engine = BlockEncoder(encoder)
+    for lengths in ([200], [3], [90, 260]):
+        net_input = random_batch(3, VOCABULARY, lengths)["net_input"]
+        expected = encoder(**net_input)["encoder_out"][0]
+        torch.testing.assert_close(engine(net_input["src_tokens"])["encoder_out"][0], expected, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_its_output_can_be_reordered_by_fairseq() -> None:
+    encoder = model_of_shape("post-norm learned", 1, VOCABULARY, VOCABULARY).encoder
+    tokens = random_batch(1, VOCABULARY, [3, 5, 4])["net_input"]["src_tokens"]
+    rows = torch.tensor([2, 0])
+    encoded = BlockEncoder(encoder)(tokens)
+    reordered = encoder.reorder_encoder_out(encoded, rows)
+    assert reordered["encoder_out"][0].equal(encoded["encoder_out"][0][:, rows])
+
+
+@pytest.mark.parametrize("shape", LIGHTCONV_SHAPES)
+def test_other_encoders_are_not_taken(shape: str) -> None:
+    encoder = model_of_shape(shape, 0, VOCABULARY, VOCABULARY).encoder
+    reason = unsupported_encoder(encoder)
+    assert reason is not None
+    assert "LightConvEncoder" in reason
+    with pytest.raises(ValueError, match="LightConvEncoder"):
+        BlockEncoder(encoder)
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [({"quant_noise_pq": 0.1, "quant_noise_pq_block_size": 4}, "quantisation noise")],
+)
+def test_other_layers_are_not_taken(option: dict[str, Any], reason: str) -> None:
+    encoder = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY, **option).encoder
+    assert reason in (unsupported_encoder(encoder) or "")
+    encoder = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY).encoder
+    encoder.layers.append(torch.nn.Identity())
+    assert "Identity" in (unsupported_encoder(encoder) or "")
+
+
+def test_it_notices_that_the_model_has_moved() -> None:
+    model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY)
+    engine = BlockEncoder(model.encoder)
+    assert engine.is_current()
+    model.half()
+    assert not engine.is_current()

@@ -1,0 +1,57 @@
+"""Cached drafting against the drafter's own forward pass, at every prefix length."""
+
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from tests.random_drafters import DRAFTER_SHAPES, random_drafter
+from tests.random_models import dictionary, random_batch
+from tests.scripted_decoding import PAD, examples
+
+VOCABULARY = dictionary(12)
+WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
+
+
+@torch.no_grad()
+def check_drafts(shape: str, seed: int, rows: int, left_pad: bool, trained: int, block_size: int, longest: int) -> None:
+    """Rows that advance by one to `block_size` + 1 tokens, some of which leave, until all have `longest`."""
+    rng = random.Random(seed)
+    model = random_drafter(shape, seed, VOCABULARY, VOCABULARY, trained)
+    sources = random_batch(seed, VOCABULARY, [rng.randint(1, 12) for _ in range(rows)], left_pad)["net_input"]
+    engine = DraftDecoder(model.decoder)
+    engine.start(model.encoder(**sources))
+    tokens = torch.tensor(rng.choices(WORDS, k=rows * (longest + 1))).view(rows, -1)
+    tokens[:, 0] = VOCABULARY.eos()
+    lengths, kept = [1] * rows, torch.arange(rows)
+    while kept.numel() and min(lengths) <= longest:
+        drafted = engine.score(tokens[kept], torch.tensor(lengths), block_size, lengths)
+        model.block_size = model.decoder.block_size = block_size
+        source = {name: value[kept] for name, value in sources.items()}
+        junk = tokens[kept].masked_fill(torch.arange(longest + 1) >= torch.tensor(lengths)[:, None], PAD)
+        expected = model.draft_logits(**source, prefix_tokens=junk, prefix_lengths=torch.tensor(lengths) - 1)
+        assert drafted.shape == (len(lengths), block_size, len(VOCABULARY))
+        torch.testing.assert_close(drafted, expected, atol=1e-5, rtol=1e-5)
+        lengths = [min(length + rng.randint(1, block_size + 1), longest + 1) for length in lengths]
+        staying = [row for row in range(len(lengths)) if lengths[row] <= longest]
+        if len(staying) < len(lengths) or rng.random() < 0.3:
+            rng.shuffle(staying)
+            engine.keep(torch.tensor(staying, dtype=torch.long))
+            kept, lengths = kept[staying], [lengths[row] for row in staying]
+
+
+@pytest.mark.parametrize("shape", DRAFTER_SHAPES)
+@examples(3)
+@given(st.integers(0, 10_000), st.integers(1, 5), st.booleans(), st.integers(1, 9), st.data())
+def test_cached_equals_recomputed(
+    shape: str, seed: int, rows: int, left_pad: bool, trained: int, data: st.DataObject
+) -> None:
+    check_drafts(shape, seed, rows, left_pad, trained, data.draw(st.integers(1, trained)), longest=20)
+
+
+@pytest.mark.parametrize("shape", ["causal, post-norm learned", "bidirectional"])
+def test_every_prefix_length_up_to_the_last_position(shape: str) -> None:
+    check_drafts(shape, 1, rows=1, left_pad=True, trained=1, block_size=1, longest=63)

@@ -1,0 +1,83 @@
+"""Fused and packed linear layers against plain ones."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fairseq_aggdec.engine import linear
+from fairseq_aggdec.engine.linear import Linear, fused, rounded_rows
+
+
+@pytest.mark.parametrize("rows", [1, 3, 17, 200])
+@pytest.mark.parametrize("activation", [None, F.relu, torch.relu, F.gelu])
+@pytest.mark.parametrize("bias", [False, True])
+@torch.no_grad()
+def test_packed_or_not_the_result_is_the_same(rows: int, activation: linear.Activation | None, bias: bool) -> None:
+    torch.manual_seed(rows)
+    module = nn.Linear(96, 160, bias=bias)
+    layer = fused(module, activation=activation)
+    x = torch.randn(2, rows, 96)
+    expected = module(x) if activation is None else activation(module(x))
+    for worth in (0, 10**12):  # always packed, never packed
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(linear, "_WORTH_PACKING", worth)
+            torch.testing.assert_close(layer(x), expected, atol=1e-5, rtol=1e-5)
+            strided = x.transpose(0, 1)
+            torch.testing.assert_close(layer(strided), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
+
+
+def test_rows_are_rounded_up_to_few_numbers() -> None:
+    rounded = [rounded_rows(rows) for rows in range(1, 2049)]
+    assert all(rows <= more <= 1.25 * rows for rows, more in enumerate(rounded, 1))
+    assert rounded[:20] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 12, 12, 14, 14, 16, 16, 20, 20, 20, 20]
+    assert len(set(rounded)) == 40
+
+
+@pytest.mark.parametrize("biases", [(True, True, True), (False, False, False), (True, False, True)])
+@torch.no_grad()
+def test_one_product_for_several(biases: tuple[bool, ...]) -> None:
+    modules = [nn.Linear(8, 8 + 4 * number, bias=bias) for number, bias in enumerate(biases)]
+    x = torch.randn(5, 8)
+    expected = torch.cat([module(x) for module in modules], dim=-1)
+    torch.testing.assert_close(fused(*modules)(x), expected, atol=1e-6, rtol=1e-6)
+
+
+def test_weights_are_packed_here() -> None:
+    """On this PyTorch; without this, a new version that drops the functions would go unnoticed."""
+    if torch.backends.mkldnn.is_available():
+        assert Linear(torch.randn(8, 8), None)._packed is not None
+
+
+@pytest.mark.parametrize("functions", ["missing", "other signature", "other result"])
+@torch.no_grad()
+def test_without_the_functions_it_goes_on(monkeypatch: pytest.MonkeyPatch, functions: str) -> None:
+    def reorder(weight: torch.Tensor, *rest: object) -> torch.Tensor:
+        return weight
+
+    def product(x: torch.Tensor, *rest: object) -> torch.Tensor:
+        if functions == "other signature":
+            raise TypeError("too many arguments")
+        return x.new_zeros(1, 6, 12)
+
+    module = nn.Linear(8, 8)
+    replaced = SimpleNamespace(_reorder_linear_weight=reorder, _linear_pointwise=product)
+    monkeypatch.setattr(torch.ops, "mkldnn", object() if functions == "missing" else replaced)
+    linear._can_pack.cache_clear()
+    layer = fused(module)
+    linear._can_pack.cache_clear()
+    assert layer._packed is None
+    x = torch.randn(100_000, 8)
+    torch.testing.assert_close(layer(x), module(x), atol=1e-6, rtol=1e-6)
+
+
+def test_other_precisions_are_not_packed() -> None:
+    assert Linear(torch.randn(8, 8).half(), None)._packed is None
+
+
+@torch.no_grad()
+def test_weights_that_are_no_numbers() -> None:
+    layer = Linear(torch.full((1000, 1000), torch.nan), None)
+    assert layer(torch.ones(1, 8, 1000)).isnan().all()
