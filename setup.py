@@ -38,6 +38,7 @@ setup(
             "aggdec-prepare=fairseq_aggdec.cli.prepare:main",
             "aggdec-user-dir=fairseq_aggdec.cli.user_dir:main",
             "aggdec-corrupt=fairseq_aggdec.cli.corrupt:main",
+            "aggdec-distill=fairseq_aggdec.cli.distill:main",
             "aggdec-bench=fairseq_aggdec.cli.bench:main",
             "aggdec-demo=fairseq_aggdec.cli.demo:main",
             "aggdec-export=fairseq_aggdec.cli.export:main",

@@ -1,0 +1,161 @@
+"""A folder that fairseq-preprocess made: its splits, sentences and fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fairseq.data import Dictionary, data_utils, indexed_dataset
+
+from fairseq_aggdec.errors import AggdecError
+
+Tokens = np.ndarray
+"""Symbol numbers of one sentence, EOS included: [length]."""
+
+_PART = 1 << 20
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(_PART):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Side:
+    """One language of a split; an indexed data set of fairseq with the prefix of its two files."""
+
+    prefix: Path
+    """The path of its files without `.bin` and `.idx`."""
+    sentences: Any
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def __getitem__(self, number: int) -> Tokens:
+        tokens: Tokens = self.sentences[number].numpy().copy()  # fairseq unmaps the file when the data set goes
+        return tokens
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Tokens of each sentence, EOS included."""
+        return np.array(self.sentences.sizes)
+
+    @property
+    def files(self) -> list[Path]:
+        """The index and the tokens."""
+        return [Path(f"{self.prefix}.idx"), Path(f"{self.prefix}.bin")]
+
+    def fingerprint(self) -> str:
+        """SHA-256 over its files."""
+        return hashlib.sha256("".join(map(file_sha256, self.files)).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class DataBin:
+    """Binarised data of one language pair.
+
+    Attributes:
+        folder: what fairseq-preprocess had as --destdir.
+        source_lang, target_lang: the languages as the files name them.
+    """
+
+    folder: Path
+    source_lang: str
+    target_lang: str
+
+    @classmethod
+    def find(cls, folder: Path, source_lang: str | None = None, target_lang: str | None = None) -> DataBin:
+        """Takes languages that are not given from the names of the files, as fairseq does.
+
+        Raises:
+            AggdecError: no such folder, or no data of such a pair in it.
+        """
+        if not folder.is_dir():
+            raise AggdecError(f"{folder}: no such data folder; it is made by fairseq-preprocess")
+        if source_lang is None or target_lang is None:
+            found = data_utils.infer_language_pair(str(folder))
+            source_lang, target_lang = source_lang or found[0], target_lang or found[1]
+        if source_lang is None or target_lang is None:
+            raise AggdecError(f"{folder}: no data of a language pair here; give --source-lang and --target-lang")
+        for lang in (source_lang, target_lang):
+            if not (folder / f"dict.{lang}.txt").is_file():
+                raise AggdecError(f"{folder}: has no dict.{lang}.txt; check --source-lang and --target-lang")
+        return cls(folder, source_lang, target_lang)
+
+    @property
+    def pair(self) -> str:
+        """The languages as in file names."""
+        return f"{self.source_lang}-{self.target_lang}"
+
+    @cached_property
+    def source_dictionary(self) -> Dictionary:
+        """Symbols of the source."""
+        return Dictionary.load(str(self.folder / f"dict.{self.source_lang}.txt"))
+
+    @cached_property
+    def target_dictionary(self) -> Dictionary:
+        """Symbols of the target."""
+        return Dictionary.load(str(self.folder / f"dict.{self.target_lang}.txt"))
+
+    def training_splits(self) -> list[str]:
+        """`train`, `train1`, `train2` ..., as far as they are there.
+
+        Raises:
+            AggdecError: there is none.
+        """
+        names = {path.name.split(".")[0] for path in self.folder.glob(f"train*.{self.pair}.{self.source_lang}.idx")}
+        splits = [name for name in names if re.fullmatch(r"train\d*", name)]
+        if not splits:
+            raise AggdecError(f"{self.folder}: has no training split (train.{self.pair}.{self.source_lang}.idx)")
+        return sorted(splits, key=lambda name: int(name.removeprefix("train") or 0))
+
+    def source(self, split: str) -> Side:
+        """The sources of a split.
+
+        Raises:
+            AggdecError: there are none.
+        """
+        return self._side(split, self.source_lang, self.source_dictionary)
+
+    def target(self, split: str) -> Side:
+        """The targets of a split.
+
+        Raises:
+            AggdecError: there are none, or not as many as sources.
+        """
+        side = self._side(split, self.target_lang, self.target_dictionary)
+        sources = len(self.source(split))
+        if len(side) != sources:
+            raise AggdecError(f"{side.prefix}: {len(side)} targets, but {sources} sources; binarise the split again")
+        return side
+
+    def prefix(self, split: str, lang: str) -> Path:
+        """The path of one side's files without `.bin` and `.idx`."""
+        return self.folder / f"{split}.{self.pair}.{lang}"
+
+    def fingerprint(self, split: str) -> dict[str, str]:
+        """What tells this split from others: SHA-256 of both sides and of both dictionaries."""
+        return {
+            "source": self.source(split).fingerprint(),
+            "target": self.target(split).fingerprint(),
+            "source dictionary": file_sha256(self.folder / f"dict.{self.source_lang}.txt"),
+            "target dictionary": file_sha256(self.folder / f"dict.{self.target_lang}.txt"),
+        }
+
+    def _side(self, split: str, lang: str, dictionary: Dictionary) -> Side:
+        prefix = self.prefix(split, lang)
+        name = str(prefix)
+        impl = indexed_dataset.infer_dataset_impl(name) if Path(f"{name}.idx").is_file() else None
+        sentences = impl and indexed_dataset.make_dataset(name, impl, fix_lua_indexing=True, dictionary=dictionary)
+        if not sentences:
+            raise AggdecError(f"{name}.idx and .bin: not binarised data of fairseq; check --subset and the folder")
+        return Side(prefix, sentences)

@@ -1,0 +1,136 @@
+"""The distilled data as a folder that fairseq-train takes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary, indexed_dataset
+
+from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import PARTIAL
+
+logger = logging.getLogger(__name__)
+
+RECORD = "distillation.json"
+"""What the folder was made from."""
+SKIPPED = "distillation.skipped.tsv"
+"""One line for each skipped sentence: split, number, tokens of the source, what became of it."""
+
+
+@dataclass(frozen=True)
+class DistilledSplit:
+    """New targets for one split.
+
+    Attributes:
+        split: its name.
+        targets: for each sentence; None where the teacher skipped it.
+        origin: how the targets came about, for the record; values that JSON takes.
+    """
+
+    split: str
+    targets: Sequence[Tokens | None]
+    origin: dict[str, Any]
+
+
+def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit], keep_skipped: bool) -> None:
+    """Writes the folder under another name and renames it: if it is there, it is complete.
+
+    All other splits, the dictionaries and whatever else lies in the folder are copied. Times and machines are not
+    recorded: the same targets give the same bytes.
+
+    Args:
+        folder: to be made.
+        data: the original.
+        splits: the distilled ones.
+        keep_skipped: skipped sentences stay with their original target; else they are left out on both sides.
+    """
+    partial = folder.with_name(folder.name + PARTIAL)
+    if partial.exists():
+        shutil.rmtree(partial)  # of a run that was killed
+    partial.mkdir(parents=True)
+    _copy_rest(data, partial, {split.split for split in splits})
+    lines = []
+    for split in splits:
+        sources = data.source(split.split)
+        skipped = [number for number, target in enumerate(split.targets) if target is None]
+        fate = "original target kept" if keep_skipped else "left out"
+        lines += [f"{split.split}\t{number}\t{sources.sizes[number]}\t{fate}\n" for number in skipped]
+        _write_split(split, data, partial, keep_skipped, bool(skipped))
+    (partial / SKIPPED).write_text("".join(lines), encoding="utf-8")
+    (partial / RECORD).write_text(_as_text(record_of(splits, keep_skipped)), encoding="utf-8")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial.rename(folder)
+
+
+def record_of(splits: Iterable[DistilledSplit], keep_skipped: bool) -> dict[str, Any]:
+    """What `RECORD` holds."""
+    counts = {
+        split.split: {
+            "sentences": len(split.targets),
+            "skipped": sum(target is None for target in split.targets),
+            **split.origin,
+        }
+        for split in splits
+    }
+    return {"keep_skipped": keep_skipped, "splits": counts}
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """The record of a complete folder; None if there is no such folder.
+
+    Raises:
+        AggdecError: there is a folder that aggdec-distill has not made.
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return None
+    path = folder / RECORD
+    if not path.is_file():
+        raise AggdecError(f"{folder}: is there, and was not made by aggdec-distill; choose another folder")
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
+def _as_text(record: dict[str, Any]) -> str:
+    return json.dumps(record, indent=1, sort_keys=True) + "\n"
+
+
+def _copy_rest(data: DataBin, folder: Path, distilled: set[str]) -> None:
+    """Copies all files but those of the distilled splits (their raw text or alignments would be wrong now)."""
+    for path in sorted(data.folder.iterdir()):
+        if not path.is_file() or path.name in (RECORD, SKIPPED):
+            continue
+        if path.name.split(".")[0] not in distilled:
+            shutil.copyfile(path, folder / path.name)
+        elif not path.name.startswith(f"{path.name.split('.')[0]}.{data.pair}."):
+            logger.warning(f"{path} is not copied: it does not fit the distilled targets")
+
+
+def _write_split(split: DistilledSplit, data: DataBin, folder: Path, keep_skipped: bool, any_skipped: bool) -> None:
+    sources, originals = data.source(split.split), data.target(split.split)
+    output = DataBin(folder, data.source_lang, data.target_lang)
+    pairs = enumerate(split.targets)
+    if keep_skipped or not any_skipped:
+        for path in sources.files:
+            shutil.copyfile(path, folder / path.name)
+        targets = (originals[number] if target is None else target for number, target in pairs)
+    else:
+        kept = (sources[number] for number, target in enumerate(split.targets) if target is not None)
+        _write_side(output.prefix(split.split, data.source_lang), kept, data.source_dictionary)
+        targets = (target for _, target in pairs if target is not None)
+    _write_side(output.prefix(split.split, data.target_lang), targets, data.target_dictionary)
+
+
+def _write_side(prefix: Path, sentences: Iterable[Tokens], dictionary: Dictionary) -> None:
+    """As fairseq-preprocess writes it."""
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=len(dictionary))
+    for sentence in sentences:
+        builder.add_item(torch.from_numpy(sentence))
+    builder.finalize(f"{prefix}.idx")

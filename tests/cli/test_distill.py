@@ -1,0 +1,92 @@
+import logging
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.cli import distill
+from fairseq_aggdec.distillation.pipeline import device_of_environment, shard_of_environment
+from fairseq_aggdec.errors import AggdecError
+from tests.helpers import ToyModel
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("", "--teacher is needed"),
+        ("--teacher a.pt --beam 0", "--beam 0: must be at least 1"),
+        ("--teacher a.pt --shard-id 1", "--shard-id needs --num-shards"),
+        ("--gather --shard-id 0 --num-shards 2", "--shard-id does not go with --gather"),
+        ("--teacher a.pt --from-generate x", "--from-generate goes with --gather"),
+        ("--teacher a.pt --fp16 --bf16", "not allowed with"),
+    ],
+)
+def test_options_that_make_no_sense(options: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        distill.main(["data", "out", *options.split()])
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--num-shards 2", "--num-shards 2: needs --shard-id, or --gather"),
+        ("--num-shards 2 --shard-id 2", "--shard-id 2: must be at least 0 and below --num-shards 2"),
+        ("--subset trian", "trian.src-tgt.src.idx and .bin: not binarised data"),
+        ("--teacher nothing.pt", "checkpoint nothing.pt: no such file; check --teacher"),
+        ("--fp16", "--fp16 is for GPUs"),
+    ],
+)
+def test_errors_name_option_and_remedy(toy_model_dir: ToyModel, tmp_path: Path, options: str, message: str) -> None:
+    arguments = [toy_model_dir.data, tmp_path / "out", "--cpu", "--teacher", toy_model_dir.checkpoint]
+    with pytest.raises(AggdecError, match=message):
+        distill.main([*map(str, arguments), *options.split()])
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_data_folder(tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match="nowhere: no such data folder"):
+        distill.main([str(tmp_path / "nowhere"), str(tmp_path / "out"), "--teacher", "a.pt"])
+
+
+def test_a_complete_folder_is_left_alone_and_a_foreign_one_refused(
+    toy_model_dir: ToyModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    output = tmp_path / "out"
+    arguments = [toy_model_dir.data, output, "--cpu", "--teacher", toy_model_dir.checkpoint, "--max-source-len", 6]
+    command = [*map(str, arguments), "--beam", "1", "--max-len-b", "3"]
+    with caplog.at_level(logging.INFO):
+        distill.main(command)
+        assert "different sources in" in caplog.text
+        assert "sources are empty or longer than 6 tokens and are skipped: number " in caplog.text
+        stamp = (output / "distillation.json").stat().st_mtime_ns
+        caplog.clear()
+        distill.main(command)
+        assert caplog.messages == [f"{output} is complete"]
+    assert (output / "distillation.json").stat().st_mtime_ns == stamp
+    with pytest.raises(AggdecError, match="out: is there, made in another way"):
+        distill.main([*command, "--lenpen", "2"])
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "file").write_text("")
+    command[1] = str(foreign)
+    with pytest.raises(AggdecError, match="foreign: is there, and was not made by aggdec-distill"):
+        distill.main(command)
+
+
+def test_ranks_of_torchrun_are_shards(toy_model_dir: ToyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [str(toy_model_dir.data), str(tmp_path / "out")]
+    options = ["--teacher", str(toy_model_dir.checkpoint), "--cpu", "--beam", "1", "--max-len-b", "3"]
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        distill.main([*command, *options])
+        assert (tmp_path / f"out.shards/train.shard-{rank}-of-2.jsonl").is_file()
+    assert not (tmp_path / "out").exists()
+    distill.main([*command, "--gather"])
+    assert (tmp_path / "out/train.src-tgt.tgt.bin").is_file()
+
+
+def test_environment_of_torchrun() -> None:
+    assert shard_of_environment({}) is None
+    assert shard_of_environment({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}) == (3, 8)
+    assert device_of_environment(cpu=True, environment={"LOCAL_RANK": "1"}).type == "cpu"

@@ -1,0 +1,41 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_aggdec.distillation.batches import plan_batches
+
+SENTENCES = st.lists(st.lists(st.integers(4, 6), max_size=6).map(lambda words: np.array([*words, 2])), max_size=30)
+
+
+@given(SENTENCES, st.integers(1, 8), st.integers(1, 30), st.none() | st.integers(1, 5))
+def test_every_source_is_decoded_once_or_skipped(
+    sources: list[np.ndarray], longest: int, max_tokens: int, batch_size: int | None
+) -> None:
+    plan = plan_batches(sources, longest, max_tokens, batch_size)
+    assert plan.skipped.tolist() == [number for number, source in enumerate(sources) if len(source) > longest]
+    decoded = [number for batch in plan.batches for number in batch.tolist()]
+    texts = [sources[number].tobytes() for number in decoded]
+    assert len(set(texts)) == len(texts)
+    assert set(texts) == {source.tobytes() for source in sources if len(source) <= longest}
+    for number, representative in enumerate(plan.representative.tolist()):
+        if representative >= 0:
+            assert representative in decoded
+            assert sources[representative].tobytes() == sources[number].tobytes()
+    for batch in plan.batches:
+        assert len(batch) == 1 or len(batch) * max(len(sources[i]) for i in batch) <= max_tokens
+        assert len(batch) <= (batch_size or len(batch))
+
+
+@given(st.integers(1, 7))
+def test_shards_share_out_the_batches(shards: int) -> None:
+    plan = plan_batches([np.array([n + 4, 2]) for n in range(20)], 10, 4)
+    shares = [plan.of_shard(shard, shards) for shard in range(shards)]
+    assert sorted(number for share in shares for number in share) == list(range(10))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_longest_batch_is_first_and_an_empty_source_is_skipped() -> None:
+    sources = [np.arange(4, 4 + length) for length in (3, 0, 9, 5, 4)]
+    plan = plan_batches(sources, 20, 10)
+    assert plan.batches[0].tolist() == [2]
+    assert plan.skipped.tolist() == [1]

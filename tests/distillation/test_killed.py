@@ -1,0 +1,77 @@
+"""A run that is killed again and again gives what an undisturbed one gives."""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from fairseq_aggdec.cli import distill
+from tests.distillation.conftest import SETTINGS, Distil, contents
+from tests.helpers import ToyModel
+
+KILLS = 10
+
+
+def run(arguments: list[str]) -> None:
+    """The command in a child process; the teacher is held up a little, so that there is time to kill it."""
+    from fairseq_aggdec.distillation.teacher import Teacher
+
+    translate = Teacher.translate
+
+    def slowly(self: Teacher, *batch: list) -> list:
+        time.sleep(0.02)
+        return translate(self, *batch)
+
+    Teacher.translate = slowly  # type: ignore[method-assign, assignment]
+    distill.main(arguments)
+
+
+def test_killed_at_random_points(toy_model_dir: ToyModel, distilled: Path, tmp_path: Path) -> None:
+    # one server imports fairseq once, each child is forked from it
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["fairseq_aggdec.distillation.pipeline", "fairseq_aggdec.tasks"])
+    output = tmp_path / "out"
+    shard = tmp_path / "out.shards/train.shard-0-of-1.jsonl"
+    arguments = [toy_model_dir.data, output, "--teacher", toy_model_dir.checkpoint, *SETTINGS]
+    whole = distilled.with_name("out.shards") / shard.name
+    rng = random.Random(5)
+    sizes = []
+    for kill in range(KILLS):
+        child = server.Process(target=run, args=([*map(str, arguments)],))
+        child.start()
+        at = rng.randint(0, whole.stat().st_size // (2 * KILLS))
+        before = shard.stat().st_size if shard.exists() else 0
+        end = time.monotonic() + 60
+        while child.is_alive() and time.monotonic() < end:
+            if shard.exists() and shard.stat().st_size - before > at:
+                break
+            time.sleep(0.001)
+        time.sleep(rng.random() * 0.03)
+        assert child.is_alive(), f"run {kill} ended by itself"
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        assert not output.exists()
+        if kill % 3 == 2:  # the system may have written less than the process
+            with shard.open("r+b") as file:
+                file.truncate(max(before, shard.stat().st_size - rng.randint(1, 80)))
+        sizes.append(shard.stat().st_size)
+    assert len(set(sizes)) > KILLS // 2, "the runs were killed at the same point"
+    last = server.Process(target=run, args=([*map(str, arguments)],))
+    last.start()
+    last.join(120)
+    assert last.exitcode == 0
+    assert contents(output) == contents(distilled)
+    assert shard.read_bytes() == whole.read_bytes()
+
+
+def test_killed_while_the_folder_is_written(distil: Distil, distilled: Path, tmp_path: Path) -> None:
+    partial = tmp_path / "out.partial"
+    partial.mkdir()
+    (partial / "train.src-tgt.src.bin").write_bytes(b"torn")
+    (partial / "left.over").write_text("")
+    assert contents(distil(tmp_path / "out")) == contents(distilled)
+    assert not partial.exists()

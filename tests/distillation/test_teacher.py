@@ -1,0 +1,68 @@
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fairseq_aggdec
+from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.distillation.data_bin import DataBin
+from fairseq_aggdec.distillation.settings import SearchOptions
+from fairseq_aggdec.distillation.teacher import Teacher
+from fairseq_aggdec.errors import AggdecError
+from tests.helpers import ToyModel
+
+CPU = torch.device("cpu")
+SEARCH = SearchOptions(beam=2, max_len_b=8)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered() -> None:
+    fairseq_aggdec.register()
+
+
+def translations(path: object, data: DataBin, **options: str) -> list[np.ndarray]:
+    teacher = Teacher(str(path), data, SEARCH, CPU, **options)
+    sources = data.source("train")
+    return teacher.translate(range(8), [sources[number] for number in range(8)])
+
+
+def test_order_and_form(toy_model_dir: ToyModel, small_data: DataBin) -> None:
+    teacher = Teacher(str(toy_model_dir.checkpoint), small_data, SEARCH, CPU)
+    assert teacher.longest_source == 64
+    sources = small_data.source("train")
+    together = teacher.translate(range(8), [sources[number] for number in range(8)])
+    for number, target in enumerate(together):
+        (alone,) = teacher.translate([number], [sources[number]])
+        assert np.array_equal(target, alone)
+        assert target[-1] == small_data.target_dictionary.eos()
+
+
+def test_an_ensemble_is_not_one_of_its_models(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
+    state = read_checkpoint(toy_model_dir.checkpoint)
+    generator = torch.Generator().manual_seed(1)
+    for weight in state["model"].values():
+        if weight.dim() == 2:
+            weight += 0.05 * torch.randn(weight.shape, generator=generator)
+    other = tmp_path / "other.pt"
+    torch.save(state, other)
+    first, second, both = (
+        [target.tolist() for target in translations(path, small_data)]
+        for path in (toy_model_dir.checkpoint, other, f"{toy_model_dir.checkpoint}:{other}")
+    )
+    assert both not in (first, second)
+
+
+def test_bfloat16_runs_on_a_cpu(toy_model_dir: ToyModel, small_data: DataBin) -> None:
+    assert len(translations(toy_model_dir.checkpoint, small_data, precision="bf16")) == 8
+
+
+def test_other_dictionaries_are_refused(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    shutil.copytree(small_data.folder, folder)
+    for lang in ("src", "tgt"):
+        with (folder / f"dict.{lang}.txt").open("a") as file:
+            file.write("elephant 1\n")
+    with pytest.raises(AggdecError, match=r"teacher .*checkpoint_last.pt: does not fit the dictionaries in .*data"):
+        Teacher(str(toy_model_dir.checkpoint), DataBin.find(folder), SEARCH, CPU)
