@@ -10,12 +10,15 @@ __version__ = "0.1.0"
 
 
 def register() -> None:
-    """Make the plugin's tasks known to fairseq and mend what a newer Python or torch broke; harmless to repeat."""
+    """Make the plugin known to fairseq and mend what a newer Python or torch broke; harmless to repeat."""
     from fairseq_aggdec import compat, interactive_input
 
     compat.install()
     interactive_input.install()
-    import fairseq_aggdec.tasks.aggressive_translation  # noqa: F401
+    import fairseq_aggdec.criterions.glancing_block_loss
+    import fairseq_aggdec.models.nar_drafter
+    import fairseq_aggdec.tasks.aggressive_translation
+    import fairseq_aggdec.tasks.block_drafting  # noqa: F401
 
 
 if "fairseq" in sys.modules:  # fairseq is importing its user directory

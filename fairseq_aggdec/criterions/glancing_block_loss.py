@@ -1,0 +1,173 @@
+"""Cross-entropy of a drafter's blocks, with glancing in training and acceptance measured in validation."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from omegaconf import II
+from torch import Tensor
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.training.block_sampling import Blocks, blocks_at
+from fairseq_aggdec.training.glancing import GlancingSchedule, leading_matches, revealed_positions, uniform_noise
+
+
+@dataclass
+class GlancingBlockLossConfig(FairseqDataclass):
+    """Options of the criterion."""
+
+    label_smoothing: float = field(default=0.1, metadata={"help": "probability spread over the other tokens"})
+    glancing: str = field(
+        default="0.5:0.3",
+        metadata={"help": "lambda of glancing, START:END over the training or one number; 0 switches it off"},
+    )
+    glancing_updates: int = field(
+        default=0, metadata={"help": "updates over which lambda goes from START to END; 0: --max-update"}
+    )
+    max_update: int = II("optimization.max_update")
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+
+@register_criterion("glancing_block_loss", dataclass=GlancingBlockLossConfig)
+class GlancingBlockLoss(FairseqCriterion):
+    """The loss of papers §3.2.1 (Aggressive Decoding): unrevealed block positions that have a target."""
+
+    def __init__(
+        self,
+        task: Any,
+        label_smoothing: float,
+        glancing: str,
+        glancing_updates: int,
+        max_update: int,
+        sentence_avg: bool,
+    ) -> None:
+        super().__init__(task)
+        self.label_smoothing = label_smoothing
+        self.schedule = GlancingSchedule.parse(str(glancing), glancing_updates or max_update)
+        self.sentence_avg = sentence_avg
+
+    def forward(
+        self, model: Any, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Tensor, Tensor | int, dict[str, Any]]:
+        """Returns the summed loss, the number it is to be divided by, and sums for the log.
+
+        Args:
+            model: a drafter, possibly wrapped for distributed training.
+            sample: a batch in which the task `block_drafting` has put `prefix_lengths` (B x R) and `update_num`.
+            reduce: fairseq's; the loss is summed in any case.
+
+        Raises:
+            AggdecError: the batch comes from another task.
+        """
+        if "prefix_lengths" not in sample:
+            raise AggdecError("--criterion glancing_block_loss needs --task block_drafting")
+        blocks = blocks_at(sample["target"], sample["prefix_lengths"], model.block_size, self.padding_idx)
+        logits, trained = model(
+            **sample["net_input"], blocks=blocks, reveal=self._reveal(blocks, sample, model.training)
+        )
+        targets = blocks.targets[trained]
+        loss, nll = smoothed_loss(logits, targets, self.label_smoothing)
+        supervised = targets.numel()
+        sample_size = len(sample["target"]) if self.sentence_avg else supervised
+        log: dict[str, Any] = {
+            "loss": loss.detach(),
+            "nll_loss": nll.detach(),
+            "ntokens": supervised,
+            "nsentences": len(sample["target"]),
+            "sample_size": sample_size,
+        }
+        if model.training:
+            log.update(_positions=blocks.valid.sum(), _lambda=self._ratio(sample) * supervised)
+        else:
+            log.update(acceptance(model.best_tokens(logits.detach()), blocks))
+        return loss, sample_size, log
+
+    def _ratio(self, sample: dict[str, Any]) -> float:
+        return self.schedule.ratio(sample["update_num"])
+
+    def _reveal(self, blocks: Blocks, sample: dict[str, Any], training: bool) -> Any:
+        """What the model calls between the two passes, or None where one pass is enough."""
+        if not training or self.schedule.is_off:
+            return None
+        noise = uniform_noise(blocks.targets)  # drawn here: both passes must find the same random state
+        ratio = self._ratio(sample)
+        return lambda predicted: revealed_positions(predicted, blocks.targets, blocks.valid, noise, ratio)
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Log means over all workers and batches."""
+
+        def total(name: str) -> Any:
+            return sum(log.get(name, 0) for log in logging_outputs)
+
+        sample_size, supervised = total("sample_size"), total("ntokens")
+        metrics.log_scalar("loss", _ratio(total("loss"), sample_size) / math.log(2), sample_size, round=3)
+        metrics.log_scalar("nll_loss", _ratio(total("nll_loss"), supervised) / math.log(2), supervised, round=3)
+        positions = total("_positions")
+        if positions > 0:
+            metrics.log_scalar("glanced", 1 - _ratio(supervised, positions), positions, round=3)
+            metrics.log_scalar("lambda", _ratio(total("_lambda"), supervised), supervised, round=3)
+        blocks = total("_blocks")
+        if blocks > 0:
+            metrics.log_scalar("accepted", _ratio(total("_accepted"), blocks), blocks, round=3)
+            number = 0
+            while any(f"_valid_{number}" in log for log in logging_outputs):
+                valid = total(f"_valid_{number}")
+                if valid > 0:
+                    accuracy = _ratio(total(f"_correct_{number}"), valid)
+                    metrics.log_scalar(f"acc_{number + 1}", accuracy, valid, round=3)
+                number += 1
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True
+
+
+def _ratio(numerator: Any, denominator: Any) -> float:
+    return float(numerator) / max(float(denominator), 1e-9)
+
+
+def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:
+    """Sums that tell how good the drafts are, all against the reference.
+
+    Args:
+        predicted: one token for each valid position, in order.
+        blocks: the blocks.
+
+    Returns:
+        `_accepted`: leading right tokens, of `_blocks` blocks; `_correct_I`: right tokens at block position I (from 0),
+        of `_valid_I`.
+    """
+    correct = torch.zeros_like(blocks.valid)
+    correct[blocks.valid] = predicted.eq(blocks.targets[blocks.valid])
+    sums: dict[str, Tensor | int] = {
+        "_accepted": leading_matches(correct).sum(),
+        "_blocks": blocks.prefix_lengths.numel(),
+    }
+    for number in range(correct.size(-1)):
+        sums[f"_correct_{number}"] = correct[..., number].sum()
+        sums[f"_valid_{number}"] = blocks.valid[..., number].sum()
+    return sums
+
+
+def smoothed_loss(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Label-smoothed and plain negative log-likelihood, summed, as fairseq's `label_smoothed_cross_entropy` has them.
+
+    Args:
+        logits: N x V, any floating type; computed in single precision.
+        targets: N.
+        smoothing: probability mass of the V-1 other tokens together.
+    """
+    logits = logits.float()
+    normaliser = logits.logsumexp(dim=-1)
+    nll = (normaliser - logits.gather(1, targets[:, None])[:, 0]).sum()
+    if smoothing == 0:
+        return nll, nll
+    size = logits.size(-1)
+    share = smoothing / (size - 1)
+    everything = size * normaliser.sum() - logits.sum()  # minus the log-probabilities of the whole vocabulary
+    return (1 - smoothing - share) * nll + share * everything, nll

@@ -1,0 +1,1 @@
+"""fairseq models; `--user-dir` imports every module here."""

@@ -1,0 +1,130 @@
+"""A stock fairseq Transformer decoder layer, run over blocks that attend to themselves and to a common prefix.
+
+The layer's own forward takes one sequence and one mask for all; R blocks after the same prefix would need a mask over
+W + R k positions, most of it hidden. Here scores exist only between positions that may see each other.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class KeysValues(NamedTuple):
+    """Keys and values that all blocks of a sentence may attend to."""
+
+    keys: Tensor
+    """B x H x N x D/H."""
+    values: Tensor
+    """B x H x N x D/H."""
+
+
+def cross_keys_values(layer: Any, memory: Tensor) -> KeysValues:
+    """The layer's view of the encoder output, which is the same for every block.
+
+    Args:
+        layer: fairseq's `TransformerDecoderLayerBase`.
+        memory: B x S x C.
+    """
+    return _keys_values(layer.encoder_attn, memory)
+
+
+def own_keys_values(layer: Any, x: Tensor) -> KeysValues:
+    """The layer's view of its own input: all that later positions need of the last layer.
+
+    Args:
+        layer: fairseq's `TransformerDecoderLayerBase`.
+        x: B x R x n x D.
+    """
+    if layer.normalize_before:
+        x = layer.self_attn_layer_norm(x)
+    return _keys_values(layer.self_attn, x.flatten(1, 2))
+
+
+def run_layer(
+    layer: Any,
+    x: Tensor,
+    cross: KeysValues,
+    cross_mask: Tensor | None,
+    own_mask: Tensor | None = None,
+    prefix: KeysValues | None = None,
+    prefix_mask: Tensor | None = None,
+) -> tuple[Tensor, KeysValues]:
+    """What `TransformerDecoderLayerBase.forward` computes, dropout included, for R blocks of n positions.
+
+    Args:
+        layer: fairseq's `TransformerDecoderLayerBase`.
+        x: B x R x n x D.
+        cross: what `cross_keys_values` returned.
+        cross_mask: additive, broadcast to B x 1 x (R n) x S; None: the whole source is seen.
+        own_mask: additive, broadcast to B x H x R x n x n: what a block sees of itself; None: all.
+        prefix: earlier positions; None: there are none.
+        prefix_mask: additive, broadcast to B x H x R x n x W.
+
+    Returns:
+        The layer's output, B x R x n x D, and the blocks' own keys and values (N = R n).
+    """
+    attention, heads = layer.self_attn, layer.self_attn.num_heads
+    blocks = x.shape[1:3]
+
+    residual = x
+    if layer.normalize_before:
+        x = layer.self_attn_layer_norm(x)
+    flat = x.flatten(1, 2)  # B x (R n) x D
+    query = _split(attention.q_proj(flat) * attention.scaling, heads)
+    own = _keys_values(attention, flat)
+    own_keys, own_values = (part.unflatten(2, blocks) for part in own)  # B x H x R x n x D/H
+    scores = query.unflatten(2, blocks) @ own_keys.transpose(-1, -2)  # B x H x R x n x n
+    if own_mask is not None:
+        scores = scores + own_mask
+    if prefix is not None:
+        before = (query @ prefix.keys.transpose(-1, -2)).unflatten(2, blocks)  # B x H x R x n x W
+        scores = torch.cat([scores, before if prefix_mask is None else before + prefix_mask], dim=-1)
+    weights = attention.dropout_module(scores.softmax(dim=-1))
+    attended = (weights[..., : blocks[1]] @ own_values).flatten(2, 3)  # B x H x (R n) x D/H
+    if prefix is not None:
+        attended = attended + weights[..., blocks[1] :].flatten(2, 3) @ prefix.values
+    x = residual + layer.dropout_module(attention.out_proj(_join(attended)).view_as(residual))
+    if not layer.normalize_before:
+        x = layer.self_attn_layer_norm(x)
+
+    residual = x
+    if layer.normalize_before:
+        x = layer.encoder_attn_layer_norm(x)
+    attention = layer.encoder_attn
+    query = _split(attention.q_proj(x.flatten(1, 2)) * attention.scaling, heads)
+    scores = query @ cross.keys.transpose(-1, -2)  # B x H x (R n) x S
+    if cross_mask is not None:
+        scores = scores + cross_mask
+    attended = attention.dropout_module(scores.softmax(dim=-1)) @ cross.values
+    x = residual + layer.dropout_module(attention.out_proj(_join(attended)).view_as(residual))
+    if not layer.normalize_before:
+        x = layer.encoder_attn_layer_norm(x)
+
+    residual = x
+    if layer.normalize_before:
+        x = layer.final_layer_norm(x)
+    x = layer.fc2(layer.activation_dropout_module(layer.activation_fn(layer.fc1(x))))
+    x = residual + layer.dropout_module(x)
+    return x if layer.normalize_before else layer.final_layer_norm(x), own
+
+
+def hide(hidden: Tensor, like: Tensor) -> Tensor:
+    """Additive mask of the type of `like`: minus infinity where `hidden` is true."""
+    return torch.zeros(hidden.shape, dtype=like.dtype, device=like.device).masked_fill_(hidden, -torch.inf)
+
+
+def _keys_values(attention: Any, x: Tensor) -> KeysValues:
+    return KeysValues(
+        _split(attention.k_proj(x), attention.num_heads), _split(attention.v_proj(x), attention.num_heads)
+    )
+
+
+def _split(x: Tensor, heads: int) -> Tensor:
+    """B x N x D -> B x H x N x D/H."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def _join(x: Tensor) -> Tensor:
+    """B x H x N x D/H -> B x N x D."""
+    return x.transpose(1, 2).flatten(2)

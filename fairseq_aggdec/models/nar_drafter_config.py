@@ -1,0 +1,65 @@
+"""Options of the NAR drafter."""
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models.transformer import TransformerConfig
+
+from fairseq_aggdec.errors import AggdecError
+
+
+@dataclass
+class NarDrafterConfig(TransformerConfig):
+    """fairseq's Transformer options and the drafter's own."""
+
+    block_size: int = field(default=10, metadata={"help": "tokens of a draft (k)"})
+    prefix_attention: ChoiceEnum(["causal", "bidirectional"]) = field(  # type: ignore[valid-type]
+        default="causal",
+        metadata={
+            "help": "causal: the prefix attends left to right, so that decoding can cache it and --blocks-per-sentence "
+            "shares it; bidirectional: prefix and block see each other, as in the papers"
+        },
+    )
+    mask_source_copy: bool = field(
+        default=False, metadata={"help": "add a learned soft copy of the source to the mask positions' input"}
+    )
+    encoder_from: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
+        default=None, metadata={"help": "start from the encoder of this checkpoint, the verifier's"}
+    )
+    freeze_encoder: bool = field(
+        default=False,
+        metadata={
+            "help": "keep the encoder of --encoder-from as it is, embeddings included, so that decoding can share it; "
+            "with --share-all-embeddings the decoder's embeddings and output projection stay as well"
+        },
+    )
+    decoder_from: Optional[str] = field(  # noqa: UP045
+        default=None, metadata={"help": "start from what fits of the decoder of this checkpoint"}
+    )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # fairseq takes every name that starts with `encoder_` for a field of `encoder`
+        if name in ("encoder_from", "decoder_from"):
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+
+def refuse_unsupported(cfg: NarDrafterConfig) -> None:
+    refused = {
+        "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff is not None,
+        "--cross-self-attention": cfg.cross_self_attention,
+        "--no-cross-attention": cfg.no_cross_attention,
+        "--quant-noise-pq": cfg.quant_noise.pq > 0,
+        "--base-layers": bool(cfg.base_layers),
+        "--decoder-layerdrop": cfg.decoder.layerdrop > 0,
+        "--checkpoint-activations": cfg.checkpoint_activations,
+    }
+    for option, is_given in refused.items():
+        if is_given:
+            raise AggdecError(f"{option}: the drafter does not support it; leave it out")
+    if cfg.block_size < 1:
+        raise AggdecError(f"--block-size {cfg.block_size}: give at least 1")
+    if cfg.mask_source_copy and (cfg.no_token_positional_embeddings or cfg.encoder.embed_dim != cfg.decoder.embed_dim):
+        raise AggdecError("--mask-source-copy needs position embeddings, and encoder and decoder of one dimension")

@@ -1,0 +1,215 @@
+"""The decoder of the NAR drafter: it reads a prefix once and drafts any number of blocks, each after a part of it."""
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from fairseq.models.transformer import TransformerDecoderBase
+from fairseq.modules import SinusoidalPositionalEmbedding
+from torch import Tensor, nn
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, hide, own_keys_values, run_layer
+from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig, refuse_unsupported
+
+
+class Reading(NamedTuple):
+    """What the decoder has read before it drafts."""
+
+    tokens: Tensor
+    """B x W, start symbol and y1.."""
+    encoder_out: dict[str, list[Tensor]]
+    """What the encoder returned."""
+    cross: list[KeysValues]
+    """Of the source, for each layer."""
+    cross_mask: Tensor | None
+    """B x 1 x 1 x S, additive."""
+    prefix: list[KeysValues]
+    """Of `tokens`, for each layer; empty with a bidirectional prefix, which is read with each block again."""
+
+    def repeated(self, times: int) -> "Reading":
+        """Each row so many times, one after the other."""
+        if times == 1:
+            return self
+
+        def repeat(x: Tensor) -> Tensor:
+            return x.repeat_interleave(times, dim=0)
+
+        encoder_out = {
+            "encoder_padding_mask": [repeat(mask) for mask in self.encoder_out["encoder_padding_mask"]],
+            "encoder_embedding": [repeat(embedding) for embedding in self.encoder_out["encoder_embedding"]],
+        }
+        cross = [KeysValues(repeat(keys), repeat(values)) for keys, values in self.cross]
+        cross_mask = None if self.cross_mask is None else repeat(self.cross_mask)
+        return Reading(repeat(self.tokens), encoder_out, cross, cross_mask, [])
+
+
+class NarDrafterDecoder(TransformerDecoderBase):
+    """fairseq's Transformer decoder, its layers unchanged, reading a prefix and blocks of masks."""
+
+    def __init__(self, cfg: NarDrafterConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any) -> None:
+        refuse_unsupported(cfg)
+        super().__init__(cfg, dictionary, embed_tokens, **options)
+        self.block_size = cfg.block_size
+        self.is_causal = cfg.prefix_attention == "causal"
+        self.never_drafted = [dictionary.pad(), dictionary.bos()]
+        # as large as a scaled token embedding
+        self.mask_embedding = nn.Parameter(torch.randn(self.embed_dim) * self.embed_scale / self.embed_dim**0.5)
+        self.copy_query = nn.Linear(self.embed_dim, self.embed_dim, bias=False) if cfg.mask_source_copy else None
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, list[Tensor]] | None = None,
+        prefix_lengths: Tensor | None = None,
+        **_: Any,
+    ) -> Tensor:
+        """Features of a block of masks after each prefix, before the vocabulary projection.
+
+        Args:
+            prev_output_tokens: B x W, start symbol and y1..y(W-1); anything may stand behind a row's longest prefix.
+            encoder_out: what the encoder returned.
+            prefix_lengths: B x R, p of each block: how many of y1.. it sees, from 0 to W-1.
+
+        Returns:
+            B x R x k x D.
+
+        Raises:
+            AggdecError: called as an ordinary decoder, without `prefix_lengths`.
+        """
+        if prefix_lengths is None or encoder_out is None:
+            raise AggdecError(
+                "this model is a block drafter, which does not decode alone: give it as --drafter-path, "
+                "and the verifier as --path"
+            )
+        return self.draft(self.read(prev_output_tokens, encoder_out), prefix_lengths)
+
+    def read(self, prev_output_tokens: Tensor, encoder_out: dict[str, list[Tensor]]) -> "Reading":
+        """All that does not depend on the blocks: see `draft`, which may follow more than once."""
+        memory = encoder_out["encoder_out"][0].transpose(0, 1)  # B x S x C
+        paddings = encoder_out["encoder_padding_mask"]
+        cross_mask = hide(paddings[0], memory)[:, None, None] if paddings else None
+        cross = [cross_keys_values(layer, memory) for layer in self.layers]
+        reading = Reading(prev_output_tokens, encoder_out, cross, cross_mask, [])
+        if self.is_causal:
+            width = prev_output_tokens.size(1)
+            positions = torch.arange(width, device=memory.device)
+            x = self._inputs(self.embed(prev_output_tokens), positions.expand_as(prev_output_tokens), width)[:, None]
+            causal = hide(positions > positions[:, None], x)
+            for layer, keys_values in zip(self.layers[:-1], cross, strict=False):
+                x, own = run_layer(layer, x, keys_values, cross_mask, causal)
+                reading.prefix.append(own)
+            reading.prefix.append(own_keys_values(self.layers[-1], x))
+        return reading
+
+    def draft(
+        self,
+        reading: "Reading",
+        prefix_lengths: Tensor,
+        revealed: Tensor | None = None,
+        block_tokens: Tensor | None = None,
+    ) -> Tensor:
+        """Features of the block positions, before the vocabulary projection.
+
+        Args:
+            reading: what `read` returned.
+            prefix_lengths: B x R, p of each block.
+            revealed: B x R x k, positions that get the token of `block_tokens` instead of the mask; None: none.
+            block_tokens: B x R x k.
+
+        Returns:
+            B x R x k x D.
+        """
+        blocks = prefix_lengths.size(1)
+        if not self.is_causal:  # a prefix that sees its block serves that one alone
+            reading = reading.repeated(blocks)
+            prefix_lengths = prefix_lengths.reshape(-1, 1)
+        positions = prefix_lengths[..., None] + 1 + torch.arange(self.block_size, device=prefix_lengths.device)
+        x = self.mask_inputs(positions.flatten(1), reading.encoder_out).unflatten(1, positions.shape[1:])
+        if revealed is not None and block_tokens is not None:
+            x = torch.where(revealed.view_as(positions)[..., None], self.embed(block_tokens.view_as(positions)), x)
+
+        in_prefix = torch.arange(reading.tokens.size(1), device=positions.device)
+        unseen = hide(in_prefix > prefix_lengths[..., None], x)  # B x R x W
+        if self.is_causal:
+            own_mask, prefix_mask = None, unseen[:, None, :, None]
+        else:
+            x = torch.cat([self.embed(reading.tokens)[:, None], x], dim=2)  # B x 1 x (W + k) x D
+            positions = torch.cat([in_prefix.expand_as(reading.tokens)[:, None], positions], dim=2)
+            own_mask, prefix_mask = F.pad(unseen, (0, self.block_size))[:, None, :, None], None
+        x = self._inputs(x, positions, reading.tokens.size(1) + self.block_size)
+        for number, (layer, cross) in enumerate(zip(self.layers, reading.cross, strict=True)):
+            prefix = reading.prefix[number] if self.is_causal else None
+            x = run_layer(layer, x, cross, reading.cross_mask, own_mask, prefix, prefix_mask)[0]
+        x = x[:, :, -self.block_size :]
+        if self.layer_norm is not None:
+            x = self.layer_norm(x)
+        if self.project_out_dim is not None:
+            x = self.project_out_dim(x)
+        return x.reshape(-1, blocks, *x.shape[2:])
+
+    def mask_inputs(self, positions: Tensor, encoder_out: dict[str, list[Tensor]]) -> Tensor:
+        """What stands at mask positions where others have a token embedding (positions not yet added).
+
+        The mask vector; with `mask_source_copy` plus the source embeddings, weighted by a softmax over the source of
+        W(position) . (embedding + its position). It does not depend on where and how much the source is padded.
+
+        Args:
+            positions: B x N, counted from 0 at the start symbol.
+            encoder_out: what the encoder returned.
+
+        Returns:
+            B x N x D.
+        """
+        masks = self.mask_embedding.expand(*positions.shape, -1)
+        if self.copy_query is None:
+            return masks
+        source = encoder_out["encoder_embedding"][0].to(masks)  # B x S x D, scaled, without positions
+        if encoder_out["encoder_padding_mask"]:
+            hidden = encoder_out["encoder_padding_mask"][0]  # B x S
+        else:
+            hidden = torch.zeros(source.shape[:2], dtype=torch.bool, device=source.device)
+        table = self._position_table(max(source.size(1), int(positions.max()) + 1))
+        assert table is not None  # refused without positions
+        keys = source + _look_up(table, (~hidden).cumsum(1).sub(1).clamp(min=0))
+        query = self.copy_query(_look_up(table, positions))
+        scores = query @ keys.transpose(1, 2) / self.embed_dim**0.5  # B x N x S
+        weights = scores.masked_fill(hidden[:, None], -torch.inf).softmax(dim=-1, dtype=torch.float32)
+        return masks + weights.to(source) @ source
+
+    def best_tokens(self, logits: Tensor) -> Tensor:
+        """The best tokens that a draft may contain, in place of `logits` (... x V), which it overwrites in part."""
+        logits[..., self.never_drafted] = -torch.inf
+        return logits.max(dim=-1).indices  # on a CPU several times as fast as argmax
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Token embeddings as the layers read them, scaled, without positions: ... -> ... x D."""
+        x = self.embed_scale * self.embed_tokens(tokens)
+        return x if self.project_in_dim is None else self.project_in_dim(x)
+
+    def _inputs(self, x: Tensor, positions: Tensor, end: int) -> Tensor:
+        """The first layer's input: embeddings (... x D) with their positions (..., below `end`), norm and dropout."""
+        table = self._position_table(end)
+        if table is not None:
+            x = x + _look_up(table, positions)
+        if self.layernorm_embedding is not None:
+            x = self.layernorm_embedding(x)
+        return self.dropout_module(x)
+
+    def _position_table(self, length: int) -> Tensor | None:
+        """Embeddings of positions 0.. (at least `length` where they can be computed), or None."""
+        module = self.embed_positions
+        if module is None:
+            return None
+        first = module.padding_idx + 1
+        if isinstance(module, SinusoidalPositionalEmbedding):
+            if first + length > module.weights.size(0):
+                larger = module.get_embedding(2 * (first + length), module.embedding_dim, module.padding_idx)
+                module.weights = larger.to(module.weights)
+            return module.weights[first:].to(self.mask_embedding)
+        return module.weight[first:]
+
+
+def _look_up(table: Tensor, positions: Tensor) -> Tensor:
+    """Position embeddings; behind a learned table, where only blocks past the longest output get, its last one."""
+    return F.embedding(positions.clamp(max=table.size(0) - 1), table)

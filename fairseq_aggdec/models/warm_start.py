@@ -1,0 +1,169 @@
+"""Starting a drafter from a verifier's checkpoint, and recognising the verifier's encoder again when decoding."""
+
+import hashlib
+import logging
+import re
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+
+logger = logging.getLogger(__name__)
+
+FINGERPRINT_SIZE = hashlib.sha256().digest_size
+_NOT_WEIGHTS = re.compile(
+    r"(^|\.)version$|embed_positions\.(_float_tensor|weights)$"
+    r"|(in_proj|out_proj|fc1|fc2)_(weight|bias)$"  # copies that fairseq 0.12.2 keeps in its encoder layers
+)
+
+
+def encoder_fingerprint(encoder: Any) -> Tensor:
+    """What tells whether two Transformer encoders compute the same: SHA-256 as 32 integers from 0 to 255.
+
+    It covers the weights, rounded to half precision so that a copy stored or run in it keeps its fingerprint, and what
+    else decides the result: heads, activation, place of the norms, scale of the embeddings.
+
+    Args:
+        encoder: fairseq's `TransformerEncoderBase`, on any device.
+    """
+    digest = hashlib.sha256()
+    for layer in encoder.layers:
+        facts = (layer.self_attn.num_heads, layer.activation_fn.__name__, bool(layer.normalize_before))
+        digest.update(repr(facts).encode())
+    digest.update(repr((round(float(encoder.embed_scale), 6), encoder.padding_idx)).encode())
+    for name, value in sorted(encoder.state_dict().items()):
+        if _NOT_WEIGHTS.search(name) is None:
+            digest.update(f"{name} {tuple(value.shape)}".encode())
+            digest.update(value.detach().cpu().half().contiguous().numpy().tobytes())
+    # int32, since fairseq's script that averages checkpoints adds up integers
+    return torch.tensor(list(digest.digest()), dtype=torch.int32)
+
+
+def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -> None:
+    """Load a verifier's weights into a new drafter and log what was loaded and what was skipped.
+
+    The encoder is taken whole. Of the decoder everything is taken that has the same name and shape: the lower layers
+    where the drafter is shallower.
+
+    Args:
+        model: a `NarDrafterModel`. If its encoder is frozen, the encoder's fingerprint is recorded in it.
+        encoder_from: checkpoint whose encoder is taken, or None.
+        decoder_from: checkpoint whose decoder is taken, or None.
+
+    Raises:
+        AggdecError: an encoder that does not fit, or a frozen encoder that comes from nowhere.
+    """
+    if model.cfg.freeze_encoder and not encoder_from:
+        raise AggdecError("--freeze-encoder without --encoder-from would keep random weights: name the verifier")
+    if encoder_from:
+        _load_encoder(model, encoder_from)
+        if model.cfg.freeze_encoder:
+            model.encoder_fingerprint.copy_(encoder_fingerprint(model.encoder))
+    if decoder_from:
+        _load_decoder(model, decoder_from)
+    model.keep_exact()
+
+
+def _load_encoder(model: Any, path: str) -> None:
+    checkpoint = read_checkpoint(path)
+    _compare_options(model, path, checkpoint)
+    theirs = _part(checkpoint["model"], "encoder.")
+    ours = {name: value for name, value in model.encoder.state_dict().items() if _NOT_WEIGHTS.search(name) is None}
+    for name in sorted(ours.keys() | theirs.keys()):
+        if name not in theirs or name not in ours:
+            where, other = ("the drafter", "it") if name in ours else ("it", "the drafter")
+            raise AggdecError(
+                f"--encoder-from {path}: {where} has encoder.{name} and {other} has not: give the drafter the encoder "
+                "options of that checkpoint"
+            )
+        if theirs[name].shape != ours[name].shape:
+            raise AggdecError(f"--encoder-from {path}: {_shapes('encoder', name, theirs[name], ours[name], model)}")
+    _copy(model.encoder, theirs)
+    logger.info("--encoder-from %s: loaded %s", path, ", ".join(f"encoder.{name}" for name in sorted(theirs)))
+
+
+def _load_decoder(model: Any, path: str) -> None:
+    theirs = _part(read_checkpoint(path)["model"], "decoder.")
+    ours = dict(model.decoder.state_dict())
+    frozen = {name for name, value in model.decoder.named_parameters(remove_duplicate=False) if not value.requires_grad}
+    loaded, skipped = {}, []
+    for name, value in sorted(theirs.items()):
+        if name not in ours:
+            skipped.append(f"decoder.{name} (not in the drafter)")
+        elif name in frozen:
+            skipped.append(f"decoder.{name} (shared with the frozen encoder)")
+        elif value.shape != ours[name].shape:
+            if name in ("embed_tokens.weight", "output_projection.weight") and value.shape[1:] == ours[name].shape[1:]:
+                raise AggdecError(f"--decoder-from {path}: {_shapes('decoder', name, value, ours[name], model)}")
+            skipped.append(f"decoder.{name} ({tuple(value.shape)} there, {tuple(ours[name].shape)} here)")
+        else:
+            loaded[name] = value
+    if not loaded:
+        raise AggdecError(f"--decoder-from {path}: nothing of its decoder fits; leave the option out")
+    _copy(model.decoder, loaded)
+    new = sorted(name for name in ours if name not in theirs and _NOT_WEIGHTS.search(name) is None)
+    logger.info("--decoder-from %s: loaded %s", path, ", ".join(f"decoder.{name}" for name in loaded))
+    logger.info("--decoder-from %s: skipped %s", path, ", ".join(skipped) or "nothing")
+    logger.info("--decoder-from %s: new in the drafter %s", path, ", ".join(f"decoder.{name}" for name in new))
+
+
+def _part(state: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The weights of one part, without the prefix."""
+    names = ((name, name.removeprefix(prefix)) for name in state if name.startswith(prefix))
+    return {short: state[name] for name, short in names if _NOT_WEIGHTS.search(short) is None}
+
+
+@torch.no_grad()
+def _copy(module: nn.Module, weights: dict[str, Tensor]) -> None:
+    own = module.state_dict()
+    for name, value in weights.items():
+        own[name].copy_(value)
+
+
+def _shapes(part: str, name: str, theirs: Tensor, ours: Tensor, model: Any) -> str:
+    """What to say about two different shapes."""
+    sizes = [" x ".join(map(str, value.shape)) for value in (theirs, ours)]
+    text = f"{part}.{name} is {sizes[0]} there and {sizes[1]} in the drafter"
+    if name in ("embed_tokens.weight", "output_projection.weight") and theirs.size(0) != ours.size(0):
+        symbols = len(getattr(model, part).dictionary)
+        side = "source" if part == "encoder" else "target"
+        return (
+            f"{text}, whose {side} dictionary (in the data folder) has {symbols} symbols: use the verifier's data-bin"
+        )
+    return f"{text}: give the drafter the {part} options of that checkpoint"
+
+
+def _compare_options(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
+    """Refuse encoders that would load and yet compute something else.
+
+    Raises:
+        AggdecError: an option that changes the encoder's result without changing a shape.
+    """
+    theirs = (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
+    ours = model.cfg
+    options = {
+        "--encoder-attention-heads": (_option(theirs, "attention_heads", "encoder"), ours.encoder.attention_heads),
+        "--encoder-normalize-before": (_option(theirs, "normalize_before", "encoder"), ours.encoder.normalize_before),
+        "--activation-fn": (_option(theirs, "activation_fn"), str(ours.activation_fn)),
+        "--no-scale-embedding": (_option(theirs, "no_scale_embedding"), ours.no_scale_embedding),
+        "--no-token-positional-embeddings": (
+            _option(theirs, "no_token_positional_embeddings"),
+            ours.no_token_positional_embeddings,
+        ),
+    }
+    for option, (there, here) in options.items():
+        if there is not None and there != here:
+            raise AggdecError(
+                f"--encoder-from {path}: {option} is {there} there and {here} for the drafter: make it equal"
+            )
+
+
+def _option(cfg: Any, name: str, group: str | None = None) -> Any:
+    """An architecture option of a checkpoint, flat (command line) or nested (YAML); None where it is not recorded."""
+    values = cfg if isinstance(cfg, dict) else vars(cfg) if cfg is not None else {}
+    if group is not None and isinstance(values.get(group), dict):
+        return values[group].get(name)
+    return values.get(f"{group}_{name}" if group else name)

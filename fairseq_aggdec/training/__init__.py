@@ -1,0 +1,1 @@
+"""How a drafter is trained: which blocks it sees and what glancing reveals. Plain torch, no fairseq."""

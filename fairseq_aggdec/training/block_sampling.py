@@ -1,0 +1,77 @@
+"""Which blocks of a sentence a drafter learns from (papers: L_NAR of §3.2.1 in Aggressive Decoding).
+
+A target sentence is y1..yT and EOS. A block at prefix length p, 0 <= p <= T, is the k positions p+1..p+k: given the
+source and y1..yp, the drafter predicts their tokens at once. Positions behind EOS have no target.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Blocks(NamedTuple):
+    """R blocks of k positions for each of B sentences."""
+
+    prefix_lengths: Tensor
+    """B x R: p, the number of target tokens before the block."""
+    targets: Tensor
+    """B x R x k: the tokens of positions p+1..p+k, EOS among them; padding behind EOS."""
+    valid: Tensor
+    """B x R x k: whether the position has a target."""
+
+
+def blocks_at(target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int) -> Blocks:
+    """Cut blocks out of a batch of targets.
+
+    Args:
+        target: B x L, y1..yT and EOS, padded on the right.
+        prefix_lengths: B x R, each from 0 to its sentence's T.
+        block_size: k.
+        pad: padding symbol.
+    """
+    steps = torch.arange(block_size, device=target.device)
+    index = prefix_lengths[..., None] + steps  # B x R x k; target[:, p + i] is y of position p+1+i
+    inside = index < target.size(1)
+    index = index.clamp(max=target.size(1) - 1)
+    targets = target.gather(1, index.flatten(1)).view_as(index).masked_fill(~inside, pad)
+    return Blocks(prefix_lengths, targets, targets.ne(pad))
+
+
+def spread_prefix_lengths(offsets: Tensor, lengths: Tensor, blocks: int) -> Tensor:
+    """Prefix lengths on 0..T, as far apart as possible within a sentence.
+
+    One offset decides all R of them (systematic sampling): each is uniform on 0..T when the offset is uniform, and they
+    coincide only where R exceeds T+1.
+
+    Args:
+        offsets: B, from 0 inclusive to 1 exclusive.
+        lengths: B, T+1: the number of tokens with EOS, at least 1.
+        blocks: R.
+
+    Returns:
+        B x R prefix lengths.
+    """
+    steps = torch.arange(blocks, device=offsets.device, dtype=offsets.dtype) / blocks
+    fractions = (offsets[:, None] + steps) % 1.0
+    # rounding may turn a fraction just below 1 into T+1
+    return torch.minimum((fractions * lengths[:, None]).long(), lengths[:, None].long() - 1)
+
+
+def random_prefix_lengths(lengths: Tensor, blocks: int, generator: torch.Generator | None = None) -> Tensor:
+    """Random prefix lengths for training, B x R; see `spread_prefix_lengths`."""
+    offsets = torch.rand(lengths.size(0), device=lengths.device, generator=generator)
+    return spread_prefix_lengths(offsets, lengths, blocks)
+
+
+def fixed_prefix_lengths(ids: Tensor, lengths: Tensor, blocks: int) -> Tensor:
+    """Prefix lengths for validation, B x R: they depend on nothing but the sentence's number in the data set.
+
+    Args:
+        ids: B, the sentences' numbers.
+        lengths: B, T+1.
+        blocks: R.
+    """
+    golden = 0.6180339887498949  # multiples of it modulo 1 cover the unit interval evenly
+    offsets = (ids.double() * golden) % 1.0
+    return spread_prefix_lengths(offsets, lengths, blocks)

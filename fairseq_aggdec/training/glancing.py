@@ -1,0 +1,93 @@
+"""Glancing: gold tokens shown to a drafter in training, the more the worse it does (§3.2.1 of Aggressive Decoding).
+
+A first pass without gradient drafts every block. Of a block with H wrong tokens, N = floor(lambda * H) positions, drawn
+uniformly among those with a target, then show the gold token instead of the mask; the second pass is trained on the
+others.
+"""
+
+import re
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.errors import AggdecError
+
+
+@dataclass(frozen=True)
+class GlancingSchedule:
+    """lambda, linear from `start` to `end` over `updates` updates, constant afterwards."""
+
+    start: float
+    end: float
+    updates: int
+
+    @classmethod
+    def parse(cls, text: str, updates: int) -> "GlancingSchedule":
+        """Read `START:END` or one number for a constant; `0` switches glancing off.
+
+        Args:
+            text: the option's value.
+            updates: length of the schedule.
+
+        Raises:
+            AggdecError: not numbers from 0 to 1, or a change of lambda over an unknown number of updates.
+        """
+        match = re.fullmatch(r"(\d*\.?\d+)(?::(\d*\.?\d+))?", text.strip())
+        start, end = (float(match[1]), float(match[2] or match[1])) if match else (-1.0, -1.0)
+        if not (0 <= start <= 1 and 0 <= end <= 1):
+            raise AggdecError(f"--glancing {text}: give lambda from 0 to 1, or START:END such as 0.5:0.3")
+        if start != end and updates <= 0:
+            raise AggdecError(
+                f"--glancing {text} changes over the training, whose length is unknown: "
+                "give --max-update or --glancing-updates"
+            )
+        return cls(start, end, updates)
+
+    def ratio(self, update: int) -> float:
+        """Returns lambda at an update, counted from 0."""
+        if self.start == self.end:
+            return self.start
+        return self.start + (self.end - self.start) * min(1.0, update / self.updates)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether nothing is ever revealed, so that the first pass is not needed."""
+        return self.start == self.end == 0
+
+
+def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise: Tensor, ratio: float) -> Tensor:
+    """Positions whose gold token is shown in the second pass.
+
+    Args:
+        predicted: B x R x k, tokens of the first pass; anything where there is no target.
+        targets: B x R x k.
+        valid: B x R x k, whether the position has a target.
+        noise: B x R x k, uniform random numbers from 0 to 1, which decide the positions.
+        ratio: lambda.
+
+    Returns:
+        B x R x k booleans: floor(lambda * Hamming distance) valid positions of each block.
+    """
+    distance = (predicted.ne(targets) & valid).sum(-1, keepdim=True)  # B x R x 1
+    count = (distance * ratio).floor()
+    order = noise.masked_fill(~valid, 2.0).argsort(dim=-1)
+    rank = order.argsort(dim=-1)  # B x R x k: place in the random order, those without a target last
+    return rank < count
+
+
+def leading_matches(correct: Tensor) -> Tensor:
+    """Number of right tokens before the first wrong one: what exact verification would accept.
+
+    Args:
+        correct: ... x k booleans, false where there is no target.
+
+    Returns:
+        ... counts.
+    """
+    return correct.long().cumprod(dim=-1).sum(dim=-1)
+
+
+def uniform_noise(like: Tensor) -> Tensor:
+    """Random numbers for `revealed_positions`, of the shape and on the device of `like`, always in single precision."""
+    return torch.rand(like.shape, device=like.device)

@@ -1,0 +1,192 @@
+"""The loss against a slow transcription of the paper, and what is logged."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from fairseq.logging import metrics
+from torch import Tensor
+
+from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acceptance, smoothed_loss
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+from fairseq_aggdec.training.block_sampling import blocks_at
+from fairseq_aggdec.training.glancing import uniform_noise
+from tests.random_drafters import random_drafter
+from tests.random_models import dictionary, random_batch
+
+WORDS = dictionary(20)
+K = 4
+
+
+def criterion(glancing: str = "0.5:0.3", smoothing: float = 0.1) -> GlancingBlockLoss:
+    return GlancingBlockLoss(SimpleNamespace(target_dictionary=WORDS), smoothing, glancing, 0, 100, False)
+
+
+def drafter(shape: str = "causal, pre-norm sinusoidal", **changes: Any) -> NarDrafterModel:
+    return random_drafter(shape, 3, WORDS, WORDS, K, **changes)
+
+
+def sample(lengths: list[int], blocks: int = 3, update: int = 0) -> dict[str, Any]:
+    """Random pairs with targets of the given lengths (EOS not counted), as the task hands them to the criterion."""
+    generator = torch.Generator().manual_seed(2)
+    source = random_batch(1, WORDS, [length + 1 for length in lengths])["net_input"]
+    width = max(lengths) + 1
+    target = torch.randint(WORDS.nspecial, len(WORDS), (len(lengths), width), generator=generator)
+    for row, length in enumerate(lengths):
+        target[row, length], target[row, length + 1 :] = WORDS.eos(), WORDS.pad()
+    previous = target.roll(1, dims=1)
+    previous[:, 0] = WORDS.eos()
+    prefix = (torch.rand(len(lengths), blocks, generator=generator) * (torch.tensor(lengths)[:, None] + 1)).long()
+    return {
+        "target": target,
+        "net_input": {**source, "prev_output_tokens": previous},
+        "prefix_lengths": prefix,
+        "update_num": update,
+    }
+
+
+def transcription(model: NarDrafterModel, batch: dict[str, Any], ratio: float, smoothing: float) -> tuple[float, int]:
+    """The loss of papers §3.2.1, one sentence, block and position after the other."""
+    noise = uniform_noise(torch.zeros(*batch["prefix_lengths"].shape, K))
+    net_input, total, count = batch["net_input"], 0.0, 0
+    for row, target in enumerate(batch["target"]):
+        tokens = target[target.ne(WORDS.pad())].tolist()  # y1..yT EOS
+        source = {name: net_input[name][row : row + 1] for name in ("src_tokens", "src_lengths")}
+        for number, length in enumerate(batch["prefix_lengths"][row].tolist()):
+            read = torch.tensor([[WORDS.eos(), *tokens[:length]]])
+            gold = tokens[length : length + K]
+            logits = model.draft_logits(**source, prefix_tokens=read, prefix_lengths=torch.tensor([length]))[0]
+            logits[:, [WORDS.pad(), WORDS.bos()]] = -math.inf
+            drafted = logits.argmax(-1).tolist()
+            distance = sum(a != b for a, b in zip(drafted, gold, strict=False))
+            by_noise = sorted(range(len(gold)), key=lambda i: float(noise[row, number, i]))
+            shown = by_noise[: math.floor(ratio * distance)]
+            reveal = torch.zeros(1, 1, K, dtype=torch.bool)
+            reveal[..., shown] = True
+            padded = torch.tensor([[gold + [WORDS.unk()] * (K - len(gold))]])
+            reading = model.decoder.read(read, model.encode(**source))
+            features = model.decoder.draft(reading, torch.tensor([[length]]), reveal, padded)[0, 0]
+            log_probs = model.decoder.output_layer(features).log_softmax(-1)
+            for i, token in enumerate(gold):
+                if i not in shown:
+                    spread = smoothing / (len(WORDS) - 1)
+                    weights = torch.full((len(WORDS),), spread)
+                    weights[token] = 1 - smoothing
+                    total -= float(weights @ log_probs[i])
+                    count += 1
+    return total, count
+
+
+@pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional", "causal, source copy"])
+@pytest.mark.parametrize(("glancing", "update"), [("0.5:0.3", 0), ("0.9:0.7", 50), ("0", 3)])
+def test_equals_a_transcription(shape: str, glancing: str, update: int) -> None:
+    model, batch, criterion_ = drafter(shape).train(), sample([5, 1, 9], update=update), criterion(glancing)
+    torch.manual_seed(7)
+    loss, count, log = criterion_(model, batch)
+    torch.manual_seed(7)
+    with torch.no_grad():
+        expected, expected_count = transcription(model, batch, criterion_.schedule.ratio(update), 0.1)
+    assert count == expected_count == log["sample_size"] == log["ntokens"]
+    assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
+
+
+def test_gradients_reach_the_decoder_and_its_mask() -> None:
+    model = drafter().train()
+    loss, _, _ = criterion()(model, sample([5, 7]))
+    loss.backward()
+    for name, weight in model.decoder.layers.named_parameters():
+        if weight.dim() > 1:
+            assert weight.grad is not None, name
+            assert bool(weight.grad.any()), name
+    assert bool(model.decoder.mask_embedding.grad.any())
+    assert bool(model.encoder.layers[0].fc1.weight.grad.any())
+
+
+def test_without_glancing_there_is_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = drafter().train()
+    monkeypatch.setattr(model, "_first_pass", None)
+    criterion("0")(model, sample([5]))
+    with pytest.raises(TypeError):
+        criterion("0.3")(model, sample([5]))
+
+
+def test_validation_is_deterministic_and_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = drafter(dropout=0.3).eval(), sample([5, 7, 2])
+    monkeypatch.setattr(model, "_first_pass", None)
+    del batch["update_num"]
+    first, count, log = criterion()(model, batch)
+    again, _, _ = criterion()(model, batch)
+    assert torch.equal(first, again)
+    assert count == int(blocks_at(batch["target"], batch["prefix_lengths"], K, WORDS.pad()).valid.sum())
+    assert log["_blocks"] == 9
+
+
+def test_acceptance() -> None:
+    """Two blocks: two right, one wrong, one right; and a short one that is right to its end."""
+    target = torch.tensor([[10, 11, 12, 13, WORDS.eos()], [20, WORDS.eos(), WORDS.pad(), WORDS.pad(), WORDS.pad()]])
+    blocks = blocks_at(target, torch.tensor([[0], [0]]), K, WORDS.pad())
+    sums = acceptance(torch.tensor([10, 11, 9, 13, 20, WORDS.eos()]), blocks)
+    assert (int(sums["_accepted"]), sums["_blocks"]) == (4, 2)
+    assert [int(sums[f"_correct_{i}"]) for i in range(K)] == [2, 2, 0, 1]
+    assert [int(sums[f"_valid_{i}"]) for i in range(K)] == [2, 2, 1, 1]
+
+
+def logged(*logs: dict[str, Any]) -> dict[str, float]:
+    with metrics.aggregate(new_root=True) as figures:
+        GlancingBlockLoss.reduce_metrics(list(logs))
+    return figures.get_smoothed_values()
+
+
+def test_figures_of_validation() -> None:
+    """Means over the whole set, whatever the batches."""
+    model = drafter().eval()
+    logs = [criterion()(model, sample(lengths))[2] for lengths in ([5, 1], [9, 2, 7])]
+    figures = logged(*logs)
+    accepted = sum(float(log["_accepted"]) for log in logs) / 15
+    assert figures["accepted"] == pytest.approx(accepted, abs=6e-4)
+    assert [name for name in figures if name.startswith("acc_")] == [f"acc_{i}" for i in range(1, K + 1)]
+    supervised = sum(log["ntokens"] for log in logs)
+    nll = sum(float(log["nll_loss"]) for log in logs) / supervised / math.log(2)
+    assert figures["nll_loss"] == pytest.approx(nll, abs=6e-4)
+    assert "lambda" not in figures
+
+
+def test_figures_of_training() -> None:
+    log = criterion()(drafter().train(), sample([9, 9, 9], update=50))[2]
+    figures = logged(log)
+    assert figures["lambda"] == pytest.approx(0.4, abs=6e-4)
+    assert figures["glanced"] == pytest.approx(1 - log["ntokens"] / int(log["_positions"]), abs=6e-4)
+    assert 0.1 < figures["glanced"] < 0.4  # floor(0.4 H) of up to four positions, nearly all wrong
+    assert "accepted" not in figures
+
+
+def test_smoothed_loss_is_fairseqs() -> None:
+    generator = torch.Generator().manual_seed(1)
+    logits = torch.randn(6, 11, generator=generator)
+    targets = torch.randint(11, (6,), generator=generator)
+    for smoothing in (0.0, 0.1):
+        expected = label_smoothed_nll_loss(logits.log_softmax(-1), targets[:, None], smoothing)
+        for found, wanted in zip(smoothed_loss(logits, targets, smoothing), expected, strict=True):
+            torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(dtype: torch.dtype) -> None:
+    model, batch = drafter(dropout=0.1).train(), sample([5, 7])
+    loss: Tensor = criterion()(model.to(dtype), batch)[0]
+    loss.backward()
+    assert loss.dtype == torch.float32
+    assert bool(loss.isfinite())
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    assert all(bool(gradient.isfinite().all()) for gradient in gradients)
+
+
+def test_needs_the_task() -> None:
+    batch = sample([5])
+    del batch["prefix_lengths"]
+    with pytest.raises(AggdecError, match="--task block_drafting"):
+        criterion()(drafter(), batch)

@@ -1,0 +1,146 @@
+"""Drafters trained by fairseq's own commands."""
+
+import math
+import re
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.transformer import transformer_legacy
+
+from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.tasks.block_drafting import BlockDraftingConfig, BlockDraftingTask
+from tests.helpers import TINY_TRANSFORMER, ToyModel, run_cli
+from tests.random_models import dictionary
+
+PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
+SIZES = TINY_TRANSFORMER[2:]  # without --arch
+DRAFTING = ["--user-dir", PLUGIN, "--task", "block_drafting", "--arch", "nar_drafter_small"]
+LOSS = "--criterion glancing_block_loss --glancing 0.5:0.3 --best-checkpoint-metric accepted".split()
+BLOCKS = "--block-size 8 --blocks-per-sentence 4 --maximize-best-checkpoint-metric --log-interval 5".split()
+
+
+def from_verifier(verifier: ToyModel) -> list[Any]:
+    return [
+        *("--encoder-from", verifier.checkpoint, "--decoder-from", verifier.checkpoint, "--freeze-encoder"),
+        *SIZES, "--decoder-layers", 1,
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(toy_model_dir: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ToyModel]:
+    """The log of a drafter on the toy verifier's encoder, and the model."""
+    folder = tmp_path_factory.mktemp("drafter")
+    options = [*DRAFTING, *LOSS, *BLOCKS, *from_verifier(toy_model_dir), "--dropout", 0.1, "--save-dir", folder]
+    training = "--optimizer adam --lr 0.01 --max-tokens 2000 --max-update 40 --seed 1 --cpu --no-progress-bar".split()
+    done = run_cli("fairseq-train", toy_model_dir.data, *options, *training, "--no-epoch-checkpoints")
+    return done.stdout + done.stderr, ToyModel(toy_model_dir.data, folder / "checkpoint_last.pt")
+
+
+def figures(log: str, name: str) -> list[float]:
+    return [float(value) for value in re.findall(rf"\b{name}[= ]([\d.]+)", log)]
+
+
+def test_loss_falls(trained: tuple[str, ToyModel]) -> None:
+    training, validation = (
+        [line for line in trained[0].splitlines() if f"| {kind} |" in line] for kind in ("train_inner", "valid")
+    )
+    losses = [value for line in training for value in figures(line, "nll_loss")]
+    assert len(losses) == 8
+    assert losses[-1] < losses[0] - 0.2
+    assert figures(validation[-1], "nll_loss")[0] < figures(validation[0], "nll_loss")[0] - 0.2
+    assert figures(training[0], "lambda")[0] == pytest.approx(0.49, abs=0.015)
+    assert figures(training[-1], "lambda")[0] == pytest.approx(0.31, abs=0.015)
+    assert all(0 < figures(line, "glanced")[0] < 0.5 for line in training)
+    assert re.search(r"\| accepted [\d.]+ \| acc_1 [\d.]+ .* \| acc_8 [\d.]+", validation[-1])
+    assert "best_accepted" in validation[-1]
+
+
+def test_log_lists_what_was_taken(trained: tuple[str, ToyModel], toy_model_dir: ToyModel) -> None:
+    assert f"--encoder-from {toy_model_dir.checkpoint}: loaded encoder.embed_tokens.weight" in trained[0]
+    assert f"--decoder-from {toy_model_dir.checkpoint}: loaded decoder.layers.0.encoder_attn.k_proj.bias" in trained[0]
+    assert re.search(r"--decoder-from .*: skipped .*decoder.layers.1.fc1.bias \(not in the drafter\)", trained[0])
+
+
+def equals_the_verifiers_encoder(drafter: dict[str, Any], verifier: dict[str, Any]) -> bool:
+    """To the bit, and in full precision whatever the training ran in; the shared embeddings of the decoder as well."""
+    names = [name for name in verifier if name.startswith("encoder.") and not name.endswith("version")]
+    pairs = [(name, name) for name in names]
+    pairs += [("decoder.output_projection.weight", "encoder.embed_tokens.weight")]
+    return len(names) > 20 and all(torch.equal(drafter[mine], verifier[theirs]) for mine, theirs in pairs)
+
+
+def test_frozen_encoder_stays_the_verifiers(trained: tuple[str, ToyModel], toy_model_dir: ToyModel) -> None:
+    drafter, verifier = (read_checkpoint(model.checkpoint) for model in (trained[1], toy_model_dir))
+    assert equals_the_verifiers_encoder(drafter["model"], verifier["model"])
+    assert drafter["model"]["encoder_fingerprint"].any()
+    symbols = Dictionary.load(str(toy_model_dir.data / "dict.src.txt")).symbols
+    assert drafter["task_state"]["source_symbols"] == symbols
+
+
+def test_checkpoint_is_loaded_without_the_verifiers_file(
+    trained: tuple[str, ToyModel], toy_model_dir: ToyModel, tmp_path: Path
+) -> None:
+    """fairseq-validate repeats the figures of the training's last validation; a moved verifier does not disturb it."""
+    state = read_checkpoint(trained[1].checkpoint)
+    state["cfg"]["model"].encoder_from = state["cfg"]["model"].decoder_from = str(tmp_path / "moved.pt")
+    torch.save(state, tmp_path / "drafter.pt")
+    options = ["--path", tmp_path / "drafter.pt", "--user-dir", PLUGIN, "--task", "block_drafting", "--cpu"]
+    found = run_cli("fairseq-validate", toy_model_dir.data, *options, "--max-tokens", 900)
+    last = [line for line in trained[0].splitlines() if "| valid |" in line][-1]
+    accepted = figures(found.stdout + found.stderr, "accepted")
+    assert accepted[-1] == pytest.approx(figures(last, "accepted")[0], abs=0.011)  # other batches round otherwise
+
+
+def test_yaml(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    """fairseq-hydra-train with the experiment's configuration, made small: in bfloat16."""
+    config = PLUGIN.parent / "configs" / "tatoeba_en_de"
+    sizes = {"embed_dim": 32, "ffn_embed_dim": 64, "attention_heads": 2, "layers": 2, "normalize_before": "false"}
+    paths = [f"common.user_dir={PLUGIN}", f"task.data={toy_model_dir.data}", f"checkpoint.save_dir={tmp_path}"]
+    paths += [f"model.encoder_from={toy_model_dir.checkpoint}", "task.source_lang=src", "task.target_lang=tgt"]
+    small = [f"model.{side}.{name}={value}" for side in ("encoder", "decoder") for name, value in sizes.items()]
+    small += ["optimization.max_update=4", "dataset.validate_interval_updates=4"]
+    run_cli("fairseq-hydra-train", "--config-dir", config, "--config-name", "drafter", *paths, *small, cwd=tmp_path)
+    state = read_checkpoint(tmp_path / "checkpoint_best.pt")
+    assert state["cfg"]["model"]["block_size"] == 10
+    assert math.isfinite(state["extra_state"]["best"])
+    trained = state["model"]["decoder.mask_embedding"]  # fairseq saves single precision
+    assert torch.equal(trained, trained.bfloat16().float())
+    assert equals_the_verifiers_encoder(state["model"], read_checkpoint(toy_model_dir.checkpoint)["model"])
+
+
+def config(**changes: Any) -> BlockDraftingConfig:
+    options: dict[str, Any] = {"eval_bleu": False, "left_pad_target": False, **changes}
+    return BlockDraftingConfig(data="none", **options)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"eval_bleu": True}, "--eval-bleu.*accepted"),
+        ({"left_pad_target": True}, "--left-pad-target"),
+        ({"blocks_per_sentence": 0}, "--blocks-per-sentence 0"),
+        ({"valid_blocks_per_sentence": -1}, "--valid-blocks-per-sentence -1"),
+    ],
+)
+def test_refused_options(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(AggdecError, match=message):
+        BlockDraftingTask(config(**changes), dictionary(5), dictionary(5))
+
+
+def test_does_not_decode() -> None:
+    task = BlockDraftingTask(config(), dictionary(5), dictionary(5))
+    with pytest.raises(AggdecError, match="--drafter-path"):
+        task.build_generator([], None)
+
+
+def test_another_architecture_is_refused() -> None:
+    args = Namespace(arch="transformer_tiny")
+    transformer_legacy.tiny_architecture(args)
+    task = BlockDraftingTask(config(), dictionary(5), dictionary(5))
+    with pytest.raises(AggdecError, match="give --arch nar_drafter, not transformer_tiny"):
+        task.build_model(args)

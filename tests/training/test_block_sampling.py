@@ -1,0 +1,63 @@
+"""Which prefix lengths and which targets a batch's blocks have."""
+
+import torch
+
+from fairseq_aggdec.training.block_sampling import (
+    blocks_at,
+    fixed_prefix_lengths,
+    random_prefix_lengths,
+    spread_prefix_lengths,
+)
+
+PAD, EOS = 1, 2
+
+
+def test_targets_of_a_block() -> None:
+    """y1 y2 y3 EOS and y1 EOS, blocks of three."""
+    target = torch.tensor([[10, 11, 12, EOS], [20, EOS, PAD, PAD]])
+    blocks = blocks_at(target, torch.tensor([[0, 2, 3], [0, 1, 1]]), 3, PAD)
+    assert blocks.targets.tolist() == [
+        [[10, 11, 12], [12, EOS, PAD], [EOS, PAD, PAD]],
+        [[20, EOS, PAD], [EOS, PAD, PAD], [EOS, PAD, PAD]],
+    ]
+    assert blocks.valid.sum(-1).tolist() == [[3, 2, 1], [2, 1, 1]]
+
+
+def test_blocks_wider_than_the_batch() -> None:
+    blocks = blocks_at(torch.tensor([[10, EOS]]), torch.tensor([[0, 1]]), 5, PAD)
+    assert blocks.targets.tolist() == [[[10, EOS, PAD, PAD, PAD], [EOS, PAD, PAD, PAD, PAD]]]
+
+
+def test_prefix_lengths_are_uniform_on_0_to_t() -> None:
+    """Each of the R blocks by itself; 5 tokens with EOS, so 0 to 4."""
+    generator = torch.Generator().manual_seed(1)
+    drawn = random_prefix_lengths(torch.full((20000,), 5), 3, generator)
+    for block in range(3):
+        shares = drawn[:, block].bincount(minlength=5) / len(drawn)
+        assert (shares - 0.2).abs().max() < 0.015
+
+
+def test_prefix_lengths_of_a_sentence_are_spread() -> None:
+    generator = torch.Generator().manual_seed(1)
+    lengths = torch.randint(4, 30, (500,), generator=generator)
+    drawn = random_prefix_lengths(lengths, 4, generator)
+    assert bool((drawn < lengths[:, None]).all())
+    assert bool((drawn.sort(dim=1).values.diff(dim=1) > 0).all())  # all different, as there is room
+    short = random_prefix_lengths(torch.tensor([1, 2]), 4, generator)
+    assert short[0].tolist() == [0, 0, 0, 0]
+    assert sorted(short[1].tolist()) == [0, 0, 1, 1]
+
+
+def test_offsets_next_to_one_stay_inside() -> None:
+    offsets = torch.tensor([1 - 2**-24])  # the largest that torch.rand returns
+    for length in (1, 3, 1000, 2**24 + 1):
+        assert spread_prefix_lengths(offsets, torch.tensor([length]), 2).max() < length
+
+
+def test_prefix_lengths_of_validation_depend_on_the_sentence_alone() -> None:
+    ids, lengths = torch.arange(1000), torch.arange(1000) % 40 + 1
+    all_at_once = fixed_prefix_lengths(ids, lengths, 4)
+    some = torch.tensor([7, 998, 3])
+    assert torch.equal(fixed_prefix_lengths(some, lengths[some], 4), all_at_once[some])
+    eight = fixed_prefix_lengths(ids, torch.full((1000,), 8), 1).flatten().bincount(minlength=8)
+    assert (eight / 1000 - 1 / 8).abs().max() < 0.01

@@ -1,0 +1,76 @@
+"""Schedule, number and choice of revealed positions, counted acceptance."""
+
+import math
+import random
+
+import pytest
+import torch
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.training.glancing import GlancingSchedule, leading_matches, revealed_positions, uniform_noise
+
+
+def test_schedule_of_the_papers() -> None:
+    """0.5, 0.4 and 0.3 at the start, in the middle and at the end."""
+    schedule = GlancingSchedule.parse("0.5:0.3", 1000)
+    assert [schedule.ratio(update) for update in (0, 500, 1000, 5000)] == pytest.approx([0.5, 0.4, 0.3, 0.3])
+    assert not schedule.is_off
+
+
+def test_constant_and_off() -> None:
+    assert GlancingSchedule.parse("0.4", 0).ratio(12) == 0.4
+    assert GlancingSchedule.parse("0", 0).is_off
+    assert GlancingSchedule.parse("0.0:0.0", 0).is_off
+    assert not GlancingSchedule.parse("0:0.3", 10).is_off
+
+
+@pytest.mark.parametrize("text", ["", "half", "0.5:", "1.5", "0.5:0.3:0.1", "-0.1"])
+def test_refused(text: str) -> None:
+    with pytest.raises(AggdecError, match="--glancing"):
+        GlancingSchedule.parse(text, 100)
+
+
+def test_a_change_needs_a_length() -> None:
+    with pytest.raises(AggdecError, match="--max-update or --glancing-updates"):
+        GlancingSchedule.parse("0.5:0.3", 0)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.3, 0.5, 1.0])
+def test_number_of_revealed_positions(ratio: float) -> None:
+    """Against a transcription, block by block."""
+    generator = torch.Generator().manual_seed(1)
+    targets = torch.randint(3, (20, 4, 7), generator=generator)
+    predicted = torch.randint(3, (20, 4, 7), generator=generator)
+    valid = torch.arange(7) < torch.randint(1, 8, (20, 4, 1), generator=generator)
+    revealed = revealed_positions(predicted, targets, valid, torch.rand(targets.shape, generator=generator), ratio)
+    for row in range(20):
+        for block in range(4):
+            wrong = sum(
+                bool(valid[row, block, i]) and int(predicted[row, block, i]) != int(targets[row, block, i])
+                for i in range(7)
+            )
+            assert int(revealed[row, block].sum()) == math.floor(ratio * wrong)
+            assert not bool((revealed[row, block] & ~valid[row, block]).any())
+
+
+def test_choice_is_uniform_among_valid_positions() -> None:
+    """Two of five positions with a target, of seven: each with probability 2/5, each pair alike; right ones too."""
+    torch.manual_seed(1)
+    times = 20000
+    targets = torch.zeros(times, 1, 7, dtype=torch.long)
+    predicted = torch.ones_like(targets)
+    predicted[..., 0] = 0  # right, and revealed as often as the others
+    valid = (torch.arange(7) < 5).expand(times, 1, 7)
+    revealed = revealed_positions(predicted, targets, valid, uniform_noise(targets), 0.5)[:, 0]
+    assert (revealed[:, :5].float().mean(dim=0) - 0.4).abs().max() < 0.02
+    assert not bool(revealed[:, 5:].any())
+    pairs = (revealed[:, :5].long() * 2 ** torch.arange(5)).sum(dim=1).bincount()
+    assert (pairs > 0).sum() == 10
+    assert (pairs[pairs > 0] / times - 0.1).abs().max() < 0.02
+
+
+def test_leading_matches() -> None:
+    rng = random.Random(1)
+    rows = [[rng.random() < 0.6 for _ in range(6)] for _ in range(30)] + [[True] * 6, [False] * 6]
+    expected = [next((i for i, right in enumerate(row) if not right), 6) for row in rows]
+    assert leading_matches(torch.tensor(rows)).tolist() == expected
