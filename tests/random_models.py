@@ -78,7 +78,7 @@ def random_lightconv(
     vars(args).update(shape)
     task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
     model = lightconv.LightConvModel.build_model(args, task)
-    _draw_weights(model)
+    draw_weights(model)
     _let_end(model.eval(), tgt_dict, eos_share)
     return model
 
@@ -104,13 +104,13 @@ def random_model(
     vars(args).update(shape)
     base_architecture(args)
     model = TransformerModel.build_model(args, SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict))
-    _draw_weights(model)
+    draw_weights(model)
     _let_end(model.eval(), tgt_dict, eos_share)
     return model
 
 
 @torch.no_grad()
-def _draw_weights(model: FairseqEncoderDecoderModel) -> None:
+def draw_weights(model: FairseqEncoderDecoderModel) -> None:
     """Weights of such sizes that tokens depend on what was read: others repeat one token for ever."""
     for name, parameter in model.named_parameters():
         if parameter.dim() > 1:

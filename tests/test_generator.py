@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.loop import Drafter
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generator import AggressiveGenerator, DraftOptions
 from tests.random_models import (
@@ -44,7 +44,7 @@ class OracleGenerator(AggressiveGenerator):
         super().__init__(*args, decoding="iad", **kwargs)
         self.answers, self.seed = answers, seed
 
-    def _drafter(self, source: Tensor, *_: Any) -> Drafter:
+    def _drafter(self, *_: Any) -> Drafter:
         return OracleDrafter(self.answers, self.vocab_size, self.seed, longest=1 + self.seed % 15)
 
 
@@ -367,15 +367,17 @@ def test_the_fallback_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_engines_are_kept_and_renewed_when_the_model_moves() -> None:
     model, sample = model_of_shape(ENGINE_SHAPES[0], 0, JOINED, JOINED), random_batch(0, JOINED, [3])
-    engines: dict[torch.nn.Module, BlockDecoder] = {}
+    engines = Engines()
     for _ in range(2):
         generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad", engines=engines)
         generator.generate([model], sample)
-        [engine] = engines.values()
-    assert generator._engines[model.decoder] is engine
+        [decoder], [encoder] = engines._decoders.values(), engines._encoders.values()
+    assert engines._decoders[model.decoder] is decoder
+    assert engines._encoders[model.encoder] is encoder
     model.half()
     generator.generate([model], sample)
-    assert engines[model.decoder] is not engine
+    assert engines._decoders[model.decoder] is not decoder
+    assert engines._encoders[model.encoder] is not encoder
 
 
 def test_history_and_steps() -> None:

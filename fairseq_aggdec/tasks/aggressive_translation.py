@@ -16,26 +16,38 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
-from torch import Tensor, nn
+from torch import Tensor
 
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.drafters import LoadedDrafter, load_drafter, only_drafter, refuse_drafters
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generator import AggressiveGenerator, DraftOptions
+from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions, DraftOptions
 from fairseq_aggdec.stats_file import StatsFile
+from fairseq_aggdec.tasks.drafting_options import (
+    DraftingOptions,
+    acceptance_of,
+    check_drafting_options,
+    resolved_mode,
+    verifier_path,
+)
+from fairseq_aggdec.tasks.refused_options import SearchOptions, refuse, refuse_early
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass
-class AggressiveTranslationConfig(TranslationConfig):
+class AggressiveTranslationConfig(TranslationConfig, DraftingOptions, SearchOptions):
     """Options of the task, for the command line and for hydra alike."""
 
-    decoding: ChoiceEnum(["beam", "greedy", "iad", "aggressive"]) = field(  # type: ignore[valid-type]
+    decoding: ChoiceEnum(["beam", "greedy", "iad", "gad", "gad++", "nar", "aggressive"]) = field(  # type: ignore[valid-type]
         default="beam",
         metadata={
             "help": "beam: fairseq's own search, untouched; greedy: the output of --beam 1 by this plugin's engine; "
             "iad: the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input; "
-            "aggressive: the fastest lossless mode for what is given (now: iad)"
+            "gad: the same output by Generalized Aggressive Decoding with --drafter-path; gad++: nearly the same and "
+            "sooner, as it keeps drafted tokens that the verifier finds good enough (--top-beta, --tolerance); nar: "
+            "what the drafter says, unverified; aggressive: the lossless mode for what is given: gad with "
+            "--drafter-path, else iad"
         },
     )
     max_draft_len: int = field(
@@ -70,7 +82,8 @@ class AggressiveTranslationTask(TranslationTask):
     def __init__(self, cfg: AggressiveTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
         self._stats_file: StatsFile | None = None
-        self._engines: dict[nn.Module, BlockDecoder] = {}
+        self._engines = Engines()
+        self._drafters: dict[str, LoadedDrafter] = {}
         self._running: AggressiveGenerator | None = None
         self._lines_read = 0  # by fairseq-interactive, before the buffer at hand
         self._buffer: list[str] = []
@@ -114,14 +127,17 @@ class AggressiveTranslationTask(TranslationTask):
         Raises:
             AggdecError: an option that the mode cannot honour.
         """
-        decoding = "iad" if self.cfg.decoding == "aggressive" else str(self.cfg.decoding)
+        decoding = resolved_mode(self.cfg)
+        if decoding != "nar":
+            refuse_drafters(models, verifier_path(self.cfg))
         if decoding == "beam" or getattr(args, "score_reference", False):
             return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
         extra = dict(extra_gen_cls_kwargs or {})
         prefix_fn = prefix_allowed_tokens_fn or getattr(args, "prefix_allowed_tokens_fn", None)
-        _refuse_what_is_not_beam_one(decoding, args, extra, prefix_fn)
+        refuse(decoding, args, extra.pop("lm_model", None), prefix_fn)
+        extra.pop("lm_weight", None)
         if getattr(args, "beam", 5) != 1:
-            logger.info(f"--decoding {decoding} gives the output of --beam 1: --beam is set to 1")
+            logger.info(f"--decoding {decoding} has a beam of one: --beam is set to 1")
             args.beam = 1
         if self.cfg.decoding_stats and self._stats_file is None:
             self._stats_file = StatsFile(self.cfg.decoding_stats)
@@ -129,6 +145,7 @@ class AggressiveTranslationTask(TranslationTask):
             src_dict=self.source_dictionary,
             decoding=decoding,
             draft_options=DraftOptions(self.cfg.min_suffix, self.cfg.max_suffix, self.cfg.max_draft_len),
+            block_draft=self._block_draft(decoding, models),
             stats_file=self._stats_file,
             engines=self._engines,
             block_ngrams=self.cfg.block_ngrams,
@@ -138,10 +155,26 @@ class AggressiveTranslationTask(TranslationTask):
         self._running = super().build_generator(models, args, AggressiveGenerator, extra)
         return self._running
 
+    def _block_draft(self, decoding: str, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:
+        """What the modes with a drafter need; the drafter is loaded once."""
+        if decoding not in ("gad", "gad++", "nar"):
+            return None
+        path, dictionary = self.cfg.drafter_path, self.target_dictionary
+        accept = acceptance_of(decoding, self.cfg, len(dictionary), dictionary.eos())
+        if path is None:
+            drafter = LoadedDrafter(only_drafter(models, verifier_path(self.cfg)))
+        elif path in self._drafters:
+            drafter = self._drafters[path]
+        else:
+            drafter = self._drafters[path] = load_drafter(path, self, models)
+        return BlockDraftOptions(drafter, drafter.block_size(self.cfg.block_size), accept)
+
     def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
         """Training has written to the weights since the last validation."""
         super().begin_valid_epoch(epoch, model)
         self._engines.clear()
+        for drafter in self._drafters.values():
+            drafter.forget_verifiers()
 
     def filter_indices_by_size(
         self,
@@ -258,6 +291,9 @@ def _check_options(cfg: AggressiveTranslationConfig) -> None:
             raise AggdecError(f"--{name.replace('_', '-')} {value}: must be at least {least}")
     if 0 < cfg.max_suffix < cfg.min_suffix:
         raise AggdecError(f"--max-suffix {cfg.max_suffix} is below --min-suffix {cfg.min_suffix}: nothing could match")
+    check_drafting_options(cfg)
+    if cfg.decoding != "beam":
+        refuse_early(str(cfg.decoding), cfg)
 
 
 def _check_data(cfg: AggressiveTranslationConfig) -> None:
@@ -274,24 +310,3 @@ def _check_data(cfg: AggressiveTranslationConfig) -> None:
     for lang in languages:
         if not (folder / f"dict.{lang}.txt").is_file():
             raise AggdecError(f"{folder}: has no dict.{lang}.txt; check --source-lang and --target-lang")
-
-
-def _refuse_what_is_not_beam_one(decoding: str, args: Any, extra: dict[str, Any], prefix_fn: Any) -> None:
-    """Options whose result is not that of a beam of one; options that are absent have fairseq's defaults."""
-    wanted = {
-        "--sampling": getattr(args, "sampling", False),
-        "--nbest": getattr(args, "nbest", 1) > 1,
-        "--constraints": getattr(args, "constraints", None),
-        "--lm-path": getattr(args, "lm_path", None) or extra.get("lm_model") is not None,
-        "--diverse-beam-groups": getattr(args, "diverse_beam_groups", -1) > 0,
-        "--diversity-rate": getattr(args, "diversity_rate", -1.0) > -1,
-        "--print-alignment": getattr(args, "print_alignment", None),
-        "prefix_allowed_tokens_fn": prefix_fn is not None,
-    }
-    refused = [name for name, is_set in wanted.items() if is_set]
-    if refused:
-        raise AggdecError(
-            f"--decoding {decoding} cannot honour {', '.join(refused)}: leave it out, or use --decoding beam"
-        )
-    extra.pop("lm_model", None)
-    extra.pop("lm_weight", None)

@@ -1,14 +1,22 @@
-"""The model that all command-line tests decode with."""
+"""The models that all command-line tests decode with."""
+
+from pathlib import Path
 
 import pytest
 
-from tests.cli_integration.correction import Process, generate, train_correction_model
+from tests.cli_integration.correction import Process, generate, train_correction_model, train_drafter
 from tests.helpers import ToyModel
 
 
 @pytest.fixture(scope="session")
 def correction_model(tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
     return train_correction_model(tmp_path_factory.mktemp("correction"))
+
+
+@pytest.fixture(scope="session")
+def correction_drafter(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A block drafter on that model's encoder."""
+    return train_drafter(correction_model, tmp_path_factory.mktemp("drafter"))
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ Process = subprocess.CompletedProcess[str]
 PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
 WORDS = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aeiou"]
 LONGEST = 64  # positions of the model, EOS included
+BLOCK_SIZE = 6  # of the drafter
 
 MODEL = (
     "--arch transformer --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 64 --decoder-embed-dim 64 "
@@ -48,6 +49,18 @@ def make_correction_data(folder: Path, seed: int = 1) -> Path:
 def train_correction_model(folder: Path) -> ToyModel:
     """A plain `translation` model of stock fairseq-train; an earlier state of it is `checkpoint_*_250.pt`."""
     return train_toy(make_correction_data(folder), folder / "model", MODEL, updates=350)
+
+
+def train_drafter(verifier: ToyModel, folder: Path, *options: object, updates: int = 200) -> Path:
+    """A drafter on the frozen encoder of a correction model, started from its decoder; returns its checkpoint."""
+    architecture = MODEL[MODEL.index("--encoder-layers") : MODEL.index("--lr")]
+    training = "--optimizer adam --lr 0.005 --clip-norm 1 --max-tokens 2000 --seed 1 --cpu --no-progress-bar".split()
+    drafter: list[object] = ["--task", "block_drafting", "--arch", "nar_drafter", "--criterion", "glancing_block_loss"]
+    drafter += ["--block-size", BLOCK_SIZE, "--blocks-per-sentence", 4, "--encoder-from", verifier.checkpoint]
+    drafter += ["--freeze-encoder", "--decoder-from", verifier.checkpoint, "--user-dir", PLUGIN]
+    saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--max-update", updates, "--disable-validation"]
+    run_cli("fairseq-train", verifier.data, *drafter, *architecture, *training, *saving, *options)
+    return folder / "checkpoint_last.pt"
 
 
 def generate(
@@ -98,7 +111,7 @@ def assert_same_hypotheses(output: str, reference: str, at_most: int = 0, tolera
 def summaries(text: str) -> list[dict[str, float]]:
     """The figures of every summary line in a log."""
     pattern = (
-        r"--decoding \w+: (\d+) sentences, ([\d.]+) iterations/sentence, ([\d.]+) mean accepted tokens, "
+        r"--decoding [\w+]+: (\d+) sentences, ([\d.]+) iterations/sentence, ([\d.]+) mean accepted tokens, "
         r"acceptance rate ([\d.]+)%"
     )
     names = ("sentences", "iterations", "mean_accepted", "acceptance_rate")

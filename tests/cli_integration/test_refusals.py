@@ -1,4 +1,7 @@
-"""What cannot be honoured is refused by name, before anything is decoded."""
+"""What cannot be honoured is refused by name, before anything is decoded.
+
+The options of fairseq's search are in tests/tasks/test_refused_options.py.
+"""
 
 import shutil
 from functools import partial
@@ -7,7 +10,6 @@ from typing import Any
 
 import pytest
 from fairseq_cli import generate as generate_command
-from fairseq_cli import interactive as interactive_command
 
 from fairseq_aggdec.errors import AggdecError
 from tests.cli_integration.correction import PLUGIN, at_once, generate
@@ -33,14 +35,14 @@ def test_in_processes_of_their_own(correction_model: ToyModel) -> None:
 def in_this_process(
     correction_model: ToyModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Any:
-    """Runs a command's main function with arguments; returns the error it ends with."""
+    """Runs fairseq-generate's main function with arguments; returns the error it ends with."""
 
-    def run(*options: object, command: Any = generate_command, data: Path = correction_model.data) -> AggdecError:
+    def run(*options: object, data: Path = correction_model.data) -> AggdecError:
         task = ["--task", "aggressive_translation", "--decoding", "iad", "--cpu"]
         fixed = [data, "--path", correction_model.checkpoint, "--user-dir", PLUGIN, *task]
         monkeypatch.setattr("sys.argv", ["fairseq", *map(str, [*fixed, *options])])
         with pytest.raises(AggdecError) as caught:
-            command.cli_main()
+            generate_command.cli_main()
         assert "H-" not in capsys.readouterr().out
         return caught.value
 
@@ -50,12 +52,6 @@ def in_this_process(
 @pytest.mark.parametrize(
     "options",
     [
-        ["--sampling", "--beam", "1"],
-        ["--nbest", "2"],
-        ["--constraints"],
-        ["--print-alignment"],
-        ["--diverse-beam-groups", "2"],
-        ["--diversity-rate", "0.5"],
         ["--min-suffix", "0"],
         ["--max-suffix", "-1"],
         ["--max-draft-len", "-1"],
@@ -72,15 +68,6 @@ def test_suffix_limits_that_contradict_each_other(in_this_process: Any) -> None:
     message = str(in_this_process("--min-suffix", 4, "--max-suffix", 2))
     assert "--min-suffix 4" in message
     assert "--max-suffix 2" in message
-
-
-def test_language_model(in_this_process: Any, correction_model: ToyModel) -> None:
-    assert "--lm-path" in str(in_this_process("--lm-path", correction_model.checkpoint))
-
-
-@pytest.mark.parametrize("option", [["--constraints"], ["--nbest", "2"]], ids=lambda option: option[0])
-def test_options_of_interactive(in_this_process: Any, option: list[str]) -> None:
-    assert option[0] in str(in_this_process(*option, "-s", "src", "-t", "tgt", command=interactive_command))
 
 
 def test_missing_data_folder(in_this_process: Any, tmp_path: Path) -> None:

@@ -1,0 +1,228 @@
+"""GAD, GAD++ and the drafter alone through fairseq's commands, with a drafter that was trained for the verifier."""
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.transformer import TransformerModel
+from fairseq_cli import generate as generate_command
+
+from fairseq_aggdec.cli.export import main as export
+from fairseq_aggdec.errors import AggdecError
+from tests.cli_integration.correction import (
+    BLOCK_SIZE,
+    PLUGIN,
+    WORDS,
+    Process,
+    assert_same_hypotheses,
+    at_once,
+    generate,
+    generate_here,
+    summaries,
+)
+from tests.helpers import ToyModel, parse_generate
+
+SENTENCES = 61
+
+
+@pytest.fixture(scope="module")
+def runs(
+    correction_model: ToyModel, correction_drafter: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Process, Process, Path]:
+    """`gad` with all that can be asked for, sentence by sentence, and `gad++` in batches; the former's statistics."""
+    stats = tmp_path_factory.mktemp("stats") / "stats.jsonl"
+    full = ["--print-step", "--retain-iter-history", "--decoding-stats", stats, "--batch-size", 1]
+    drafter = ["--drafter-path", correction_drafter]
+    gad, loose = at_once(
+        partial(generate, correction_model, "gad", *drafter, *full),
+        partial(generate, correction_model, "gad++", *drafter, "--top-beta", 5, "--tolerance", 3),
+    )
+    return gad, loose, stats
+
+
+def test_gad_gives_the_hypotheses_of_beam_one(runs: tuple[Process, Process, Path], beam_one: Process) -> None:
+    assert_same_hypotheses(runs[0].stdout, beam_one.stdout)
+
+
+def test_the_drafter_has_learned(runs: tuple[Process, Process, Path]) -> None:
+    """Otherwise the tests here would say little."""
+    [gad], [loose] = (summaries(run.stdout + run.stderr) for run in runs[:2])
+    assert gad["sentences"] == loose["sentences"] == SENTENCES
+    assert gad["mean_accepted"] > 1.3
+    assert loose["mean_accepted"] >= gad["mean_accepted"]
+
+
+def test_the_encoder_is_shared_and_that_is_said_once(runs: tuple[Process, Process, Path]) -> None:
+    for run in runs[:2]:
+        assert (run.stdout + run.stderr).count("shares the verifier's encoder") == 1
+
+
+def test_steps_drafts_and_statistics(runs: tuple[Process, Process, Path]) -> None:
+    sentences = parse_generate(runs[0].stdout)
+    records = {record["id"]: record for record in map(json.loads, runs[2].read_text(encoding="utf-8").splitlines())}
+    assert records.keys() == sentences.keys()
+    for number, sentence in sentences.items():
+        drafts = [draft.split() for draft in sentence.history]
+        assert sentence.steps == len(drafts) == records[number]["iterations"]
+        assert max(map(len, drafts)) <= BLOCK_SIZE
+        assert records[number]["accepted"] <= records[number]["drafted"]
+        assert records[number]["output_length"] == len(sentence.tokens)
+
+
+@pytest.mark.parametrize(
+    ("decoding", "options"),
+    [
+        ("aggressive", "--block-size 3"),
+        ("gad++", "--top-beta 1 --tolerance 9 --eos-argmax"),
+        ("gad++", "--top-beta 9 --tolerance 0"),
+    ],
+)
+def test_what_equals_gad(
+    correction_model: ToyModel, correction_drafter: Path, beam_one: Process, decoding: str, options: str
+) -> None:
+    output = generate_here(
+        correction_model, decoding, "--drafter-path", correction_drafter, "--retain-iter-history", *options.split()
+    )
+    assert_same_hypotheses(output, beam_one.stdout)
+    if decoding == "aggressive":
+        drafts = [draft.split() for sentence in parse_generate(output).values() for draft in sentence.history]
+        assert max(map(len, drafts)) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "at_most"),
+    [
+        ("--prefix-size 2 --unkpen 2 --min-len 3 --max-len-a 0.5 --max-len-b 4 --temperature 1.3 --lenpen 0.4", 0),
+        ("--fp16 --batch-size 7", 2),
+    ],
+)
+def test_search_options(correction_model: ToyModel, correction_drafter: Path, options: str, at_most: int) -> None:
+    stock = generate_here(correction_model, None, *options.split())
+    found = generate_here(correction_model, "gad", "--drafter-path", correction_drafter, *options.split())
+    assert_same_hypotheses(found, stock, at_most, tolerance=0.05 if at_most else 5e-3)
+
+
+def test_ensemble(correction_model: ToyModel, correction_drafter: Path) -> None:
+    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_250.pt")
+    path = f"{earlier}:{correction_model.checkpoint}"
+    stock = generate_here(correction_model, None, path=path)
+    found = generate_here(correction_model, "gad", "--drafter-path", correction_drafter, path=path)
+    assert_same_hypotheses(found, stock)
+
+
+def test_the_drafter_alone(correction_model: ToyModel, correction_drafter: Path) -> None:
+    """As --path, or beside a verifier that is not asked."""
+    alone = generate_here(correction_model, "nar", "--print-step", path=correction_drafter)
+    beside = generate_here(correction_model, "nar", "--drafter-path", correction_drafter)
+    assert_same_hypotheses(beside, alone)
+    for sentence in parse_generate(alone).values():
+        assert sentence.steps == -(-(len(sentence.tokens) + 1) // BLOCK_SIZE)
+
+
+def test_exported_without_what_the_verifier_has(
+    correction_model: ToyModel, correction_drafter: Path, beam_one: Process, tmp_path: Path
+) -> None:
+    data = ["--data", str(correction_model.data)]
+    verifier = str(correction_model.checkpoint)
+    export([str(correction_drafter), str(tmp_path), *data, "--fp32", "--without-shared", verifier])
+    assert "encoder.embed_tokens.weight" not in torch.load(tmp_path / "model.pt", weights_only=False)["model"]
+    found = generate_here(correction_model, "gad", "--drafter-path", tmp_path / "model.pt")
+    assert_same_hypotheses(found, beam_one.stdout)
+    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_250.pt")
+    with pytest.raises(AggdecError, match="that it shares with the verifier"):
+        generate_here(correction_model, "gad", "--drafter-path", tmp_path / "model.pt", path=earlier)
+
+
+def test_hub(correction_model: ToyModel, correction_drafter: Path) -> None:
+    """A drafter is loaded once, and kept."""
+    folder, name = correction_model.checkpoint.parent, correction_model.checkpoint.name
+    load = partial(TransformerModel.from_pretrained, str(folder), name, str(correction_model.data))
+    task = {"_name": "aggressive_translation", "decoding": "gad", "drafter_path": str(correction_drafter)}
+    hub, stock = load(task=task), load()
+    sentences = [" ".join(WORDS[i : i + 7]) + f" {WORDS[i]}x" for i in range(0, 30, 5)] + ["", "ba"]
+    assert hub.translate(sentences) == stock.translate(sentences, beam=1)
+    drafters = [hub.task.build_generator(hub.models, hub.cfg.generation).block_draft.drafter for _ in range(2)]
+    assert drafters[0] is drafters[1]
+
+
+@pytest.fixture
+def refusal(correction_model: ToyModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs fairseq-generate in this process; returns what it refuses to do."""
+
+    def run(decoding: str, *options: object, path: object = None, data: Path = correction_model.data) -> str:
+        fixed = [data, "--path", path or correction_model.checkpoint, "--user-dir", PLUGIN, "--cpu"]
+        task = ["--task", "aggressive_translation", "--decoding", decoding]
+        monkeypatch.setattr("sys.argv", ["fairseq-generate", *map(str, [*fixed, *task, *options])])
+        with pytest.raises(AggdecError) as caught:
+            generate_command.cli_main()
+        assert "H-" not in capsys.readouterr().out
+        return str(caught.value)
+
+    return run
+
+
+@pytest.mark.parametrize("decoding", ["gad", "gad++"])
+def test_no_drafter(refusal: Any, decoding: str) -> None:
+    assert f"--decoding {decoding} needs a drafter: name its checkpoint with --drafter-path" in refusal(decoding)
+
+
+def test_a_block_above_the_trained_one(refusal: Any, correction_drafter: Path) -> None:
+    message = refusal("gad", "--drafter-path", correction_drafter, "--block-size", BLOCK_SIZE + 1)
+    assert f"--block-size {BLOCK_SIZE + 1}" in message
+    assert f"blocks of {BLOCK_SIZE}" in message
+    assert str(correction_drafter) in message
+
+
+def test_a_beta_above_the_vocabulary(refusal: Any, correction_model: ToyModel, correction_drafter: Path) -> None:
+    size = len(Dictionary.load(str(correction_model.data / "dict.tgt.txt")))
+    message = refusal("gad++", "--drafter-path", correction_drafter, "--top-beta", size + 1)
+    assert f"--top-beta {size + 1}: the target dictionary has only {size} symbols" in message
+
+
+@pytest.mark.parametrize("decoding", ["beam", "greedy", "iad", "gad", "gad++"])
+def test_a_drafter_as_the_verifier(refusal: Any, correction_drafter: Path, decoding: str) -> None:
+    options = ["--drafter-path", correction_drafter] if "gad" in decoding else []
+    message = refusal(decoding, *options, path=correction_drafter)
+    assert f"--path {correction_drafter}: a block drafter, not a verifier" in message
+
+
+def test_a_verifier_as_the_drafter(refusal: Any, correction_model: ToyModel, correction_drafter: Path) -> None:
+    message = refusal("gad", "--drafter-path", correction_model.checkpoint)
+    assert f"--drafter-path {correction_model.checkpoint}: an ordinary model, not a block drafter" in message
+    assert "swapped" in message
+    assert "an ordinary model" in refusal("nar")
+
+
+def test_a_missing_drafter(refusal: Any) -> None:
+    assert "/nowhere/drafter.pt: no such file" in refusal("gad", "--drafter-path", "/nowhere/drafter.pt")
+
+
+def test_other_dictionaries(refusal: Any, correction_model: ToyModel, correction_drafter: Path, tmp_path: Path) -> None:
+    """Two symbols have changed places in the data folder's dictionary: every size is right."""
+    data = tmp_path / "data"
+    shutil.copytree(correction_model.data, data)
+    lines = (data / "dict.src.txt").read_text(encoding="utf-8").splitlines()
+    lines[7], lines[9] = lines[9], lines[7]
+    for language in ("src", "tgt"):  # one for both, since the models share their embeddings
+        (data / f"dict.{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    message = refusal("gad", "--drafter-path", correction_drafter, data=data)
+    here, there = lines[7].split()[0], lines[9].split()[0]
+    assert f"symbol 11 is '{there}' there and '{here}' here" in message
+    assert "source dictionary (recorded in the checkpoint) is not that of the data folder" in message
+    assert str(correction_drafter) in message
+
+
+def test_dictionaries_beside_an_exported_drafter(
+    refusal: Any, correction_model: ToyModel, correction_drafter: Path, tmp_path: Path
+) -> None:
+    """An export has no record but the files themselves."""
+    export([str(correction_drafter), str(tmp_path), "--data", str(correction_model.data)])
+    with (tmp_path / "dict.src.txt").open("a", encoding="utf-8") as file:
+        file.write("onemore 1\n")
+    message = refusal("gad", "--drafter-path", tmp_path / "model.pt")
+    assert f"source dictionary ({tmp_path / 'dict.src.txt'})" in message

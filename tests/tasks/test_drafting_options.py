@@ -1,0 +1,90 @@
+"""Which options go with which mode."""
+
+from typing import Any
+
+import pytest
+
+from fairseq_aggdec.decoding.acceptance import TopBeta, exact
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
+from fairseq_aggdec.tasks.drafting_options import acceptance_of, check_drafting_options, resolved_mode, verifier_path
+
+EOS = 2
+
+
+def config(decoding: str, **options: Any) -> AggressiveTranslationConfig:
+    return AggressiveTranslationConfig(decoding=decoding, **options)
+
+
+@pytest.mark.parametrize("decoding", ["beam", "greedy", "iad", "gad", "gad++", "nar"])
+def test_modes_by_name(decoding: str) -> None:
+    assert resolved_mode(config(decoding, drafter_path="d.pt")) == decoding
+
+
+def test_aggressive_is_what_is_lossless_with_what_is_given() -> None:
+    assert resolved_mode(config("aggressive")) == "iad"
+    assert resolved_mode(config("aggressive", drafter_path="d.pt")) == "gad"
+
+
+@pytest.mark.parametrize(
+    ("decoding", "options", "name"),
+    [
+        *[(mode, {"drafter_path": "d.pt"}, "--drafter-path") for mode in ("beam", "greedy", "iad")],
+        ("iad", {"block_size": 4}, "--block-size"),
+        ("aggressive", {"block_size": 4}, "--drafter-path"),
+        ("gad", {}, "--drafter-path"),
+        ("gad++", {}, "--drafter-path"),
+        ("gad", {"block_size": -1, "drafter_path": "d.pt"}, "--block-size -1"),
+        *[
+            (
+                mode,
+                {"drafter_path": "d.pt", option: value},
+                f"--{option.replace('_', '-')} is read by --decoding gad\\+\\+",
+            )
+            for mode in ("gad", "nar", "aggressive")
+            for option, value in (("top_beta", 3), ("tolerance", 0.0), ("eos_argmax", True))
+        ],
+        ("gad++", {"drafter_path": "d.pt", "top_beta": 0}, "--top-beta 0"),
+        ("gad++", {"drafter_path": "d.pt", "tolerance": -0.5}, "--tolerance -0.5"),
+        ("gad++", {"drafter_path": "d.pt", "tolerance": float("nan")}, "--tolerance nan"),
+    ],
+)
+def test_refused(decoding: str, options: dict[str, Any], name: str) -> None:
+    with pytest.raises(AggdecError, match=name):
+        check_drafting_options(config(decoding, **options))
+
+
+@pytest.mark.parametrize(
+    ("decoding", "options"),
+    [
+        ("beam", {}),
+        ("iad", {}),
+        ("aggressive", {}),
+        ("aggressive", {"drafter_path": "d.pt", "block_size": 3}),
+        ("gad", {"drafter_path": "d.pt", "block_size": 3}),
+        ("gad++", {"drafter_path": "d.pt", "top_beta": 1, "tolerance": 0.0, "eos_argmax": True}),
+        ("nar", {}),
+        ("nar", {"drafter_path": "d.pt", "block_size": 2}),
+    ],
+)
+def test_taken(decoding: str, options: dict[str, Any]) -> None:
+    check_drafting_options(config(decoding, **options))
+
+
+def test_criteria() -> None:
+    def of(mode: str, **options: Any) -> Any:
+        return acceptance_of(mode, config(mode, **options), 100, EOS)
+
+    assert of("gad") is exact
+    assert of("gad++") == TopBeta(3, 1.0), "the papers' high-quality setting"
+    assert of("gad++", top_beta=5, tolerance=3.0, eos_argmax=True) == TopBeta(5, 3.0, (EOS,))
+    assert of("gad++", top_beta=1) is exact
+    assert of("gad++", tolerance=0.0) is exact
+    assert of("gad++", top_beta=100) == TopBeta(100, 1.0)
+    with pytest.raises(AggdecError, match="--top-beta 101: the target dictionary has only 100 symbols"):
+        of("gad++", top_beta=101)
+
+
+def test_the_verifiers_path_outside_fairseqs_configuration() -> None:
+    assert verifier_path(config("gad")) is None
+    assert verifier_path(config("gad", path="v.pt")) == "v.pt"
