@@ -17,18 +17,49 @@ from fairseq import checkpoint_utils
 from fairseq.models import BaseFairseqModel
 from tqdm import tqdm
 
+from fairseq_aggdec import module_times
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.evaluation.bleu import detokenised_bleu
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
-MODES = {
-    "beam5": ("beam", 5),
-    "beam1": ("beam", 1),
-    "greedy": ("greedy", 1),
-    "iad": ("iad", 1),
-}
-"""name: (--decoding, --beam); beam5 and beam1 are stock fairseq"""
 _WARM_UP_BATCHES = 3
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to decode: beam5 and beam1 are stock fairseq."""
+
+    name: str
+    decoding: str
+    beam: int = 1
+    top_beta: int | None = None
+    """of gad++; None for the default"""
+    tolerance: float | None = None
+    """of gad++; None for the default"""
+
+    @classmethod
+    def parse(cls, name: str) -> "Mode":
+        """The mode of a name: beamN, greedy, iad, nar, gad, gad++, or gad++:BETA:TOLERANCE.
+
+        Raises:
+            AggdecError: no such mode.
+        """
+        if name in ("greedy", "iad", "nar", "gad", "gad++"):
+            return cls(name, name)
+        kind, _, rest = name.partition(":")
+        try:
+            if name.startswith("beam"):
+                return cls(name, "beam", int(name.removeprefix("beam")))
+            if kind == "gad++":
+                beta, tolerance = rest.split(":")
+                return cls(name, kind, 1, int(beta), float(tolerance))
+        except ValueError:
+            pass
+        raise AggdecError(
+            f"unknown mode {name}: choose from beam5, beam1 (any beam), greedy, iad, nar, gad, gad++, "
+            "gad++:BETA:TOLERANCE"
+        )
 
 
 @dataclass
@@ -44,6 +75,8 @@ class ModeResult:
     """output tokens by sentence number"""
     hypotheses: dict[int, dict[str, Any]] = field(default_factory=dict)
     """fairseq's hypotheses of the last round by sentence number"""
+    bleu: float | None = None
+    """of the outputs, where references were given"""
 
     @property
     def seconds(self) -> float:
@@ -66,7 +99,7 @@ class ModeResult:
 
 
 def load(
-    path: str, data: str, source_lang: str | None = None, target_lang: str | None = None
+    path: str, data: str, source_lang: str | None = None, target_lang: str | None = None, **options: Any
 ) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
     """A checkpoint (or several, joined by `:`) and the plugin's task for it.
 
@@ -74,11 +107,15 @@ def load(
         path: as fairseq-generate's --path.
         data: folder with the dictionaries, and the binarised data where it is read.
         source_lang, target_lang: file suffixes; found in the folder where None.
+        options: of the task (`drafter_path=...`).
 
     Raises:
         AggdecError: the folder or the checkpoint cannot be used.
     """
-    config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang)
+    # a mode that takes every option; `compare` sets those of its own
+    config = AggressiveTranslationConfig(
+        data=data, source_lang=source_lang, target_lang=target_lang, decoding="aggressive", **options
+    )
     # these point into fairseq's whole configuration, which only its own command lines build
     config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
     task = AggressiveTranslationTask.setup_task(config)
@@ -110,7 +147,7 @@ def compare(
         task: from `load`.
         models: from `load`, on their device.
         batches: from `batches_of` or fairseq's iterator.
-        modes: names from `MODES`.
+        modes: names that `Mode.parse` knows.
         rounds: how often each mode runs through all batches.
         progress: show a bar, on a terminal.
         generation: fairseq's generation options (`lenpen=...`); the beam belongs to the mode.
@@ -118,10 +155,8 @@ def compare(
     Returns:
         one result a mode, in the given order.
     """
-    unknown = [mode for mode in modes if mode not in MODES]
-    if unknown:
-        raise AggdecError(f"unknown mode {', '.join(unknown)}: choose from {', '.join(MODES)}")
-    runs = [(ModeResult(mode), _generator(task, models, mode, generation)) for mode in modes]
+    parsed = [Mode.parse(mode) for mode in modes]
+    runs = [(ModeResult(mode.name), _generator(task, models, mode, generation)) for mode in parsed]
     for _, generator in runs:
         for batch in batches[:_WARM_UP_BATCHES]:
             task.inference_step(generator, models, batch)
@@ -135,9 +170,35 @@ def compare(
     return [result for result, _ in runs]
 
 
-def _generator(task: AggressiveTranslationTask, models: list[BaseFairseqModel], mode: str, options: dict) -> Any:
-    task.cfg.decoding, beam = MODES[mode]
-    return task.build_generator(models, Namespace(**options, beam=beam))
+def profile(
+    task: AggressiveTranslationTask,
+    models: list[BaseFairseqModel],
+    batches: Sequence[dict[str, Any]],
+    mode: str,
+    **generation: Any,
+) -> dict[str, float]:
+    """Seconds by module of one round of a mode; the clocks themselves cost a little.
+
+    Args:
+        task: from `load`.
+        models: from `load`, on their device.
+        batches: as for `compare`.
+        mode: one of this plugin's modes.
+        generation: as for `compare`.
+    """
+    generator = _generator(task, models, Mode.parse(mode), generation)
+    for batch in batches[:_WARM_UP_BATCHES]:
+        task.inference_step(generator, models, batch)
+    result = ModeResult(mode)
+    with module_times.measured(module_times.device_wait(models)) as seconds:
+        _one_round(task, models, batches, result, generator, tqdm(disable=True))
+    return module_times.shares(seconds, result.seconds)
+
+
+def _generator(task: AggressiveTranslationTask, models: list[BaseFairseqModel], mode: Mode, options: dict) -> Any:
+    task.cfg.decoding = mode.decoding
+    task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
+    return task.build_generator(models, Namespace(**options, beam=mode.beam))
 
 
 def _one_round(
@@ -149,11 +210,12 @@ def _one_round(
     bar: Any,
 ) -> None:
     latencies = []
+    wait = module_times.device_wait(models) or (lambda: None)
     for batch in batches:
-        _synchronise(models)
+        wait()
         began = time.perf_counter()
         hypotheses = task.inference_step(generator, models, batch)
-        _synchronise(models)
+        wait()
         latencies.append(time.perf_counter() - began)
         for number, (best, *_) in zip(batch["id"].tolist(), hypotheses, strict=True):
             result.outputs[number] = best["tokens"].tolist()
@@ -163,9 +225,24 @@ def _one_round(
     result.rounds.append(sum(latencies))
 
 
-def _synchronise(models: list[BaseFairseqModel]) -> None:
-    if next(models[0].parameters()).is_cuda:
-        torch.cuda.synchronize()
+def score(
+    task: AggressiveTranslationTask, results: Sequence[ModeResult], references: Sequence[str], language: str
+) -> None:
+    """Fill in every result's BLEU.
+
+    Args:
+        task: from `load`.
+        results: from `compare`.
+        references: running text, one a sentence of the subset.
+        language: of the references, for the detokeniser.
+    """
+    for result in results:
+        numbers = sorted(result.outputs)
+        lines = [
+            task.target_dictionary.string(torch.tensor(result.outputs[number]), bpe_symbol="subword_nmt")
+            for number in numbers
+        ]
+        result.bleu = detokenised_bleu(lines, [[references[number] for number in numbers]], language)
 
 
 def table(results: Sequence[ModeResult]) -> tuple[list[str], list[list[str]]]:
@@ -175,6 +252,8 @@ def table(results: Sequence[ModeResult]) -> tuple[list[str], list[list[str]]]:
     baselines = [by_name[name] for name in ("beam5", "beam1", "greedy") if name in by_name]
     headers += [f"speed-up\nover {baseline.mode}" for baseline in baselines]
     headers += ["iterations\nper sentence", "mean accepted\ntokens", "identical\nto greedy"]
+    has_bleu = any(result.bleu is not None for result in results)
+    headers += ["BLEU"] * has_bleu
     rows = []
     for result in results:
         row = [result.mode, f"{result.seconds:.2f} ({min(result.rounds):.2f}-{max(result.rounds):.2f})"]
@@ -183,6 +262,8 @@ def table(results: Sequence[ModeResult]) -> tuple[list[str], list[list[str]]]:
         row += ["", ""] if totals is None else [f"{totals.mean_iterations:.2f}", f"{totals.mean_accepted_tokens:.2f}"]
         greedy = by_name.get("greedy")
         row.append("" if greedy is None else f"{result.identical_to(greedy)} of {len(greedy.outputs)}")
+        if has_bleu:
+            row.append("" if result.bleu is None else f"{result.bleu:.2f}")
         rows.append(row)
     return headers, rows
 

@@ -1,5 +1,11 @@
 #!/usr/bin/env bash
-# Averages the last checkpoints of an experiment: scripts/average.sh EXPERIMENT [number of checkpoints, default 5]
+# Averages the last checkpoints of a model: scripts/average.sh EXPERIMENT [--config NAME] [number, default 5]
 source "$(dirname "$0")/stage.sh"
 
-python -m fairseq_aggdec.cli.average "$work/checkpoints" --last "${1:-5}" --output "$work/model.pt"
+name=train
+if [[ "${1:-}" == --config ]]; then
+    name="$2"
+    shift 2
+fi
+place="$(model_folder "$name")"
+python -m fairseq_aggdec.cli.average "$place/checkpoints" --last "${1:-5}" --output "$place/model.pt"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Decodes a test set: scripts/decode.sh EXPERIMENT [--decoding beam5|beam1|beamN|greedy|iad|...] [--subset test]
-#                     [--batch-size 1] [--model FILE] [further fairseq-generate options]
-# Writes work/EXPERIMENT/decode/SUBSET/DECODING/generate-SUBSET.txt; does nothing if that is complete.
+#                     [--batch-size 1] [--model FILE] [--label NAME] [further fairseq-generate options]
+# Writes work/EXPERIMENT/decode/SUBSET/LABEL/generate-SUBSET.txt, LABEL being the decoding unless named; does nothing if
+# that is complete.
 # `beamN` is stock fairseq; anything else is a decoding of the task aggressive_translation.
 source "$(dirname "$0")/stage.sh"
 
-decoding=beam5 subset=test batch_size=1 model="$work/model.pt"
+decoding=beam5 subset=test batch_size=1 model="$work/model.pt" label=""
 rest=()
 while (($#)); do
     case "$1" in
@@ -13,11 +14,12 @@ while (($#)); do
         --subset) subset="$2"; shift 2 ;;
         --batch-size) batch_size="$2"; shift 2 ;;
         --model) model="$2"; shift 2 ;;
+        --label) label="$2"; shift 2 ;;
         *) rest+=("$1"); shift ;;
     esac
 done
 
-output="$work/decode/$subset/$decoding"
+output="$work/decode/$subset/${label:-$decoding}"
 if grep -q '^Generate ' "$output/generate-$subset.txt" 2>/dev/null; then
     echo "$output/generate-$subset.txt is complete" >&2
     exit 0

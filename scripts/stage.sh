@@ -18,3 +18,15 @@ work="${AGGDEC_WORK:-$root/work}/$experiment"
 plugin="$root/fairseq_aggdec"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 mkdir -p "$work"
+
+# Where the model of configs/EXPERIMENT/NAME.yaml is trained: the only model of an experiment is called `train`.
+model_folder() {
+    if [[ "$1" == train ]]; then echo "$work"; else echo "$work/$1"; fi
+}
+
+# Keep freed memory: on a CPU, handing every large tensor back to the system and asking for it again costs time.
+keep_freed_memory() {
+    export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-4294967296}"
+    export MALLOC_TRIM_THRESHOLD_="${MALLOC_TRIM_THRESHOLD_:-8589934592}"
+    export MALLOC_TOP_PAD_="${MALLOC_TOP_PAD_:-268435456}"
+}

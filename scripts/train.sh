@@ -1,15 +1,26 @@
 #!/usr/bin/env bash
-# Trains an experiment's model: scripts/train.sh EXPERIMENT [hydra overrides, e.g. optimization.max_update=100]
-# Goes on from checkpoint_last.pt if there is one; does nothing when max_update has been reached.
+# Trains a model of an experiment: scripts/train.sh EXPERIMENT [--config NAME] [--data FOLDER] [hydra overrides,
+#                                  e.g. optimization.max_update=100]
+# NAME is a file of configs/EXPERIMENT without .yaml (default train). Goes on from checkpoint_last.pt if there is one;
+# does nothing when max_update has been reached.
 source "$(dirname "$0")/stage.sh"
 
-# Keep freed memory: on a CPU, handing every large tensor back to the system and asking for it again costs time.
-export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-4294967296}"
-export MALLOC_TRIM_THRESHOLD_="${MALLOC_TRIM_THRESHOLD_:-8589934592}"
-export MALLOC_TOP_PAD_="${MALLOC_TOP_PAD_:-268435456}"
+name=train train_data="$work/data-bin"
+overrides=()
+while (($#)); do
+    case "$1" in
+        --config) name="$2"; shift 2 ;;
+        --data) train_data="$2"; shift 2 ;;
+        *) overrides+=("$1"); shift ;;
+    esac
+done
 
-overrides=("common.user_dir=$plugin" "task.data=$work/data-bin" "checkpoint.save_dir=$work/checkpoints")
-if grep -q '^bpe:' "$config/train.yaml"; then
-    overrides+=("bpe.bpe_codes=$work/data-bin/codes")
+keep_freed_memory
+
+place="$(model_folder "$name")"
+paths=("common.user_dir=$plugin" "task.data=$train_data" "checkpoint.save_dir=$place/checkpoints")
+if grep -q '^bpe:' "$config/$name.yaml"; then
+    paths+=("bpe.bpe_codes=$work/data-bin/codes")
 fi
-fairseq-hydra-train --config-dir "$config" --config-name train "${overrides[@]}" "hydra.run.dir=$work/train" "$@"
+fairseq-hydra-train --config-dir "$config" --config-name "$name" "${paths[@]}" "hydra.run.dir=$place/train" \
+    ${overrides[@]+"${overrides[@]}"}

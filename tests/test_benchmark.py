@@ -55,5 +55,27 @@ def test_table_is_the_arithmetic_of_the_rounds() -> None:
 def test_unknown_mode_is_refused_by_name(toy_model_dir: ToyModel) -> None:
     register()
     task, models = benchmark.load(str(toy_model_dir.checkpoint), str(toy_model_dir.data))
-    with pytest.raises(AggdecError, match="unknown mode beam3: choose from beam5"):
-        benchmark.compare(task, models, [], ["beam3"])
+    with pytest.raises(AggdecError, match="unknown mode fast: choose from beam5"):
+        benchmark.compare(task, models, [], ["fast"])
+
+
+@pytest.mark.parametrize("name", ["beam", "beamx", "gad++:3", "gad++:a:b", "gad:1:2", ""])
+def test_malformed_modes_are_refused(name: str) -> None:
+    with pytest.raises(AggdecError, match="unknown mode"):
+        benchmark.Mode.parse(name)
+
+
+def test_modes_carry_their_settings() -> None:
+    assert benchmark.Mode.parse("beam4") == benchmark.Mode("beam4", "beam", 4)
+    assert benchmark.Mode.parse("gad++:5:3.5") == benchmark.Mode("gad++:5:3.5", "gad++", 1, 5, 3.5)
+
+
+def test_bleu_is_that_of_the_sentences_decoded(toy_model_dir: ToyModel) -> None:
+    register()
+    task, _ = benchmark.load(str(toy_model_dir.checkpoint), str(toy_model_dir.data))
+    symbols = task.target_dictionary.symbols
+    words = [number for number, symbol in enumerate(symbols) if symbol.isalpha()][:6]
+    result = benchmark.ModeResult("greedy", outputs={1: [*words, task.target_dictionary.eos()]})
+    text = " ".join(symbols[number] for number in words)
+    benchmark.score(task, [result], ["never decoded", text], "en")
+    assert result.bleu == pytest.approx(100)

@@ -1,12 +1,11 @@
 """The stages from raw text to fairseq's binary data, as described by an experiment's `prepare.yaml`.
 
-Every stage writes its files under a temporary name and renames them when complete, so that a run that was stopped goes
-on where it was, and a second run does nothing. Delete the work folder, or a stage's, to build with other settings.
+Every stage's files have their names only when they are complete, so that a run that was stopped goes on where it was,
+and a second run does nothing. Delete the work folder, or a stage's, to build with other settings.
 """
 
 from __future__ import annotations
 
-import gzip
 import logging
 import shutil
 import subprocess
@@ -20,7 +19,9 @@ from typing import Any
 from omegaconf import OmegaConf
 from tqdm import tqdm
 
-from fairseq_aggdec.data import clean_text, ptb, splits, subwords
+from fairseq_aggdec.data import clean_text, ptb, sentence_pairs, splits, subwords
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import PARTIAL, decode_text, open_lines, written_whole
 
 logger = logging.getLogger(__name__)
 
@@ -31,27 +32,34 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_lines(path: Path, column: int | None = None) -> Iterator[str]:
-    """Yields the lines of a text file, or one tab-separated column of them; a name in `.gz` is decompressed.
+    """Yields the lines of a text file, gzipped or not, or one tab-separated column of them.
 
     Raises:
-        FileNotFoundError: the file is absent; the message says which variable points at the data.
+        AggdecError: the file is absent (the message says which variable points at the data) or damaged.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist: set AGGDEC_DATA to the folder that holds the data sets")
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8", newline="\n") as lines:
-        for line in lines:
-            line = line.rstrip("\r\n")
-            yield line if column is None else line.split("\t")[column]
+        raise AggdecError(f"{path} does not exist: set AGGDEC_DATA to the folder that holds the data sets")
+    with open_lines(path) as (lines, _):
+        for number, data in enumerate(lines, start=1):
+            line = decode_text(data, str(path), number).rstrip("\r\n")
+            if column is None:
+                yield line
+                continue
+            fields = line.split("\t")
+            if column >= len(fields):
+                raise AggdecError(f"{path}, line {number}: has no column {column}, counted from 0: {line[:60]!r}")
+            yield fields[column]
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Writes lines to a file that appears under its name only when complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as output:
+    """Writes lines to a file that is there only when it is complete."""
+    with written_whole(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as output:
         output.writelines(line + "\n" for line in lines)
-    partial.rename(path)
+
+
+def _run(command: list[str]) -> None:
+    if subprocess.run(command).returncode != 0:
+        raise AggdecError(f"{command[2]} failed; its own message is above")
 
 
 @dataclass
@@ -90,10 +98,17 @@ class Preparation:
         """`train`, and `train1` if there are joined sentences; fairseq trains on both without being told."""
         return ["train", "train1"] if "joined" in self.config else ["train"]
 
+    def tokenizer_language(self, side: str) -> str | None:
+        """The language whose Moses rules split a side's running text; None where the text is tokenised already."""
+        language = self.config.get("tokenizer_language")
+        return language[side] if isinstance(language, dict) else language
+
     def run(self) -> None:
         """Runs all stages that are not complete yet."""
         if "parallel" in self.config:
             self.copy_parallel()
+        elif "sentence_pairs" in self.config:
+            self.split_pairs()
         else:
             self.clean()
             self.corrupt()
@@ -152,11 +167,9 @@ class Preparation:
                 continue
             (self.work / "text").mkdir(parents=True, exist_ok=True)
             partial = self.work / "text" / f"{name}.partial"
-            arguments = [str(self.work / "clean" / name), str(partial)]
+            arguments = [str(self.work / "clean" / name), str(partial), "--force"]  # a killed run may have left some
             arguments += ["--seed", str(settings["seed"] + number), "--workers", str(self.workers)]
-            status = corrupt.main([*arguments, *map(str, settings.get("options", []))])
-            if status:
-                raise RuntimeError(f"aggdec-corrupt failed on {self.work / 'clean' / name}")
+            corrupt.main([*arguments, *map(str, settings.get("options", []))])
             for suffix, side in zip(("src", "tgt"), self.languages, strict=True):
                 Path(f"{partial}.{suffix}").rename(self.work / "text" / f"{name}.{side}")
 
@@ -178,14 +191,32 @@ class Preparation:
                 if not output.exists():
                     write_lines(output, (" ".join(line.split()) for line in read_lines(self.data / files[key])))
 
+    def split_pairs(self) -> None:
+        """Writes running text of the splits of one parallel corpus to `text/`."""
+        settings = self.config["sentence_pairs"]
+        outputs = {name: [self.work / "text" / f"{name}.{side}" for side in self.languages] for name in self.splits}
+        if all(output.exists() for pair in outputs.values() for output in pair):
+            return
+        file = self.data / settings["file"]
+        columns = [read_lines(file, column) for column in settings["columns"]]
+        pairs = list(sentence_pairs.clean_pairs(zip(*columns, strict=True)))
+        parts = sentence_pairs.split(
+            pairs, self.config["hold_out"], settings.get("long_words", 0), settings.get("long_share", 0.0)
+        )
+        if "joined_pairs" in settings:
+            parts["train"] += sentence_pairs.join_pairs(parts["train"], **settings["joined_pairs"])
+        for name, part in parts.items():
+            for index, output in enumerate(outputs[name]):
+                write_lines(output, (pair[index] for pair in part))
+
     def tokenise(self) -> None:
         """Writes Moses tokens of every file in `text/` to `tok/`; text that is tokenised already is copied."""
-        language = self.config.get("tokenizer_language")
         for text in sorted((self.work / "text").iterdir()):
             output = self.work / "tok" / text.name
-            if output.exists() or text.name.endswith(".partial"):
+            if output.exists() or text.name.endswith(PARTIAL):
                 continue
             lines: Iterable[str] = read_lines(text)
+            language = self.tokenizer_language(text.suffix[1:])
             if language:
                 label = f"tokenise {text.name}"
                 lines = subwords.encode_lines(lines, subwords.moses, language, workers=self.workers, label=label)
@@ -200,9 +231,8 @@ class Preparation:
             sides = [target] if "clean_text" in self.config else [source, target]
             text = chain.from_iterable(read_lines(self.work / "tok" / f"train.{side}") for side in sides)
             settings = self.config["bpe"]
-            partial = self.work / "codes.partial"
-            subwords.learn_codes(text, partial, settings["symbols"], settings["min_frequency"])
-            partial.rename(codes)
+            with written_whole(codes) as partial:
+                subwords.learn_codes(text, partial, settings["symbols"], settings["min_frequency"])
         for name in self.splits:
             outputs = [self.work / "bpe" / f"{name}.{side}" for side in self.languages]
             if all(output.exists() for output in outputs):
@@ -234,16 +264,16 @@ class Preparation:
         command += ["--joined-dictionary", "--workers", str(self.workers)]
         tests = ",".join(str(bpe / name) for name in self.splits[len(self.training_sets) + 1 :])
         files = ["--trainpref", str(bpe / "train"), "--validpref", str(bpe / "valid"), "--testpref", tests]
-        subprocess.run([*command, *files, "--destdir", str(partial)], check=True)
+        _run([*command, *files, "--destdir", str(partial)])
         for name in self.training_sets[1:]:  # fairseq-preprocess takes one training set at a time
             extra = partial / name
             files = ["--trainpref", str(bpe / name), "--srcdict", str(partial / f"dict.{source}.txt")]
-            subprocess.run([*command, *files, "--destdir", str(extra)], check=True)
+            _run([*command, *files, "--destdir", str(extra)])
             for file in extra.glob("train.*"):
                 file.rename(partial / file.name.replace("train.", f"{name}.", 1))
             shutil.rmtree(extra)
-        language = self.config.get("tokenizer_language")
-        if language:
+        language = self.tokenizer_language(source)
+        if language and not (partial / f"dict.{language}.txt").exists():
             # fairseq-interactive hands --source-lang to the tokeniser, whose rules depend on the language, so the
             # dictionary must also be found under the language's own name: `-s en -t en`.
             shutil.copy(partial / f"dict.{source}.txt", partial / f"dict.{language}.txt")

@@ -5,6 +5,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.data.preparation import Preparation, read_config, read_lines, write_lines
+from fairseq_aggdec.errors import AggdecError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -111,14 +112,25 @@ def test_long_pairs_leave_the_training_set_only(tmp_path: Path) -> None:
     assert len((preparation.work / "bpe/valid.src").read_text().splitlines()) == 20
 
 
+def test_what_a_killed_corruption_left_does_not_block_the_next_run(tmp_path: Path) -> None:
+    preparation = small(ROOT / "configs/gec_small/prepare.yaml", make_data(tmp_path / "data"), tmp_path / "work")
+    preparation.clean()
+    write_lines(preparation.work / "text/valid.partial.src", ["complete, but not under its own name yet"])
+    preparation.corrupt()
+    names = {path.name for path in (preparation.work / "text").iterdir()}
+    assert names == {f"{name}.{side}" for name in ("train", "train1", "valid", "test") for side in ("src", "tgt")}
+
+
 def test_missing_data_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="AGGDEC_DATA"):
+    with pytest.raises(AggdecError, match="AGGDEC_DATA"):
         list(read_lines(tmp_path / "missing.gz"))
 
 
 def test_read_column(tmp_path: Path) -> None:
     write_lines(tmp_path / "table", ["a\tb", "c\td"])
     assert list(read_lines(tmp_path / "table", 1)) == ["b", "d"]
+    with pytest.raises(AggdecError, match="table, line 1: has no column 2"):
+        list(read_lines(tmp_path / "table", 2))
 
 
 @pytest.mark.parametrize("experiment", ["gec_small", "ape_small"])

@@ -2,11 +2,14 @@
 
 import gzip
 import os
+import shutil
 import subprocess
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import compare
 from fairseq_aggdec.data.preparation import read_lines
@@ -26,7 +29,7 @@ SMALL = [
 
 
 def run(stage: str, *arguments: str, data: Path, work: Path) -> subprocess.CompletedProcess[str]:
-    """Runs one stage script of ape_small and returns its output; a failure shows it."""
+    """Runs one script and returns its output; a failure shows it."""
     environment = os.environ | {"AGGDEC_DATA": str(data), "AGGDEC_WORK": str(work), "OMP_NUM_THREADS": "1"}
     command = ["bash", str(ROOT / "scripts" / f"{stage}.sh"), *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
@@ -81,6 +84,58 @@ def test_all_stages(small_data: Path, tmp_path: Path) -> None:
     table = run("score", "ape_small", **folders).stdout
     for word in ("test (20)", "BLEU", "TER", "source, unchanged", "beam1", "greedy", "iad"):
         assert word in table
+
+
+@pytest.fixture
+def small_translation(tmp_path: Path, aggdec_data: Path) -> Iterator[str]:
+    """An experiment like tatoeba_en_de, on its first sentences and with tiny models; returns its name."""
+    experiment = f"test_{os.getpid()}_en_de"
+    folder = ROOT / "configs" / experiment
+    shutil.copytree(ROOT / "configs" / "tatoeba_en_de", folder)
+    lines = list(islice(read_lines(aggdec_data / "tatoeba-en-de/deu.txt.gz"), 400))
+    (tmp_path / "data/tatoeba-en-de").mkdir(parents=True)
+    with gzip.open(tmp_path / "data/tatoeba-en-de/deu.txt.gz", "wt") as output:
+        output.writelines(line + "\n" for line in lines)
+    prepare = OmegaConf.load(folder / "prepare.yaml")
+    prepare.sentence_pairs.long_words = 3
+    prepare.sentence_pairs.joined_pairs.lines = 5
+    prepare.hold_out = {"valid": 10, "test": 12}
+    prepare.bpe.symbols = 150
+    OmegaConf.save(prepare, folder / "prepare.yaml")
+    for name, updates in (("teacher", 6), ("verifier", 4), ("drafter", 4)):
+        config = OmegaConf.load(folder / f"{name}.yaml")
+        for side in (config.model.encoder, config.model.decoder):
+            side.layers, side.embed_dim, side.ffn_embed_dim = 1, 32, 64
+        config.dataset.max_tokens, config.optimization.max_update = 500, updates
+        config.dataset.validate_interval_updates = config.checkpoint.save_interval_updates = 2
+        config.lr_scheduler.warmup_updates = 2
+        OmegaConf.save(config, folder / f"{name}.yaml")
+    yield experiment
+    shutil.rmtree(folder)
+
+
+def test_translation_from_text_to_tables(small_translation: str, tmp_path: Path) -> None:
+    folders = {"data": tmp_path / "data", "work": tmp_path / "work"}
+    work = tmp_path / "work" / small_translation
+    run("reproduce", small_translation, "prepare", "teacher", "distill", "verifier", "drafter", **folders)
+    assert all((work / name / "model.pt").is_file() for name in ("teacher", "verifier", "drafter"))
+    tables = run("reproduce", small_translation, **folders)
+    assert "checkpoint_last" not in tables.stdout  # nothing is trained again
+    outputs = {file.parent.name: file for file in (work / "decode/test").glob("*/generate-test.txt")}
+    names = {"teacher-beam5", "beam5", "beam1", "greedy", "nar", "gad", "gad++-3-1", "gad++-5-3"}
+    assert set(outputs) == names
+    assert compare.main([str(outputs["beam1"]), str(outputs["gad"])]) == 0
+    for name in names:
+        assert name in tables.stdout
+    for word in ("sacrebleu", "mean accepted tokens", "12 of 12", "verifier's decoder"):
+        assert word in tables.stdout
+
+
+def test_unknown_stage_is_refused_with_the_names_there_are(tmp_path: Path) -> None:
+    command = ["bash", str(ROOT / "scripts/reproduce.sh"), "tatoeba_en_de", "nothing"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AGGDEC_WORK": str(tmp_path)})
+    assert done.returncode == 2
+    assert "teacher distill verifier drafter" in done.stderr
 
 
 def test_unknown_experiment_is_refused_with_the_names_there_are() -> None:

@@ -1,0 +1,39 @@
+# The stages of the small English-German experiment, for scripts/reproduce.sh.
+# shellcheck shell=bash disable=SC2154,SC2034
+stages=(prepare teacher distill verifier drafter decode score bench)
+
+distilled="$work/distilled/data-bin"
+pair=(--model "$work/verifier/model.pt" --drafter-path "$work/drafter/model.pt")
+
+stage_prepare() { run prepare; }
+stage_teacher() { run_model teacher; }
+# bfloat16 decodes half as long again a second on a CPU; the teacher need not be exact, only one and the same
+stage_distill() { run distill --shards 2 --bf16 --max-len-a 1.5 --max-len-b 10; }
+
+stage_verifier() {
+    run_model verifier --data "$distilled" "checkpoint.finetune_from_model=$work/teacher/model.pt"
+}
+
+stage_drafter() {
+    run_model drafter --data "$distilled" "model.encoder_from=$work/verifier/model.pt"
+}
+
+stage_decode() {
+    run decode --decoding beam5 --model "$work/teacher/model.pt" --label teacher-beam5
+    local mode
+    for mode in beam5 beam1 greedy; do
+        run decode --decoding "$mode" --model "$work/verifier/model.pt"
+    done
+    run decode --decoding nar "${pair[@]}"
+    run decode --decoding gad "${pair[@]}"
+    run decode --decoding gad++ --label gad++-3-1 --top-beta 3 --tolerance 1.0 "${pair[@]}"
+    run decode --decoding gad++ --label gad++-5-3 --top-beta 5 --tolerance 3.0 "${pair[@]}"
+}
+
+stage_score() { run score; }
+
+stage_bench() {
+    python -m fairseq_aggdec.cli.bench "$work/data-bin" --path "$work/verifier/model.pt" --drafter-path "$work/drafter/model.pt" \
+        --modes beam5,beam1,greedy,nar,gad,gad++:3:1,gad++:5:3 --threads 2 --profile \
+        --reference "$work/text/test.de" --json "$work/bench.json"
+}

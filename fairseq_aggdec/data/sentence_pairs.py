@@ -1,0 +1,84 @@
+"""Held-out sets of a parallel corpus whose sentences have several translations each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fairseq_aggdec.data import clean_text, splits
+
+Pair = tuple[str, str]
+
+
+def clean_pairs(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """Yields the distinct pairs with plain quotes, dashes and spaces; those with an empty side are left out."""
+    seen: set[Pair] = set()
+    for source, target in pairs:
+        pair = clean_text.normalise(source), clean_text.normalise(target)
+        if all(pair) and pair not in seen:
+            seen.add(pair)
+            yield pair
+
+
+def split(
+    pairs: Sequence[Pair], sizes: dict[str, int], long_words: int = 0, long_share: float = 0.0
+) -> dict[str, list[Pair]]:
+    """Splits a corpus by source sentence.
+
+    Args:
+        pairs: distinct (source, target) pairs.
+        sizes: number of source sentences of each held-out set, by its name.
+        long_words: a source of so many words is a long one; 0: none is.
+        long_share: share of each held-out set that are long ones, more than their share of a corpus of short sentences.
+
+    Returns:
+        The held-out sets, each source once with the first of its translations, and `train`: all pairs that share
+        neither a source nor a target with a held-out pair. Held-out sets depend on the sentences' hashes alone.
+
+    Raises:
+        AggdecError: too few sentences of a length.
+    """
+    first_translation: dict[str, str] = {}
+    for source, target in pairs:
+        first_translation.setdefault(source, target)
+    wanted = {name: round(size * long_share) for name, size in sizes.items()}
+    long: list[str] = []
+    short: list[str] = []
+    for source in first_translation:
+        (long if 0 < long_words <= len(source.split()) else short).append(source)
+    chosen = [
+        splits.hold_out(sources, shares) if any(shares.values()) else {}
+        for sources, shares in ((long, wanted), (short, {name: size - wanted[name] for name, size in sizes.items()}))
+    ]
+    held_out: dict[str, list[Pair]] = {}
+    for name in sizes:
+        # by another hash than they were chosen by, under which the short ones would all come first
+        sources = sorted((s for part in chosen for s in part.get(name, [])), key=lambda s: splits.sentence_key(s[::-1]))
+        held_out[name] = [(source, first_translation[source]) for source in sources]
+    used_sources = {source for part in held_out.values() for source, _ in part}
+    used_targets = {target for part in held_out.values() for _, target in part}
+    train = [pair for pair in pairs if pair[0] not in used_sources and pair[1] not in used_targets]
+    return {"train": train, **held_out}
+
+
+def join_pairs(pairs: Sequence[Pair], lines: int, max_words: int) -> Iterator[Pair]:
+    """Yields long training pairs made of short ones, so that a model knows positions beyond a short sentence.
+
+    Args:
+        pairs: the training pairs.
+        lines: number of joined pairs.
+        max_words: a joined source has at most so many words; it grows until the next sentence would exceed that, at
+            lengths spread evenly up to it.
+    """
+    order = sorted(pairs, key=lambda pair: splits.sentence_key("\t".join(pair)))
+    following = iter(order * 2)  # by their hash: neighbours have nothing to do with each other
+    for number in range(lines):
+        limit = max_words * (1 + number % 4) // 4
+        line = [next(following, order[0])]
+        words = len(line[0][0].split())
+        for pair in following:
+            words += len(pair[0].split())
+            line.append(pair)
+            if words >= limit:
+                break
+        if words <= max_words:
+            yield " ".join(source for source, _ in line), " ".join(target for _, target in line)

@@ -1,0 +1,67 @@
+import pytest
+
+from fairseq_aggdec.data.sentence_pairs import clean_pairs, join_pairs, split
+from fairseq_aggdec.errors import AggdecError
+
+SHORT = [(f"Tom likes number {i}.", f"Tom mag Nummer {i}.") for i in range(300)]
+LONG = [(f"Tom and Mary and John like the number {i}.", f"Tom und Maria und Johann mögen {i}.") for i in range(60)]
+PARAPHRASES = [(f"Tom likes number {i}.", f"Nummer {i} mag Tom.") for i in range(300)]
+CORPUS = SHORT + LONG + PARAPHRASES
+SIZES = {"valid": 20, "test": 40}
+
+
+def test_pairs_are_normalised_and_distinct() -> None:
+    pairs = [("“Hi.”", "„Hallo.“"), ('"Hi."', '"Hallo."'), ("  ", "leer"), ("a  b", "c")]
+    assert list(clean_pairs(pairs)) == [('"Hi."', '"Hallo."'), ("a b", "c")]
+
+
+def test_held_out_sentences_are_not_trained_on() -> None:
+    parts = split(CORPUS, SIZES, long_words=8, long_share=0.5)
+    held_out = parts["valid"] + parts["test"]
+    assert {name: len(parts[name]) for name in SIZES} == SIZES
+    assert len({source for source, _ in held_out}) == 60  # each once
+    assert not {source for source, _ in parts["train"]} & {source for source, _ in held_out}
+    assert not {target for _, target in parts["train"]} & {target for _, target in held_out}
+    assert set(parts["train"]) | {pair for pair in CORPUS if pair[0] in dict(held_out)} == set(CORPUS)
+
+
+def test_long_sentences_have_their_share() -> None:
+    parts = split(CORPUS, SIZES, long_words=8, long_share=0.5)
+    assert [sum(len(source.split()) >= 8 for source, _ in parts[name]) for name in SIZES] == [10, 20]
+
+
+def test_long_and_short_sentences_are_mixed() -> None:
+    test = split(CORPUS, SIZES, long_words=8, long_share=0.5)["test"]
+    half = [len(source.split()) >= 8 for source, _ in test[:20]]
+    assert 4 <= sum(half) <= 16
+
+
+def test_more_text_does_not_reshuffle_the_sets() -> None:
+    before = split(CORPUS, SIZES)["test"]
+    after = split([*CORPUS, ("A new sentence.", "Ein neuer Satz.")], SIZES)["test"]
+    assert len(set(before) & set(after)) >= 39
+
+
+def test_a_target_shared_with_a_held_out_pair_is_left_out() -> None:
+    source, target = split(CORPUS, SIZES)["test"][0]
+    parts = split([*CORPUS, (source + " Really.", target)], SIZES)
+    assert (source, target) not in parts["test"] or (source + " Really.", target) not in parts["train"]
+
+
+def test_too_few_sentences_are_refused() -> None:
+    with pytest.raises(AggdecError, match="too few"):
+        split(CORPUS, {"test": 400})
+
+
+def test_joined_pairs_stay_parallel_and_short_enough() -> None:
+    joined = list(join_pairs(SHORT, lines=40, max_words=16))
+    assert len(joined) == 40
+    for source, target in joined:
+        assert [word for word in source.split() if word[0].isdigit()] == [w for w in target.split() if w[0].isdigit()]
+        assert len(source.split()) <= 16
+    assert {source.count("Tom") for source, _ in joined} == {2, 3, 4}
+
+
+def test_the_result_is_the_same_every_time() -> None:
+    assert split(CORPUS, SIZES) == split(list(CORPUS), SIZES)
+    assert list(join_pairs(SHORT, 5, 16)) == list(join_pairs(list(reversed(SHORT)), 5, 16))
