@@ -112,10 +112,9 @@ def load(
     Raises:
         AggdecError: the folder or the checkpoint cannot be used.
     """
-    # a mode that takes every option; `compare` sets those of its own
-    config = AggressiveTranslationConfig(
-        data=data, source_lang=source_lang, target_lang=target_lang, decoding="aggressive", **options
-    )
+    if options.get("drafter_path"):  # not read by the default mode; `compare` sets the modes of its own
+        options = {"decoding": "aggressive", **options}
+    config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang, **options)
     # these point into fairseq's whole configuration, which only its own command lines build
     config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
     task = AggressiveTranslationTask.setup_task(config)

@@ -1,7 +1,7 @@
 """Tests of `fairseq_aggdec.trace`."""
 
 from fairseq_aggdec.decoding.stats import SentenceStats
-from fairseq_aggdec.trace import Segment, render, segments
+from fairseq_aggdec.trace import Segment, render, render_iterations, segments
 
 # "a b" drafted and accepted, "X" corrected, "c" a single step, "d </s>" drafted with its EOS
 STATS = SentenceStats(drafted=[5, 0, 2], accepted=[2, 0, 2], committed=[3, 1, 2])
@@ -18,3 +18,11 @@ def test_render_marks_drafted_tokens() -> None:
     assert render(parts, colour=True) == (
         "\033[34ma b\033[0m \033[1;31mX\033[0m \033[1;31mc\033[0m \033[34md </s>\033[0m"
     )
+
+
+def test_iterations_show_what_was_thrown_away() -> None:
+    drafts = [["a", "b", "c", "x", "y"], [], ["d", "</s>"]]
+    parts = segments(TOKENS, STATS, drafts)
+    assert [part.rejected for part in parts] == [["c", "x", "y"], [], []]
+    assert render_iterations(parts, colour=False) == ["[a b] X  /c x y/", "c", "[d </s>]"]
+    assert render_iterations(parts, colour=True)[0].endswith("\033[2;9mc x y\033[0m")

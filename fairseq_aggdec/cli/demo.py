@@ -1,24 +1,30 @@
-"""`aggdec-demo`: grammar correction with the shipped model, by beam search, greedy decoding and IAD side by side."""
+"""`aggdec-demo`: shipped models decode sentences by fairseq's search and by this plugin, side by side."""
 
 import argparse
 import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from fairseq_aggdec.errors import AggdecError, install_excepthook
+from fairseq_aggdec.demo.tasks import TASKS, DemoTask
+from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.files import decode_text
 
-MODEL = Path(__file__).parent.parent / "demo" / "gec"
-_MODES = ("beam5", "beam1", "greedy", "iad")
+if TYPE_CHECKING:
+    from fairseq_aggdec.demo.model import DemoModel
 
 
+@on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line of the demo; see --help."""
     parser = argparse.ArgumentParser(
         prog="aggdec-demo",
-        description="Correct English sentences with the shipped model and compare fairseq's search with this plugin.",
+        description="Correct English sentences (gec, by copying the input as the draft) or translate them into German "
+        "(mt, drafts by a second model), and compare fairseq's search with this plugin.",
     )
-    parser.add_argument("sentences", nargs="*", help="sentences to correct (default: a built-in set)")
+    parser.add_argument("sentences", nargs="*", help="English sentences (default: a built-in set)")
+    parser.add_argument("--task", choices=sorted(TASKS), default="gec", help="default: %(default)s")
     parser.add_argument("--input", help="a file with one sentence a line, '-' for standard input")
     parser.add_argument("--show", type=int, default=5, help="sentences whose blocks are shown (default: 5)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each mode is timed (default: 3)")
@@ -30,13 +36,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         if value is not None and value < least:
             parser.error(f"--{name} {value}: must be at least {least}")
 
-    install_excepthook()
-    sentences = _read(args.sentences, args.input)
+    demo = TASKS[args.task]
+    sentences = _read(args.sentences, args.input, demo.folder / "sentences.txt")
     colour = args.colour == "always" or (args.colour == "auto" and sys.stdout.isatty())
-    _run(sentences, args.show, args.rounds, args.threads, colour)
+    _run(demo, sentences, args.show, args.rounds, args.threads, colour)
 
 
-def _read(given: list[str], source: str | None) -> list[str]:
+def _read(given: list[str], source: str | None, built_in: Path) -> list[str]:
     if given and source:
         raise AggdecError("give sentences or --input, not both")
     if given:
@@ -44,21 +50,17 @@ def _read(given: list[str], source: str | None) -> list[str]:
     else:
         name = "standard input" if source == "-" else source or "the built-in sentences"
         try:
-            data = sys.stdin.buffer.read() if source == "-" else Path(source or MODEL / "sentences.txt").read_bytes()
+            data = sys.stdin.buffer.read() if source == "-" else Path(source or built_in).read_bytes()
         except OSError as error:
             raise AggdecError(f"{name}: cannot be read ({error.strerror})") from error
-        try:
-            lines = data.decode("utf-8").splitlines()
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise AggdecError(f"{name}, line {line}: not valid UTF-8; convert it, for example with iconv") from error
+        lines = decode_text(data, name).splitlines()
     sentences = [line.strip() for line in lines if line.strip()]
     if not sentences:
-        raise AggdecError("no sentence given: nothing to correct")
+        raise AggdecError("no sentence given: nothing to decode")
     return sentences
 
 
-def _run(sentences: list[str], show: int, rounds: int, threads: int | None, colour: bool) -> None:
+def _run(demo: DemoTask, sentences: list[str], show: int, rounds: int, threads: int | None, colour: bool) -> None:
     logging.basicConfig(level=logging.WARNING)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     import torch
@@ -69,36 +71,56 @@ def _run(sentences: list[str], show: int, rounds: int, threads: int | None, colo
     if threads:
         torch.set_num_threads(threads)
     fairseq_aggdec.register()
-    from fairseq_aggdec import benchmark, trace
+    from fairseq_aggdec import benchmark
     from fairseq_aggdec.demo.model import DemoModel
 
-    model = DemoModel.load(MODEL)
+    model = DemoModel.load(demo)
     sources = [model.encode(sentence) for sentence in sentences]
     for sentence, source in zip(sentences, sources, strict=True):
         if len(source) > model.max_tokens:
             raise AggdecError(f"the sentence '{sentence[:60]}...' is longer than {model.max_tokens} tokens: split it")
     batches = benchmark.batches_of(model.task, sources, 1)
-    results = {r.mode: r for r in benchmark.compare(model.task, model.models, batches, _MODES, rounds)}
-    iad = results["iad"]
+    results = {r.mode: r for r in benchmark.compare(model.task, model.models, batches, demo.modes, rounds)}
+    outputs = [torch.tensor(tokens) for _, tokens in sorted(results[demo.shown].outputs.items())]
 
-    print(f"\nGrammar correction of {len(sentences)} sentences; {benchmark.machine()}\n")
-    outputs = [model.decode(torch.tensor(iad.outputs[number])) for number in range(len(sentences))]
-    if show:
+    print(f"\n{demo.title} of {len(sentences)} sentences; {benchmark.machine()}\n")
+    changed = [output.tolist() != source.tolist() for output, source in zip(outputs, sources, strict=True)]
+    # what an example can show best: sentences that were edited
+    chosen = sorted(sorted(range(len(sentences)), key=lambda number: not changed[number])[:show])
+    if chosen:
+        drafted = "copied from the input" if demo.drafter is None else "drafted by the second model"
         print(
-            f"{'blue' if colour else '[in brackets]'}: drafted from the input and verified in one block; "
-            f"{'red' if colour else 'bare'}: the model's own token\n"
+            f"{'blue' if colour else '[in brackets]'}: {drafted} and verified in one block; "
+            f"{'red' if colour else 'bare'}: the model's own token"
+            + ("" if demo.drafter is None else f"; {'struck through' if colour else '/between strokes/'}: rejected")
+            + "\n"
         )
-    is_changed = [iad.outputs[number] != source.tolist() for number, source in enumerate(sources)]
-    changed_first = sorted(range(len(sentences)), key=lambda number: not is_changed[number])
-    for number in sorted(changed_first[:show]):
-        stats = iad.hypotheses[number]["stats"]
-        parts = trace.segments(model.tokens(torch.tensor(iad.outputs[number])), stats)
-        print(f"  input   {sentences[number]}")
-        print(f"  output  {outputs[number]}")
-        print(f"  blocks  {trace.render(parts, colour)}   ({stats.iterations} iterations)\n")
-    print(f"{sum(is_changed)} of {len(sentences)} sentences corrected\n")
+        shown = benchmark.compare(
+            model.task, model.models, [batches[n] for n in chosen], [demo.shown], 1, False, retain_iter_history=True
+        )
+        for number in chosen:
+            _show(demo, model, sentences[number], shown[0].hypotheses[number], colour)
+    if demo.drafter is None:
+        print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
     headers, rows = benchmark.table(list(results.values()))
     print(tabulate(rows, headers))
+
+
+def _show(demo: DemoTask, model: "DemoModel", sentence: str, hypothesis: dict[str, Any], colour: bool) -> None:
+    """Print a sentence, its output and the blocks that this was made of."""
+    from fairseq_aggdec import trace
+
+    stats = hypothesis["stats"]
+    drafts = [model.tokens(entry["tokens"]) for entry in hypothesis["history"]]
+    parts = trace.segments(model.tokens(hypothesis["tokens"]), stats, drafts)
+    print(f"  input   {sentence}")
+    print(f"  output  {model.decode(hypothesis['tokens'])}")
+    if demo.drafter is None:
+        print(f"  blocks  {trace.render(parts, colour)}   ({stats.iterations} iterations)\n")
+        return
+    for number, line in enumerate(trace.render_iterations(parts, colour), start=1):
+        print(f"  {number:>6}  {line}")
+    print()
 
 
 if __name__ == "__main__":

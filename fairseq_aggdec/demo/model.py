@@ -1,4 +1,4 @@
-"""A shipped model with its text pipeline: what fairseq-interactive does between a line of text and its output."""
+"""The shipped models with their text pipeline: what fairseq-interactive does between a line of text and its output."""
 
 from argparse import Namespace
 from dataclasses import dataclass
@@ -10,13 +10,14 @@ from fairseq.data import encoders
 from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec import benchmark
+from fairseq_aggdec.demo.tasks import DemoTask
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
 
 @dataclass
 class DemoModel:
-    """Checkpoint, dictionaries and subword codes of one folder: `model.pt`, `dict.{src,tgt}.txt`, `bpecodes`."""
+    """Checkpoints, dictionaries and subword codes of one task."""
 
     task: AggressiveTranslationTask
     models: list[BaseFairseqModel]
@@ -24,21 +25,29 @@ class DemoModel:
     bpe: Any
 
     @classmethod
-    def load(cls, folder: Path) -> "DemoModel":
+    def load(cls, demo: DemoTask) -> "DemoModel":
         """
         Raises:
             AggdecError: a file is missing.
         """
-        for name in ("model.pt", "dict.src.txt", "dict.tgt.txt", "bpecodes"):
-            if not (folder / name).is_file():
-                raise AggdecError(f"{folder / name}: missing; the package is not complete, install it again")
-        task, models = benchmark.load(str(folder / "model.pt"), str(folder), "src", "tgt")
+        for name in demo.files:
+            if not (demo.folder / name).is_file():
+                raise AggdecError(f"{demo.folder / name}: missing; the package is not complete, install it again")
+        options = {"drafter_path": str(demo.folder / demo.drafter)} if demo.drafter else {}
+        task, models = benchmark.load(
+            str(demo.folder / "model.pt"), str(demo.folder), demo.source_dict, demo.target_dict, **options
+        )
         tokenizer = encoders.build_tokenizer(
             Namespace(
-                tokenizer="moses", source_lang="en", target_lang="en", moses_no_dash_splits=True, moses_no_escape=True
+                tokenizer="moses",
+                source_lang=demo.source_language,
+                target_lang=demo.target_language,
+                moses_no_dash_splits=True,
+                moses_no_escape=True,
             )
         )
-        bpe = encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=str(folder / "bpecodes"), bpe_separator="@@"))
+        codes = Path(demo.folder / "bpecodes")
+        bpe = encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=str(codes), bpe_separator="@@"))
         return cls(task, models, tokenizer, bpe)
 
     @property

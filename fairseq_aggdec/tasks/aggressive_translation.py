@@ -2,7 +2,7 @@
 
 import atexit
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
@@ -18,6 +18,7 @@ from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 from torch import Tensor
 
+from fairseq_aggdec.announced_batches import AnnouncedBatches
 from fairseq_aggdec.drafters import LoadedDrafter, load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
@@ -204,9 +205,9 @@ class AggressiveTranslationTask(TranslationTask):
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
         next_epoch = batches.next_epoch_itr
         if any(dataset is loaded for loaded in self.datasets.values()):
-            batches.next_epoch_itr = lambda *a, **k: _Announced(next_epoch(*a, **k), at_end=self._report)
+            batches.next_epoch_itr = lambda *a, **k: AnnouncedBatches(next_epoch(*a, **k), at_end=self._report)
         elif self._buffer:
-            batches.next_epoch_itr = lambda *a, **k: _Announced(next_epoch(*a, **k), at_each=self._note_ids)
+            batches.next_epoch_itr = lambda *a, **k: AnnouncedBatches(next_epoch(*a, **k), at_each=self._note_ids)
         return batches
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
@@ -257,31 +258,6 @@ class AggressiveTranslationTask(TranslationTask):
             f"the model takes {max_positions}: '{text[:60]}...'. Shorten it, or leave such sentences out with "
             "--skip-invalid-size-inputs-valid-test"
         )
-
-
-class _Announced:
-    """An iterator over batches that calls back before each or after the last one; the rest is fairseq's."""
-
-    def __init__(
-        self, batches: Any, at_each: Callable[[Any], None] | None = None, at_end: Callable[[], None] | None = None
-    ) -> None:
-        self._batches = batches
-        self._at_each = at_each
-        self._at_end = at_end
-
-    def __iter__(self) -> Iterator[Any]:
-        for batch in self._batches:
-            if self._at_each is not None:
-                self._at_each(batch)
-            yield batch
-        if self._at_end is not None:
-            self._at_end()
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._batches, name)
 
 
 def _check_options(cfg: AggressiveTranslationConfig) -> None:

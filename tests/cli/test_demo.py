@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli import demo
+from fairseq_aggdec.demo.tasks import TASKS
 from tests.helpers import run_cli
 
 
@@ -19,7 +19,7 @@ def test_the_script_sets_up_and_runs_the_demo() -> None:
 
 
 def test_built_in_sentences_are_corrected_losslessly() -> None:
-    sentences = (demo.MODEL / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    sentences = (TASKS["gec"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
     assert len(sentences) >= 50
     output = run_cli("aggdec-demo", "--rounds", 1).stdout
     corrected = re.search(r"(\d+) of (\d+) sentences corrected", output)
@@ -42,6 +42,18 @@ def test_sentences_from_arguments_a_file_and_standard_input(tmp_path: Path) -> N
     outputs = [re.findall(r"output  (.*)", text) for text in (by_argument, by_file, by_stdin)]
     assert len(outputs[0]) == 1
     assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_translation_shows_drafts_and_is_lossless_under_gad() -> None:
+    sentences = (TASKS["mt"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    assert len(sentences) >= 50
+    output = run_cli("aggdec-demo", "--task", "mt", "--rounds", 1).stdout
+    rows = {line.split()[0]: line for line in output.splitlines() if line.startswith(("beam", "greedy", "gad"))}
+    assert list(rows) == ["beam5", "beam1", "greedy", "gad", "gad++", "gad++:5:3"]
+    for mode in ("greedy", "gad"):
+        assert f"{len(sentences)} of {len(sentences)}" in rows[mode]
+    assert len(re.findall(r"^ +1  \[", output, flags=re.MULTILINE)) >= 3  # first iterations, drafts accepted
+    assert re.search(r"/[^/]+/$", output, flags=re.MULTILINE)  # and something rejected
 
 
 def test_colours_on_request() -> None:

@@ -1,0 +1,65 @@
+"""The shipped model between text and tokens."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import fairseq_aggdec
+from fairseq_aggdec.demo.model import DemoModel
+from fairseq_aggdec.demo.tasks import TASKS, DemoTask
+from fairseq_aggdec.errors import AggdecError
+
+
+@pytest.fixture(scope="module")
+def model() -> DemoModel:
+    fairseq_aggdec.register()
+    return DemoModel.load(TASKS["gec"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "She doesn't like well-known cars, does she?",
+        "Unbelievably, it (the house) was 3.5 km away.",
+        "In 1999 the UN met.",
+    ],
+)
+def test_text_comes_back_as_it_was(model: DemoModel, text: str) -> None:
+    assert model.decode(model.encode(text)) == text
+
+
+def test_tokens_are_subwords_and_the_end(model: DemoModel) -> None:
+    tokens = model.tokens(model.encode("Unbelievably good."))
+    assert tokens[-1] == "</s>"
+    assert tokens[-3:-1] == ["good", "."]
+    assert "".join(token.removesuffix("@@") for token in tokens[:-3]) == "Unbelievably"
+    assert all(token.endswith("@@") for token in tokens[:-4])
+
+
+def test_encoding_does_not_change_the_dictionary(model: DemoModel) -> None:
+    size = len(model.task.source_dictionary)
+    encoded = model.encode("中文")
+    assert len(model.task.source_dictionary) == size
+    assert model.task.source_dictionary.unk() in encoded.tolist()
+
+
+def test_the_longest_source_fits_the_model(model: DemoModel) -> None:
+    longest = torch.full((1, model.max_tokens), model.task.source_dictionary.unk())
+    with torch.no_grad():
+        encoded = model.models[0].encoder(longest, torch.tensor([model.max_tokens]))
+    assert encoded["encoder_out"][0].size(0) == model.max_tokens
+
+
+def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("model.pt", "dict.src.txt", "dict.tgt.txt"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(DemoTask, "folder", tmp_path)
+    with pytest.raises(AggdecError, match=r"bpecodes: missing; .*install it again"):
+        DemoModel.load(TASKS["gec"])
+
+
+@pytest.mark.parametrize("demo", TASKS.values(), ids=list(TASKS))
+def test_everything_is_shipped(demo: DemoTask) -> None:
+    assert [name for name in [*demo.files, "README.md", "sentences.txt"] if not (demo.folder / name).is_file()] == []
+    assert sum(file.stat().st_size for file in demo.folder.iterdir()) <= {"gec": 12e6, "mt": 20e6}[demo.name]
