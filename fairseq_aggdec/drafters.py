@@ -83,10 +83,8 @@ class LoadedDrafter:
                 raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
             self._encoder = None
         if verifiers and list(verifiers) != self._verifiers:
-            self._verifiers, self._shared = (
-                list(verifiers),
-                _same_encoder(self.model.encoder_fingerprint.cpu(), verifiers),
-            )
+            self._verifiers = list(verifiers)
+            self._shared = _same_encoder(self.model.encoder_fingerprint.cpu(), verifiers)
             which = "encodes the source itself" if self._shared is None else "shares the verifier's encoder"
             logger.info(f"{self.name} {which}")
         if verifiers and self._shared is not None:

@@ -11,9 +11,10 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
+from fairseq_aggdec.decoding.acceptance import accepted_beginning
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.training.block_sampling import Blocks, blocks_at
-from fairseq_aggdec.training.glancing import GlancingSchedule, leading_matches, revealed_positions, uniform_noise
+from fairseq_aggdec.training.glancing import GlancingSchedule, revealed_positions, uniform_noise
 
 
 @dataclass
@@ -145,7 +146,7 @@ def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:
     correct = torch.zeros_like(blocks.valid)
     correct[blocks.valid] = predicted.eq(blocks.targets[blocks.valid])
     sums: dict[str, Tensor | int] = {
-        "_accepted": leading_matches(correct).sum(),
+        "_accepted": accepted_beginning(correct).sum(),
         "_blocks": blocks.prefix_lengths.numel(),
     }
     for number in range(correct.size(-1)):

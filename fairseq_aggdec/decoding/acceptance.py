@@ -89,5 +89,5 @@ def top_beta(beta: int, tolerance: float, eos: int | None = None) -> Acceptance:
 
 
 def accepted_beginning(passed: Tensor) -> Tensor:
-    """How many drafted tokens are accepted, B: those before the first that did not pass, B x W."""
-    return passed.long().cumprod(dim=1).sum(dim=1)
+    """How many drafted tokens are accepted: those before the first that did not pass, ... x W -> ..."""
+    return passed.long().cumprod(dim=-1).sum(dim=-1)

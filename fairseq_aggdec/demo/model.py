@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -46,8 +45,9 @@ class DemoModel:
                 moses_no_escape=True,
             )
         )
-        codes = Path(demo.folder / "bpecodes")
-        bpe = encoders.build_bpe(Namespace(bpe="subword_nmt", bpe_codes=str(codes), bpe_separator="@@"))
+        bpe = encoders.build_bpe(
+            Namespace(bpe="subword_nmt", bpe_codes=str(demo.folder / "bpecodes"), bpe_separator="@@")
+        )
         return cls(task, models, tokenizer, bpe)
 
     @property

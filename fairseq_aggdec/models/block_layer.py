@@ -109,11 +109,6 @@ def run_layer(
     return x if layer.normalize_before else layer.final_layer_norm(x), own
 
 
-def hide(hidden: Tensor, like: Tensor) -> Tensor:
-    """Additive mask of the type of `like`: minus infinity where `hidden` is true."""
-    return torch.zeros(hidden.shape, dtype=like.dtype, device=like.device).masked_fill_(hidden, -torch.inf)
-
-
 def _keys_values(attention: Any, x: Tensor) -> KeysValues:
     return KeysValues(
         _split(attention.k_proj(x), attention.num_heads), _split(attention.v_proj(x), attention.num_heads)

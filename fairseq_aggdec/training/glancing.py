@@ -76,18 +76,6 @@ def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise:
     return rank < count
 
 
-def leading_matches(correct: Tensor) -> Tensor:
-    """Number of right tokens before the first wrong one: what exact verification would accept.
-
-    Args:
-        correct: ... x k booleans, false where there is no target.
-
-    Returns:
-        ... counts.
-    """
-    return correct.long().cumprod(dim=-1).sum(dim=-1)
-
-
 def uniform_noise(like: Tensor) -> Tensor:
     """Random numbers for `revealed_positions`, of the shape and on the device of `like`, always in single precision."""
     return torch.rand(like.shape, device=like.device)

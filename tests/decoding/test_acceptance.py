@@ -1,6 +1,7 @@
 """Acceptance against the plain definitions."""
 
 import math
+import random
 
 import pytest
 import torch
@@ -133,3 +134,11 @@ def test_the_accepted_beginning_ends_before_the_first_token_that_did_not_pass() 
     passed = torch.tensor([[1, 1, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1]]).bool()
     assert accepted_beginning(passed).tolist() == [2, 0, 4]
     assert accepted_beginning(passed[:, :0]).tolist() == [0, 0, 0]
+
+
+def test_the_accepted_beginning_of_random_drafts() -> None:
+    rng = random.Random(1)
+    rows = [[rng.random() < 0.6 for _ in range(6)] for _ in range(30)] + [[True] * 6, [False] * 6]
+    expected = [next((i for i, right in enumerate(row) if not right), 6) for row in rows]
+    assert accepted_beginning(torch.tensor(rows)).tolist() == expected
+    assert accepted_beginning(torch.tensor(rows).view(4, 8, 6)).flatten().tolist() == expected  # blocks of sentences

@@ -1,13 +1,12 @@
 """Schedule, number and choice of revealed positions, counted acceptance."""
 
 import math
-import random
 
 import pytest
 import torch
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.training.glancing import GlancingSchedule, leading_matches, revealed_positions, uniform_noise
+from fairseq_aggdec.training.glancing import GlancingSchedule, revealed_positions, uniform_noise
 
 
 def test_schedule_of_the_papers() -> None:
@@ -67,10 +66,3 @@ def test_choice_is_uniform_among_valid_positions() -> None:
     pairs = (revealed[:, :5].long() * 2 ** torch.arange(5)).sum(dim=1).bincount()
     assert (pairs > 0).sum() == 10
     assert (pairs[pairs > 0] / times - 0.1).abs().max() < 0.02
-
-
-def test_leading_matches() -> None:
-    rng = random.Random(1)
-    rows = [[rng.random() < 0.6 for _ in range(6)] for _ in range(30)] + [[True] * 6, [False] * 6]
-    expected = [next((i for i, right in enumerate(row) if not right), 6) for row in rows]
-    assert leading_matches(torch.tensor(rows)).tolist() == expected
