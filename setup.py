@@ -23,6 +23,7 @@ setup(
         'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
         'fairseq>=0.12.2; python_version < "3.11"',
         "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat.py
+        "matplotlib",
         "numpy",
         "omegaconf",
         "sacrebleu",
@@ -31,7 +32,10 @@ setup(
         "tabulate",
         "tqdm",
     ],
-    extras_require={"dev": ["hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"]},
+    extras_require={
+        "bench": ["ctranslate2"],
+        "dev": ["ctranslate2", "hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"],
+    },
     entry_points={
         "console_scripts": [
             "aggdec-average=fairseq_aggdec.cli.average:main",
@@ -42,6 +46,7 @@ setup(
             "aggdec-bench=fairseq_aggdec.cli.bench:main",
             "aggdec-demo=fairseq_aggdec.cli.demo:main",
             "aggdec-export=fairseq_aggdec.cli.export:main",
+            "aggdec-report=fairseq_aggdec.cli.report:main",
             "aggdec-score=fairseq_aggdec.cli.score:main",
             "aggdec-compare=fairseq_aggdec.cli.compare:main",
         ]

@@ -68,6 +68,6 @@ def _now(synchronise: Callable[[], None] | None) -> float:
     return time.perf_counter()
 
 
-def device_wait(models: Sequence[torch.nn.Module]) -> Callable[[], None] | None:
-    """How to wait for the device of some models; None on a CPU."""
-    return torch.cuda.synchronize if next(models[0].parameters()).is_cuda else None
+def device_wait(models: Sequence[torch.nn.Module]) -> Callable[[], None]:
+    """How to wait for the device of some models."""
+    return torch.cuda.synchronize if next(models[0].parameters()).is_cuda else lambda: None

@@ -1,112 +1,131 @@
-"""`aggdec-bench`: decoding modes side by side on a binarised test set."""
+"""`aggdec-bench`: decoding modes side by side on a binarised test set, or on a random model of a paper's size."""
 
 import argparse
-import json
 import logging
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.errors import AggdecError, on_command_line
-from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.benchmarking.modes import parse_modes
+from fairseq_aggdec.errors import on_command_line
+
+RANDOM_MODELS = ("base", "big", "big-9-3", "bart-12-2")
 
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line of the benchmark; see --help."""
-    parser = argparse.ArgumentParser(
-        prog="aggdec-bench", description="Time decoding modes on the same sentences, interleaved, in one process."
-    )
-    parser.add_argument("data", help="folder made by fairseq-preprocess")
-    parser.add_argument("--path", required=True, help="checkpoint, or several joined by ':'")
-    parser.add_argument("--gen-subset", default="test", help="split to decode (default: test)")
-    parser.add_argument("-s", "--source-lang")
-    parser.add_argument("-t", "--target-lang")
-    parser.add_argument(
-        "--modes",
-        default="beam5,beam1,greedy,iad",
-        help="comma separated, from beamN (fairseq's own), greedy, iad, nar, gad, gad++, gad++:BETA:TOLERANCE "
-        "(default: %(default)s)",
-    )
-    parser.add_argument("--drafter-path", help="the drafter's checkpoint, for nar, gad and gad++")
-    parser.add_argument("--block-size", type=int, default=0, help="tokens a draft (default: what the drafter learned)")
-    parser.add_argument("--reference", type=Path, help="running text of the subset's targets, for BLEU")
-    parser.add_argument("--batch-size", type=int, default=1)
-    parser.add_argument("--limit", type=int, help="only the first N sentences")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each mode runs (default: 3)")
-    parser.add_argument("--threads", type=int, help="torch threads")
-    parser.add_argument("--profile", action="store_true", help="one more round of each mode of the plugin, by module")
-    parser.add_argument("--json", type=Path, help="write times, counters and the machine to this file")
+    parser = _parser()
     args = parser.parse_args(argv)
-    for name in ("batch_size", "limit", "rounds", "threads"):
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            parser.error(f"--{name.replace('_', '-')} {value}: must be at least 1")
+    _check(parser, args)
+    modes = parse_modes(args.modes, args.peers)
 
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
     import torch
-    from tabulate import tabulate
 
     import fairseq_aggdec
 
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
     if args.threads:
         torch.set_num_threads(args.threads)
     fairseq_aggdec.register()
-    from fairseq_aggdec import benchmark
+    from fairseq_aggdec.benchmarking import measure, report
 
-    options = {"drafter_path": args.drafter_path, "block_size": args.block_size}
-    task, models = benchmark.load(args.path, args.data, args.source_lang, args.target_lang, **options)
-    task.load_dataset(args.gen_subset)
-    dataset = task.dataset(args.gen_subset)
-    references = list(read_text_lines(args.reference)) if args.reference else []
-    if references and len(references) != len(dataset):
-        raise AggdecError(
-            f"{args.reference} has {len(references)} lines, {args.gen_subset} of {args.data} {len(dataset)} sentences"
-        )
-    numbers = range(len(dataset))[: args.limit]
-    batches = benchmark.batches_of(task, [dataset.src[i] for i in numbers], args.batch_size)
-    results = benchmark.compare(task, models, batches, args.modes.split(","), args.rounds)
-
-    if references:
-        benchmark.score(task, results, references, task.cfg.target_lang)
-
-    headers, rows = benchmark.table(results)
-    headers = [header.replace("\n", " ") for header in headers]
-    print(f"{len(numbers)} sentences of {args.gen_subset}, batch size {args.batch_size}, {args.rounds} rounds")
-    print(benchmark.machine())
-    print(f"command: aggdec-bench {' '.join(sys.argv[1:] if argv is None else argv)}")
-    print(tabulate(rows, headers, tablefmt="github"))
-    profiles = {}
-    if args.profile:
-        own = [result.mode for result in results if result.totals is not None]
-        profiles = {mode: benchmark.profile(task, models, batches, mode) for mode in own}
-        print("\nmilliseconds per sentence and share, by module")
-        modules = list(dict.fromkeys(module for times in profiles.values() for module in times))
-        lines = []
-        for mode, times in profiles.items():
-            total = sum(times.values())
-            cells = [
-                f"{1e3 * times[m] / len(numbers):.2f} ({times[m] / total:.0%})" if m in times else "" for m in modules
-            ]
-            lines.append([mode, *cells])
-        print(tabulate(lines, ["mode", *modules], tablefmt="github"))
+    command = shlex.join(["aggdec-bench", *(sys.argv[1:] if argv is None else argv)])
+    record = measure.measure(args, modes, command)
     if args.json:
-        record = {
-            "machine": benchmark.machine(),
-            "sentences": len(numbers),
-            "batch_size": args.batch_size,
-            "modes": [
-                {
-                    "mode": r.mode,
-                    "rounds": r.rounds,
-                    "latencies": [[round(t, 6) for t in times] for times in r.latencies],
-                }
-                for r in results
-            ],
-            "profiles": profiles,
-            "table": [dict(zip(headers, row, strict=True)) for row in rows],
-        }
-        args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        record.save(args.json)
+    print(report.markdown(record))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="aggdec-bench", description="Time decoding modes on the same sentences, interleaved, in one process."
+    )
+    parser.add_argument("data", nargs="?", help="folder made by fairseq-preprocess")
+    parser.add_argument("--path", help="checkpoint, or several joined by ':'")
+    parser.add_argument("--gen-subset", default="test", help="split to decode (default: test)")
+    parser.add_argument("-s", "--source-lang")
+    parser.add_argument("-t", "--target-lang")
+    parser.add_argument("--drafter-path", help="the drafter's checkpoint, for nar, gad and gad++")
+    parser.add_argument("--block-size", type=int, default=0, help="tokens a draft (default: what the drafter learned)")
+    parser.add_argument("--reference", type=Path, help="running text of the subset's targets, for BLEU")
+    parser.add_argument("--limit", type=int, help="only the first N sentences")
+    parser.add_argument(
+        "--modes",
+        default="beam5,beam1,greedy,iad",
+        help="comma separated, from beamN (fairseq's own), greedy, iad, nar, gad, gad++, gad++:BETA:TOLERANCE, "
+        "blockwise, blockwise:BETA; with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) in another precision "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--peers",
+        default="",
+        help="ctranslate2: the same checkpoint, in fp32 and int8, greedy and beam of 5; or some of these, such as "
+        "ctranslate2:greedy,ctranslate2:greedy@int8. Needs the package ctranslate2",
+    )
+    parser.add_argument(
+        "--batch-sizes", "--batch-size", default="1", help="comma separated, one after another (default: 1)"
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="how often each mode runs (default: 3)")
+    parser.add_argument("--threads", type=int, help="of PyTorch and of the peers")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+    precision = parser.add_mutually_exclusive_group()
+    for name in ("fp16", "bf16"):
+        precision.add_argument(f"--{name}", action="store_true", help="for all modes that name no precision")
+    for name, what in (("profile", "one more round of each mode of the plugin, by module"), ("memory", "peak memory")):
+        parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=True, help=what)
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was measured, for aggdec-report")
+    random = parser.add_argument_group(
+        "random models", "full sizes without training; drafts are made from greedy's output, decoded beforehand"
+    )
+    random.add_argument("--random-model", choices=RANDOM_MODELS, help="in place of DATA and --path")
+    random.add_argument("--length", type=int, default=25, help="tokens of source and output (default: 25)")
+    random.add_argument(
+        "--edit-ratio",
+        type=float,
+        default=0.1,
+        help="of iad: edits between the text that is copied from and the output, a token; iad~0.2 sets it for one mode "
+        "(default: 0.1)",
+    )
+    random.add_argument(
+        "--accepted",
+        type=float,
+        default=5.5,
+        help="of gad and gad++: mean tokens an iteration; gad~7 sets it for one mode (default: 5.5)",
+    )
+    random.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the models here, for further runs")
+    random.add_argument("--drafter-layers", type=int, default=2, help="of the random drafter's decoder (default: 2)")
+    return parser
+
+
+def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Exits where options make no sense, and turns --batch-sizes into numbers."""
+    for name in ("limit", "repeats", "threads", "length", "drafter_layers"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            parser.error(f"--{name.replace('_', '-')} {value}: must be at least 1")
+    try:
+        sizes = [int(size) for size in args.batch_sizes.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1 or len(set(sizes)) < len(sizes):
+        parser.error(f"--batch-sizes {args.batch_sizes}: give different numbers of at least 1, separated by commas")
+    args.batch_sizes = sizes
+    if not 0 <= args.edit_ratio <= 1:
+        parser.error(f"--edit-ratio {args.edit_ratio}: must be from 0 to 1")
+    if args.accepted < 1:
+        parser.error(f"--accepted {args.accepted}: must be at least 1")
+    if args.random_model:
+        given = [
+            name for name, value in (("DATA", args.data), ("--path", args.path), ("--drafter-path", args.drafter_path),
+                                     ("--reference", args.reference)) if value
+        ]  # fmt: skip
+        if given:
+            parser.error(f"--random-model makes up its own data and models: leave out {', '.join(given)}")
+    elif not args.data or not args.path:
+        parser.error("give DATA and --path, or --random-model")
 
 
 if __name__ == "__main__":

@@ -71,19 +71,25 @@ def _run(demo: DemoTask, sentences: list[str], show: int, rounds: int, threads: 
     if threads:
         torch.set_num_threads(threads)
     fairseq_aggdec.register()
-    from fairseq_aggdec import benchmark
+    from fairseq_aggdec.benchmarking.fairseq_runner import runners_of
+    from fairseq_aggdec.benchmarking.machine import describe, machine
+    from fairseq_aggdec.benchmarking.record import run_of
+    from fairseq_aggdec.benchmarking.rounds import compare
+    from fairseq_aggdec.benchmarking.tables import speed_table
     from fairseq_aggdec.demo.model import DemoModel
+    from fairseq_aggdec.loading import batches_of
 
     model = DemoModel.load(demo)
     sources = [model.encode(sentence) for sentence in sentences]
     for sentence, source in zip(sentences, sources, strict=True):
         if len(source) > model.max_tokens:
             raise AggdecError(f"the sentence '{sentence[:60]}...' is longer than {model.max_tokens} tokens: split it")
-    batches = benchmark.batches_of(model.task, sources, 1)
-    results = {r.mode: r for r in benchmark.compare(model.task, model.models, batches, demo.modes, rounds)}
-    outputs = [torch.tensor(tokens) for _, tokens in sorted(results[demo.shown].outputs.items())]
+    batches = batches_of(model.task, sources, 1)
+    results = compare(runners_of(model.task, model.models, batches, demo.modes), rounds)
+    by_name = {result.mode.name: result for result in results}
+    outputs = [torch.tensor(output.tokens) for _, output in sorted(by_name[demo.shown].outputs.items())]
 
-    print(f"\n{demo.title} of {len(sentences)} sentences; {benchmark.machine()}\n")
+    print(f"\n{demo.title} of {len(sentences)} sentences; {describe(machine())}\n")
     changed = [output.tolist() != source.tolist() for output, source in zip(outputs, sources, strict=True)]
     # what an example can show best: sentences that were edited
     chosen = sorted(sorted(range(len(sentences)), key=lambda number: not changed[number])[:show])
@@ -95,14 +101,14 @@ def _run(demo: DemoTask, sentences: list[str], show: int, rounds: int, threads: 
             + ("" if demo.drafter is None else f"; {'struck through' if colour else '/between strokes/'}: rejected")
             + "\n"
         )
-        shown = benchmark.compare(
-            model.task, model.models, [batches[n] for n in chosen], [demo.shown], 1, False, retain_iter_history=True
-        )
+        edited = [batches[number] for number in chosen]
+        runners = runners_of(model.task, model.models, edited, [demo.shown], retain_iter_history=True)
+        (shown,) = compare(runners, 1, False)
         for number in chosen:
-            _show(demo, model, sentences[number], shown[0].hypotheses[number], colour)
+            _show(demo, model, sentences[number], shown.outputs[number].hypothesis or {}, colour)
     if demo.drafter is None:
         print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
-    headers, rows = benchmark.table(list(results.values()))
+    headers, rows = speed_table([run_of(result, "fp32") for result in results], short=True)
     print(tabulate(rows, headers))
 
 

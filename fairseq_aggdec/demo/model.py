@@ -8,9 +8,9 @@ import torch
 from fairseq.data import encoders
 from fairseq.models import BaseFairseqModel
 
-from fairseq_aggdec import benchmark
 from fairseq_aggdec.demo.tasks import DemoTask
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.loading import load
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
 
@@ -33,7 +33,7 @@ class DemoModel:
             if not (demo.folder / name).is_file():
                 raise AggdecError(f"{demo.folder / name}: missing; the package is not complete, install it again")
         options = {"drafter_path": str(demo.folder / demo.drafter)} if demo.drafter else {}
-        task, models = benchmark.load(
+        task, models = load(
             str(demo.folder / "model.pt"), str(demo.folder), demo.source_dict, demo.target_dict, **options
         )
         tokenizer = encoders.build_tokenizer(

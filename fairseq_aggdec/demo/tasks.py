@@ -16,7 +16,7 @@ class DemoTask:
     """suffix of the source dictionary's file"""
     target_dict: str
     modes: tuple[str, ...]
-    """of `benchmark.Mode`, in the order of the table"""
+    """of `benchmarking.modes.Mode`, in the order of the table"""
     shown: str
     """the mode whose blocks are shown"""
     drafter: str | None = None

@@ -1,28 +1,68 @@
-"""Tests of `aggdec-bench`."""
+"""Tests of `aggdec-bench`; its numbers are tested in `tests/benchmarking/test_measure.py`."""
 
 import json
 from pathlib import Path
 
+import pytest
+
+from fairseq_aggdec.cli.bench import main
+from fairseq_aggdec.errors import AggdecError
 from tests.helpers import ToyModel, run_cli
 
 
 def test_bench_prints_and_writes_the_comparison(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     record = tmp_path / "bench.json"
-    options = ["--limit", 4, "--rounds", 2, "--modes", "beam5,greedy,iad", "--threads", 1, "--json", record]
-    done = run_cli("aggdec-bench", toy_model_dir.data, "--path", toy_model_dir.checkpoint, *options)
-    assert "4 sentences of test, batch size 1, 2 rounds" in done.stdout
+    reference = tmp_path / "reference.txt"
+    reference.write_bytes((toy_model_dir.data / "test.src").read_bytes())
+    options = ["--limit", 4, "--repeats", 2, "--modes", "beam5,greedy,iad", "--threads", 1, "--reference", reference]
+    done = run_cli("aggdec-bench", toy_model_dir.data, "--path", toy_model_dir.checkpoint, *options, "--json", record)
+    assert f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 4 sentences, cpu, 2 rounds" in done.stdout
     assert "4 of 4" in done.stdout
+    assert "INFO" not in done.stderr
     written = json.loads(record.read_text())
-    assert [mode["mode"] for mode in written["modes"]] == ["beam5", "greedy", "iad"]
-    assert all(len(mode["rounds"]) == 2 for mode in written["modes"])
-    assert "torch" in written["machine"]
+    assert [run["mode"] for run in written["runs"]] == ["beam5", "greedy", "iad"]
+    assert all(len(run["latencies"]) == 2 for run in written["runs"])
+    assert all(run["host_bytes"] > 5e7 for run in written["runs"])
+    assert all(run["bleu"] is not None for run in written["runs"])
+    assert "torch" in written["machine"]["versions"]
 
 
-def test_bench_refuses_bad_options(toy_model_dir: ToyModel) -> None:
+def test_a_missing_checkpoint_is_one_line(toy_model_dir: ToyModel) -> None:
     missing = run_cli("aggdec-bench", toy_model_dir.data, "--path", "/nowhere/model.pt", check=False)
     assert missing.returncode == 1
     assert "/nowhere/model.pt" in missing.stderr
     assert "Traceback" not in missing.stderr
-    rounds = run_cli("aggdec-bench", toy_model_dir.data, "--path", "x", "--rounds", 0, check=False)
-    assert rounds.returncode == 2
-    assert "--rounds 0: must be at least 1" in rounds.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("DATA --path x --repeats 0", "--repeats 0: must be at least 1"),
+        ("DATA --path x --batch-sizes 1,0", "--batch-sizes 1,0: give different numbers of at least 1"),
+        ("DATA --path x --batch-sizes 8,8", "--batch-sizes 8,8: give different numbers"),
+        ("DATA --path x --batch-sizes a", "--batch-sizes a: give different numbers"),
+        ("DATA", "give DATA and --path, or --random-model"),
+        ("DATA --random-model base --path x", "leave out DATA, --path"),
+        ("--random-model base --edit-ratio 2", "--edit-ratio 2.0: must be from 0 to 1"),
+        ("--random-model base --accepted 0", "--accepted 0.0: must be at least 1"),
+        ("--random-model small", "invalid choice: 'small'"),
+        ("DATA --path x --fp16 --bf16", "not allowed with"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(options.split())
+    assert exit_info.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_modes_are_read_before_anything_is_loaded() -> None:
+    with pytest.raises(AggdecError, match="unknown mode fast"):
+        main(["DATA", "--path", "x", "--modes", "fast"])
+
+
+def test_references_must_fit_the_split(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("one line\n")
+    arguments = [str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint)]
+    with pytest.raises(AggdecError, match=r"short.txt has 1 lines, test of .* 60 sentences"):
+        main([*arguments, "--reference", str(tmp_path / "short.txt")])

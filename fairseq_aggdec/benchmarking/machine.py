@@ -1,0 +1,77 @@
+"""What a measurement depends on beside the code: for the head of every report."""
+
+import os
+import platform
+import subprocess
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import fairseq_aggdec
+
+_LIBRARIES = ("torch", "fairseq", "fairseq-fixed", "numpy", "ctranslate2")
+
+
+def machine() -> dict[str, Any]:
+    """Processor, threads, accelerator and library versions."""
+    facts: dict[str, Any] = {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "system": f"{platform.system()} {platform.release()}",
+    }
+    if torch.cuda.is_available():
+        facts |= {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
+    own = {"Python": platform.python_version(), "fairseq_aggdec": fairseq_aggdec.__version__}
+    return {**facts, "versions": {**own, **_versions()}}
+
+
+def describe(facts: dict[str, Any]) -> str:
+    """One line of `machine`."""
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    gpu = f"{facts['gpu']} (CUDA {facts['cuda']}), " if "gpu" in facts else ""
+    return f"{gpu}{facts['processor']}, {facts['threads']} threads of {facts['cores']} cores; {versions}"
+
+
+def commit() -> str | None:
+    """The commit that the package was run from, with `-dirty` where files had been changed; None outside of git."""
+    folder = Path(fairseq_aggdec.__file__).parent
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+def now() -> str:
+    """Date and time, in ISO 8601."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

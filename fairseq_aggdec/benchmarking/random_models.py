@@ -1,0 +1,165 @@
+"""Models of the papers' sizes with random weights, as checkpoints, so that the engine can be timed without training."""
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.models.transformer import TransformerModel, base_architecture
+
+from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel, nar_drafter
+from fairseq_aggdec.models.warm_start import encoder_fingerprint
+
+SOURCE, TARGET = "src", "tgt"
+VOCABULARY = 32_000
+_POSITIONS = 1024
+_SEED = 1
+_SHARED = ("encoder.", "decoder.embed_tokens.", "decoder.output_projection.")  # by model and drafter
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of a Transformer."""
+
+    width: int
+    inner: int
+    heads: int
+    encoder_layers: int
+    decoder_layers: int
+    like_bart: bool = False
+    """learned positions, normalised and unscaled embeddings, GELU"""
+
+    def options(self, decoder_layers: int | None = None) -> dict[str, Any]:
+        """fairseq's architecture options."""
+        sizes = {"embed_dim": self.width, "ffn_embed_dim": self.inner, "attention_heads": self.heads}
+        options: dict[str, Any] = {f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()}
+        options |= {
+            "encoder_layers": self.encoder_layers,
+            "decoder_layers": decoder_layers or self.decoder_layers,
+            "share_all_embeddings": True,
+            "max_source_positions": _POSITIONS,
+            "max_target_positions": _POSITIONS,
+        }
+        if self.like_bart:
+            options |= {
+                "encoder_learned_pos": True,
+                "decoder_learned_pos": True,
+                "layernorm_embedding": True,
+                "no_scale_embedding": True,
+                "activation_fn": "gelu",
+            }
+        return options
+
+
+SIZES = {
+    "base": Size(512, 2048, 8, 6, 6),
+    "big": Size(1024, 4096, 16, 6, 6),
+    "big-9-3": Size(1024, 4096, 16, 9, 3),  # papers/002 Table 4
+    "bart-12-2": Size(1024, 4096, 16, 12, 2, like_bart=True),  # papers/002 §4.3: BART-large, 2 layers of its decoder
+}
+"""of --random-model"""
+
+
+@dataclass(frozen=True)
+class RandomModel:
+    """A folder that stands for a data-bin and its checkpoints."""
+
+    folder: Path
+    drafter: Path | None
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "model.pt"
+
+
+def write_random_model(
+    folder: Path, size: Size, drafter_layers: int = 0, block_size: int = 25, vocabulary: int = VOCABULARY
+) -> RandomModel:
+    """Write a random model, its dictionaries and, where it has layers, a random drafter that shares its encoder.
+
+    Args:
+        folder: made if it is not there; what was written there before with the same sizes is taken as it is.
+        size: of the model; the drafter has its width.
+        drafter_layers: of the drafter's decoder; 0 for no drafter.
+        block_size: of the drafter.
+        vocabulary: symbols of the dictionary.
+
+    Raises:
+        AggdecError: a file cannot be written.
+    """
+    made = RandomModel(folder, folder / f"drafter-{drafter_layers}-{block_size}.pt" if drafter_layers else None)
+    folder.mkdir(parents=True, exist_ok=True)
+    symbols = Dictionary()
+    for number in range(vocabulary - len(symbols)):
+        symbols.add_symbol(f"w{number}")
+    for language in (SOURCE, TARGET):
+        symbols.save(str(folder / f"dict.{language}.txt"))
+    dictionaries: Any = SimpleNamespace(source_dictionary=symbols, target_dictionary=symbols)
+    if not made.checkpoint.is_file():
+        args = Namespace(arch="transformer", **size.options())
+        base_architecture(args)
+        model = _random(TransformerModel, args, dictionaries)
+        vary_outputs(model)
+        _save(made.checkpoint, model.state_dict(), args)
+    if made.drafter is not None and not made.drafter.is_file():
+        args = Namespace(arch="nar_drafter", block_size=block_size, **size.options(drafter_layers))
+        nar_drafter(args)
+        drafter = _random(NarDrafterModel, args, dictionaries)
+        weights = read_checkpoint(made.checkpoint)["model"]
+        drafter.load_state_dict({**drafter.state_dict(), **{k: v for k, v in weights.items() if k.startswith(_SHARED)}})
+        drafter.encoder_fingerprint.copy_(encoder_fingerprint(drafter.encoder))
+        _save(made.drafter, drafter.state_dict(), args)
+    return made
+
+
+def _random(kind: type[FairseqEncoderDecoderModel], args: Namespace, dictionaries: Any) -> Any:
+    """A model with fairseq's initial weights, the same whenever it is made."""
+    torch.manual_seed(_SEED)
+    return kind.build_model(args, dictionaries)
+
+
+def random_sentences(count: int, length: int, vocabulary: int = VOCABULARY) -> list[list[int]]:
+    """Made-up sources: `length` ordinary symbols and EOS."""
+    symbols, rng = Dictionary(), Random(_SEED)
+    words = range(symbols.nspecial, vocabulary)
+    return [[*rng.choices(words, k=length), symbols.eos()] for _ in range(count)]
+
+
+@torch.no_grad()
+def vary_outputs(model: FairseqEncoderDecoderModel) -> None:
+    """Keep a random model from saying one token for ever, which nothing could be copied from.
+
+    The state is made to be mostly the last token's embedding, which the last layer turns into something else: with
+    shared embeddings that token would win again otherwise.
+    """
+    decoder = model.decoder
+    decoder.embed_tokens.weight.mul_(2)  # against the positions, which hardly change from token to token
+    for layer in decoder.layers:
+        for projection in (layer.self_attn.out_proj, layer.encoder_attn.out_proj, layer.fc2):
+            projection.weight.mul_(0.1)  # against what all tokens of a sentence share
+    last = decoder.layers[-1].fc2.weight
+    last.sub_(last.mean(dim=1, keepdim=True)).mul_(1000)  # nothing that all tokens share, and hardly the token itself
+
+
+def _save(path: Path, weights: Mapping[str, torch.Tensor], args: Namespace) -> None:
+    state = {
+        "args": None,
+        "cfg": {"model": args, "task": {"_name": "translation"}},
+        "model": weights,
+        "optimizer_history": [{"criterion_name": "", "best_loss": None}],
+        "extra_state": {},
+    }
+    try:
+        with written_whole(path) as partial:
+            torch.save(state, partial)
+    except RuntimeError as error:
+        raise AggdecError(f"{path}: cannot be written ({error}); name a folder on another disk by --keep") from error

@@ -1,0 +1,36 @@
+"""A record in Markdown."""
+
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from fairseq_aggdec.benchmarking.machine import describe
+from fairseq_aggdec.benchmarking.record import Record
+from fairseq_aggdec.benchmarking.tables import Table, module_table, ratio_table, speed_table
+
+
+def markdown(record: Record) -> str:
+    """Header, and for each batch size the tables of speed, of ratios and of modules."""
+    repeats = len(record.runs[0].latencies) if record.runs else 0
+    lines = [
+        f"{record.title}, {repeats} rounds",
+        describe(record.machine),
+        f"command: {record.command}",
+        f"commit {record.commit or 'unknown'}, {record.date}",
+    ]
+    for batch_size in record.batch_sizes:
+        runs = record.at(batch_size)
+        lines += ["", f"Batch size {batch_size}:", "", _table(speed_table(runs))]
+        if len(runs) > 1:
+            lines += ["", "How many times faster the mode of a row is than that of a column:", ""]
+            lines.append(_table(ratio_table(runs)))
+        modules = module_table(runs)
+        if modules[1]:
+            lines += ["", "Milliseconds a sentence and share, by module:", "", _table(modules)]
+    return "\n".join(lines)
+
+
+def _table(table: Table) -> str:
+    headers, rows = table
+    flat: Sequence[str] = [header.replace("\n", " ") for header in headers]
+    return tabulate(rows, flat, tablefmt="github", disable_numparse=True)

@@ -1,0 +1,44 @@
+"""What a mode did with the sentences, as long as the process lasts; `record` keeps what is worth keeping."""
+
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from fairseq_aggdec.benchmarking.modes import Mode
+from fairseq_aggdec.decoding.stats import SentenceStats
+
+
+@dataclass
+class Output:
+    """One decoded sentence."""
+
+    tokens: list[int]
+    """of the target dictionary, EOS included"""
+    stats: SentenceStats | None = None
+    """of this plugin's modes"""
+    hypothesis: dict[str, Any] | None = None
+    """fairseq's"""
+
+
+@dataclass
+class ModeResult:
+    """What one mode did with all sentences."""
+
+    mode: Mode
+    batch_size: int
+    batches: list[list[int]]
+    """the sentences' numbers, in the order of decoding"""
+    latencies: list[list[float]] = field(default_factory=list)
+    """seconds of each batch, one list a round"""
+    outputs: dict[int, Output] = field(default_factory=dict)
+    """of the last round, by sentence number"""
+
+    @property
+    def rounds(self) -> list[float]:
+        """Seconds for all batches, one entry a round."""
+        return [sum(latencies) for latencies in self.latencies]
+
+    @property
+    def seconds(self) -> float:
+        """Median of the rounds."""
+        return median(self.rounds)

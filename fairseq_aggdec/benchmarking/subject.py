@@ -1,0 +1,184 @@
+"""What is timed, as plain data that another process can take, and the runners made of it."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from fairseq.models import BaseFairseqModel
+
+from fairseq_aggdec import loading
+from fairseq_aggdec.benchmarking import ctranslate2_runner
+from fairseq_aggdec.benchmarking.ctranslate2_runner import CTranslate2Runner
+from fairseq_aggdec.benchmarking.fairseq_runner import FairseqRunner
+from fairseq_aggdec.benchmarking.modes import CTRANSLATE2, Mode
+from fairseq_aggdec.benchmarking.oracle import Oracle
+from fairseq_aggdec.benchmarking.rounds import Runner
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+
+
+@dataclass(frozen=True)
+class OracleSettings:
+    """How good the drafts for a random model are, where a mode does not say so itself."""
+
+    edit_ratio: float = 0.1
+    accepted: float = 5.5
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Checkpoints, sentences and options."""
+
+    path: str
+    data: str
+    sentences: Sequence[Sequence[int]]
+    """sources, EOS included"""
+    source_lang: str | None = None
+    target_lang: str | None = None
+    drafter_path: str | None = None
+    block_size: int = 0
+    device: str = "cpu"
+    precision: str = "fp32"
+    """of modes that name none"""
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    """fairseq's generation options"""
+    oracle: OracleSettings | None = None
+    """for random models"""
+    keep: str | None = None
+    """folder for what is converted for peers; None to make and remove one"""
+
+
+Loaded = tuple[AggressiveTranslationTask, list[BaseFairseqModel]]
+
+_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
+"""the task's options that make the engine compute otherwise than the model, which stays in single precision"""
+
+
+class Runners:
+    """Makes runners of a subject; what they need is loaded once a precision. A context that removes temporary files."""
+
+    def __init__(self, subject: Subject) -> None:
+        """
+        Raises:
+            AggdecError: there is no such device.
+        """
+        if subject.device == "cuda" and not torch.cuda.is_available():
+            raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
+        self.subject = subject
+        self._loaded: dict[tuple[str, str | None], Loaded] = {}
+        self._on_gpu = subject.device != "cpu"
+        self._translators: dict[str, Any] = {}
+        self._converted: Path | None = None
+        self._greedy: dict[tuple[str, int], dict[int, list[int]]] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Runners":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def precision(self, mode: Mode) -> str:
+        """In which a mode computes."""
+        return mode.precision or self.subject.precision
+
+    def load(self, precision: str, stock: bool = False) -> Loaded:
+        """Task and models of a precision; each precision has its own, engines and drafter included.
+
+        Args:
+            precision: one of `PRECISIONS`.
+            stock: for fairseq's own search, which knows only models that are converted as a whole.
+
+        Raises:
+            AggdecError: the engine does not have it.
+        """
+        kept = precision if precision == "fp16" or (precision == "bf16" and (stock or self._on_gpu)) else "fp32"
+        key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None)
+        if key not in self._loaded:
+            subject, option = self.subject, key[1]
+            options: dict[str, Any] = {"drafter_path": subject.drafter_path, "block_size": subject.block_size}
+            if option is not None:
+                options[option] = True
+            task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
+            for model in models:
+                model.to(device=subject.device, dtype=_DTYPES[kept])
+            self._loaded[key] = task, models
+        return self._loaded[key]
+
+    def make(self, mode: Mode, batch_size: int) -> Runner:
+        """The runner of a mode.
+
+        Raises:
+            AggdecError: the mode cannot decode this.
+        """
+        precision = self.precision(mode)
+        if mode.peer == CTRANSLATE2:
+            return self._peer(mode, precision, batch_size)
+        task, models = self.load(precision, stock=mode.decoding == "beam")
+        batches = self._batches(task, batch_size)
+        oracle = self._oracle(mode, precision, batch_size)
+        return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
+
+    def any_task(self) -> AggressiveTranslationTask:
+        """One with the dictionaries."""
+        return next(iter(self._loaded.values()))[0] if self._loaded else self.load("fp32")[0]
+
+    def copied_texts(self, mode: Mode, batch_size: int) -> Mapping[int, Sequence[int]]:
+        """What `iad` copies from, in the symbols of the source, EOS included."""
+        if self.subject.oracle is None:
+            return dict(enumerate(self.subject.sentences))
+        return self._copying_oracle(self.precision(mode), batch_size, self.subject.oracle.edit_ratio).texts
+
+    def _batches(self, task: AggressiveTranslationTask, size: int) -> list[dict[str, Any]]:
+        sentences = [torch.tensor(sentence) for sentence in self.subject.sentences]
+        return loading.batches_of(task, sentences, size, by_length=size > 1)
+
+    def _peer(self, mode: Mode, precision: str, batch_size: int) -> CTranslate2Runner:
+        task = self.any_task()
+        languages = (task.cfg.source_lang, task.cfg.target_lang)
+        if precision not in self._translators:
+            if self._converted is None:
+                keep = self.subject.keep or self._stack.enter_context(TemporaryDirectory(prefix="aggdec-bench-"))
+                folder = Path(keep)
+                self._converted = ctranslate2_runner.convert(self.subject.path, self.subject.data, languages, folder)
+            self._translators[precision] = ctranslate2_runner.load_translator(
+                self._converted, precision, self.subject.device, torch.get_num_threads()
+            )
+        dictionaries = (task.source_dictionary, task.target_dictionary)
+        batches = self._batches(task, batch_size)
+        return CTranslate2Runner(self._translators[precision], dictionaries, batches, mode, self.subject.generation)
+
+    def _oracle(self, mode: Mode, precision: str, batch_size: int) -> Oracle | None:
+        settings = self.subject.oracle
+        if settings is None:
+            return None
+        if mode.decoding == "iad":
+            ratio = settings.edit_ratio if mode.oracle is None else mode.oracle
+            return self._copying_oracle(precision, batch_size, ratio)
+        if mode.decoding in ("gad", "gad++"):
+            accepted = settings.accepted if mode.oracle is None else mode.oracle
+            outputs = self._greedy_outputs(precision, batch_size)
+            return Oracle.to_propose(outputs, accepted, self.subject.block_size, self._words(precision))
+        return None
+
+    def _copying_oracle(self, precision: str, batch_size: int, ratio: float) -> Oracle:
+        return Oracle.to_copy_from(self._greedy_outputs(precision, batch_size), ratio, self._words(precision))
+
+    def _words(self, precision: str) -> range:
+        dictionary = self.load(precision)[0].target_dictionary
+        return range(dictionary.nspecial, len(dictionary))
+
+    def _greedy_outputs(self, precision: str, batch_size: int) -> dict[int, list[int]]:
+        key = (precision, batch_size)
+        if key not in self._greedy:
+            task, models = self.load(precision)
+            batches = self._batches(task, batch_size)
+            runner = FairseqRunner(task, models, batches, Mode("greedy", "greedy"), **self.subject.generation)
+            decoded = [runner.outputs(number, runner.decode(number)) for number in range(len(batches))]
+            self._greedy[key] = {number: output.tokens for part in decoded for number, output in part.items()}
+        return self._greedy[key]

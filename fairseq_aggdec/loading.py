@@ -1,0 +1,56 @@
+"""Checkpoints with the plugin's task around them, and batches for them, in a program."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+from fairseq.models import BaseFairseqModel
+
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
+
+
+def load(
+    path: str, data: str, source_lang: str | None = None, target_lang: str | None = None, **options: Any
+) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
+    """A checkpoint (or several, joined by `:`) and the plugin's task for it.
+
+    Args:
+        path: as fairseq-generate's --path.
+        data: folder with the dictionaries, and the binarised data where it is read.
+        source_lang, target_lang: file suffixes; found in the folder where None.
+        options: of the task (`drafter_path=...`).
+
+    Raises:
+        AggdecError: the folder or the checkpoint cannot be used.
+    """
+    if any(options.get(name) for name in ("drafter_path", "block_size", "int8", "bit_exact")):
+        # not for the default mode; who loads sets the modes of its own
+        options = {"decoding": "aggressive", **options}
+    config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang, **options)
+    # these point into fairseq's whole configuration, which only its own command lines build
+    config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
+    task = AggressiveTranslationTask.setup_task(config)
+    models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
+    for model in models:
+        model.prepare_for_inference_(Namespace(generation=Namespace()))  # fairseq-generate's defaults
+    return task, models
+
+
+def batches_of(
+    task: AggressiveTranslationTask, sentences: Sequence[torch.Tensor], size: int, by_length: bool = False
+) -> list[dict[str, Any]]:
+    """Padded batches of binarised sentences (EOS included); their numbers are those of the given order.
+
+    Args:
+        task: from `load`.
+        sentences: token numbers, EOS last.
+        size: sentences a batch.
+        by_length: put sentences of similar length together, as fairseq-generate does.
+    """
+    lengths = [len(sentence) for sentence in sentences]
+    dataset = task.build_dataset_for_inference(sentences, lengths)
+    numbers = sorted(range(len(sentences)), key=lengths.__getitem__) if by_length else range(len(sentences))
+    starts = range(0, len(sentences), size)
+    return [dataset.collater([dataset[i] for i in numbers[first : first + size]]) for first in starts]

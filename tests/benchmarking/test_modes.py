@@ -1,0 +1,71 @@
+"""Tests of `fairseq_aggdec.benchmarking.modes`."""
+
+import pytest
+
+from fairseq_aggdec.benchmarking.modes import Mode, parse_modes
+from fairseq_aggdec.errors import AggdecError
+
+
+def test_modes_carry_their_settings() -> None:
+    assert Mode.parse("beam4") == Mode("beam4", "beam", 4)
+    assert Mode.parse("gad++:5:3.5") == Mode("gad++:5:3.5", "gad++", top_beta=5, tolerance=3.5)
+    assert Mode.parse("blockwise:2") == Mode("blockwise:2", "blockwise", top_beta=2)
+    assert Mode.parse("iad~0.2@int8") == Mode("iad~0.2@int8", "iad", precision="int8", oracle=0.2)
+    peer = Mode.parse("ctranslate2:beam5@bf16")
+    assert peer == Mode("ctranslate2:beam5@bf16", "beam", 5, peer="ctranslate2", precision="bf16")
+
+
+def test_implementations() -> None:
+    names = ["beam5", "ctranslate2:greedy", "greedy", "iad@bf16"]
+    assert [Mode.parse(name).implementation for name in names] == [
+        "fairseq",
+        "ctranslate2",
+        "fairseq_aggdec",
+        "fairseq_aggdec",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "fast", "beam", "beamx", "gad++:3", "gad++:a:b", "gad:1:2", "iad~x", "nmt:greedy"]
+)
+def test_malformed_modes_are_refused(name: str) -> None:
+    with pytest.raises(AggdecError, match=r"unknown mode .*: choose from beam5"):
+        Mode.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("iad@fp8", "unknown precision fp8; choose from fp32"),
+        ("beam5@int8", "fairseq's own search has no int8"),
+        ("beam5@exact", "fairseq's own search has no exact"),
+        ("ctranslate2:greedy@exact", "ctranslate2 has no bit-exact mode"),
+        ("beam0", "a beam has at least 1"),
+        ("greedy~3", "~ sets the oracle"),
+        ("ctranslate2:iad", "ctranslate2 decodes by greedy or beamN"),
+    ],
+)
+def test_senseless_modes_are_refused_with_the_reason(name: str, reason: str) -> None:
+    with pytest.raises(AggdecError, match=f"mode {name}: .*{reason}"):
+        Mode.parse(name)
+
+
+def test_a_peer_stands_for_all_its_modes() -> None:
+    names = [mode.name for mode in parse_modes("greedy", "ctranslate2")]
+    assert names == [
+        "greedy",
+        "ctranslate2:greedy",
+        "ctranslate2:greedy@int8",
+        "ctranslate2:beam5",
+        "ctranslate2:beam5@int8",
+    ]
+    assert [mode.name for mode in parse_modes("", "ctranslate2:beam2")] == ["ctranslate2:beam2"]
+
+
+@pytest.mark.parametrize(
+    ("modes", "peers", "reason"),
+    [("greedy,iad,greedy", "", "greedy is given twice"), ("", "", "none given"), ("iad", "marian", "--peers marian")],
+)
+def test_lists_that_make_no_sense_are_refused(modes: str, peers: str, reason: str) -> None:
+    with pytest.raises(AggdecError, match=reason):
+        parse_modes(modes, peers)

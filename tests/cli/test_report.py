@@ -1,0 +1,55 @@
+"""Tests of `aggdec-report`."""
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.cli.report import main
+from fairseq_aggdec.errors import AggdecError
+from tests.benchmarking.tiny import made_up_record, made_up_run
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    path = tmp_path / "small.json"
+    iterations = [2, 2, 3, 3]
+    runs = [made_up_run("beam5", 0.4), made_up_run("greedy", 0.2), made_up_run("iad", 0.06, iterations=iterations)]
+    made_up_record(runs).save(path)
+    return path
+
+
+def test_tables_of_stored_records(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other.json"
+    other.write_bytes(stored.read_bytes())
+    main([str(stored), str(other)])
+    text = capsys.readouterr().out
+    assert text.index("## small") < text.index("## other")
+    assert "commit 0123456789ab, 2030-01-01T00:00:00+00:00" in text
+    (row, *_) = [line for line in text.splitlines() if line.startswith("| iad")]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[1:4] == ["0.41 (0.28-0.55)", "6.67x", "3.33x"]
+    assert "4.60" in cells  # 46 tokens in 10 iterations
+
+
+def test_figures_are_drawn_and_named(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main([str(stored), "--figures", str(tmp_path / "figures")])
+    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert names == ["small_edit_ratio.png", "small_edit_ratio.svg", "small_speed_ups.png", "small_speed_ups.svg"]
+    printed = capsys.readouterr().out
+    assert all(str(tmp_path / "figures" / name) in printed for name in names)
+
+
+def test_wrong_files_are_named(stored: Path, tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match=r"nowhere.json: No such file"):
+        main([str(tmp_path / "nowhere.json")])
+    stored.write_text("{}")
+    with pytest.raises(AggdecError, match=r"small.json: not written by this version"):
+        main([str(stored)])
+
+
+def test_two_records_of_one_name_have_no_figures(stored: Path, tmp_path: Path) -> None:
+    (tmp_path / "again").mkdir()
+    again = tmp_path / "again" / "small.json"
+    again.write_bytes(stored.read_bytes())
+    with pytest.raises(AggdecError, match="two records are called small"):
+        main([str(stored), str(again), "--figures", str(tmp_path)])
