@@ -15,7 +15,9 @@ def register() -> None:
 
     compat.install()
     interactive_input.install()
+    import fairseq_aggdec.criterions.blockwise_loss
     import fairseq_aggdec.criterions.glancing_block_loss
+    import fairseq_aggdec.models.blockwise_transformer
     import fairseq_aggdec.models.nar_drafter
     import fairseq_aggdec.tasks.aggressive_translation
     import fairseq_aggdec.tasks.block_drafting  # noqa: F401

@@ -9,6 +9,9 @@ Resuming on several workers goes through `torch.load` as well: see `_broadcast_o
 Batches. After 0.12.2 fairseq drops the last batch unless its size is a multiple of `--required-batch-size-multiple`
 (default 8): up to 7 sentences of a test set then have no output, and with `--batch-size 1` always one.
 `_keep_last_batch` gives them back.
+
+Training. fairseq's commands take `--bf16` for `--tpu` and end without torch_xla: see `_bf16_without_tpu`. `--store-ema`
+averages whatever a model's state holds: see `_averaging_weights_alone`.
 """
 
 from __future__ import annotations
@@ -16,17 +19,21 @@ from __future__ import annotations
 import argparse
 import errno
 import functools
+import importlib.util
 import os
 import pickle
 import re
+import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, options
 from fairseq.data import data_utils
 from fairseq.distributed import utils as distributed_utils
+from fairseq.models.ema import EMA
 
 from fairseq_aggdec.errors import AggdecError, install_excepthook
 
@@ -87,12 +94,11 @@ def allowed_globals() -> list[Any]:
     return allowed
 
 
-def read_checkpoint(path: str | os.PathLike[str], mmap: bool = False) -> dict[str, Any]:
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the raw contents of a fairseq checkpoint on the CPU, nothing upgraded.
 
     Args:
         path: a file that fairseq-train saved, of any version.
-        mmap: leave the tensors on disk until they are used.
 
     Raises:
         CheckpointError: the file is missing, damaged, not fairseq's, or holds a class that is not allowed.
@@ -104,7 +110,7 @@ def read_checkpoint(path: str | os.PathLike[str], mmap: bool = False) -> dict[st
         raise CheckpointError(f"checkpoint {path}: not a file; name the checkpoint itself, such as checkpoint_best.pt")
     with torch.serialization.safe_globals(allowed_globals()):
         try:
-            state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+            state = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:
             raise CheckpointError(f"checkpoint {path}: {_reason(path, error)}") from None
     if not isinstance(state, dict):
@@ -147,10 +153,10 @@ def _reason(path: str, error: Exception) -> str:
 
 
 def _checked_loader(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Wrap fairseq's `load_checkpoint_to_cpu`: the allow-list for its `torch.load`, clear messages for its failures."""
+    """Wrap a loader of fairseq: the allow-list for its `torch.load`, clear messages for its failures."""
 
     @functools.wraps(load)
-    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def load_checked(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
             with torch.serialization.safe_globals(allowed_globals()):
                 return load(path, *args, **kwargs)
@@ -159,7 +165,18 @@ def _checked_loader(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[s
             read_checkpoint(local_path)  # names what is wrong with the file; a sound file failed for another reason
             raise
 
-    return load_checkpoint_to_cpu
+    return load_checked
+
+
+_loading: ContextVar[bool] = ContextVar("loading", default=False)
+
+
+def is_loading_models() -> bool:
+    """Whether fairseq is building models for checkpoints at hand, whose weights need not be fetched from elsewhere.
+
+    fairseq says so to the task that builds a model, and not to the model.
+    """
+    return _loading.get()
 
 
 def _checked_ensemble_loader(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -167,6 +184,7 @@ def _checked_ensemble_loader(load: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(load)
     def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
+        before = _loading.set(True)
         try:
             return load(filenames, *args, **kwargs)
         except OSError as error:
@@ -174,6 +192,8 @@ def _checked_ensemble_loader(load: Callable[..., Any]) -> Callable[..., Any]:
             if not missing:
                 raise
             raise CheckpointError(f"checkpoint {missing}: no such file; check --path (or --lm-path)") from None
+        finally:
+            _loading.reset(before)
 
     return load_model_ensemble_and_task
 
@@ -207,15 +227,54 @@ def _keep_last_batch(batch_by_size: Callable[..., list[Any]]) -> Callable[..., l
     return keep_last_batch
 
 
+def _averaging_weights_alone(init: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the constructor of fairseq's `EMA`, which averages all that a model's state holds.
+
+    Integers cannot be averaged. Frozen weights must not be: they would be rounded anew at every update, and a drafter
+    could no longer share its verifier's encoder. Both are copied instead, as the keys are that fairseq is told to skip.
+    """
+
+    @functools.wraps(init)
+    def make(self: Any, model: Any, config: Any, device: Any = None, skip_keys: Any = None) -> None:
+        frozen = {name for name, weight in model.named_parameters(remove_duplicate=False) if not weight.requires_grad}
+        state = model.state_dict()
+        integers = {name for name in state if torch.is_tensor(state[name]) and not state[name].is_floating_point()}
+        init(self, model, config, device, {*(skip_keys or ()), *frozen, *integers})
+
+    return make
+
+
+def _bf16_without_tpu(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's `parse_args_and_arch`, which takes `--bf16` for `--tpu`: GPUs and CPUs know bfloat16, too.
+
+    fairseq-hydra-train trains with `common.bf16` on either, and so do the other commands where there is no torch_xla
+    and `--tpu` is not asked for.
+    """
+
+    @functools.wraps(parse)
+    def parse_args_and_arch(parser: Any, input_args: Any = None, *args: Any, **kwargs: Any) -> Any:
+        parsed = parse(parser, input_args, *args, **kwargs)
+        given = parsed[0] if isinstance(parsed, tuple) else parsed
+        wanted = "--tpu" in (sys.argv[1:] if input_args is None else input_args)
+        if getattr(given, "tpu", False) and not wanted and importlib.util.find_spec("torch_xla") is None:
+            given.tpu = False
+        return parsed
+
+    return parse_args_and_arch
+
+
 def install() -> None:
     """Mend what differs between versions in the running process. Calling it again changes nothing."""
     if getattr(checkpoint_utils, "mended_by_aggdec", False):
         return
     checkpoint_utils.load_checkpoint_to_cpu = _checked_loader(checkpoint_utils.load_checkpoint_to_cpu)
+    checkpoint_utils.load_ema_from_checkpoint = _checked_loader(checkpoint_utils.load_ema_from_checkpoint)
     checkpoint_utils.load_model_ensemble_and_task = _checked_ensemble_loader(
         checkpoint_utils.load_model_ensemble_and_task
     )
     distributed_utils._broadcast_object_slow = _broadcast_object
     data_utils.batch_by_size = _keep_last_batch(data_utils.batch_by_size)
+    EMA.__init__ = _averaging_weights_alone(EMA.__init__)
+    options.parse_args_and_arch = _bf16_without_tpu(options.parse_args_and_arch)
     checkpoint_utils.mended_by_aggdec = True
     install_excepthook()

@@ -1,7 +1,6 @@
 """Block drafters beside a verifier: loading one, refusing one that does not fit, running it."""
 
 import logging
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
-from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.engine.block_encoder import BlockEncoder, unsupported_encoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
@@ -60,6 +59,7 @@ class LoadedDrafter:
         dtype: torch.dtype,
         verifiers: Sequence[FairseqEncoderDecoderModel] = (),
         encoder_outs: Sequence[dict[str, Any]] = (),
+        arithmetic: Arithmetic = AS_THE_MODEL,
     ) -> DraftDecoder:
         """Take a new batch.
 
@@ -68,9 +68,10 @@ class LoadedDrafter:
             dtype: of the verifier's weights.
             verifiers: the models whose encoders have read the batch; none where the drafter works alone.
             encoder_outs: what their encoders returned for the batch.
+            arithmetic: of the drafter's layers; the same in every call.
 
         Raises:
-            AggdecError: the drafter has something that the engine lacks.
+            AggdecError: the drafter has something that the engine lacks, or the precision is not to be had here.
         """
         weight = self.model.decoder.embed_tokens.weight
         device = net_input["src_tokens"].device
@@ -78,7 +79,7 @@ class LoadedDrafter:
             self.model.to(device=device, dtype=dtype)
         if self._engine is None or not self._engine.is_current():
             try:
-                self._engine = DraftDecoder(self.model.decoder)
+                self._engine = DraftDecoder(self.model.decoder, arithmetic)
             except ValueError as error:
                 raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
             self._encoder = None
@@ -90,13 +91,13 @@ class LoadedDrafter:
         if verifiers and self._shared is not None:
             self._engine.start(encoder_outs[self._shared])
         else:
-            self._engine.start(self._encode(net_input))
+            self._engine.start(self._encode(net_input, arithmetic))
         return self._engine
 
-    def _encode(self, net_input: dict[str, Any]) -> dict[str, Any]:
+    def _encode(self, net_input: dict[str, Any], arithmetic: Arithmetic) -> dict[str, Any]:
         encoder = self.model.encoder
         if self._encoder is None and unsupported_encoder(encoder) is None:
-            self._encoder = BlockEncoder(encoder)
+            self._encoder = BlockEncoder(encoder, arithmetic)
         if self._encoder is None:
             return encoder.forward_torchscript(net_input)
         return self._encoder(net_input["src_tokens"])
@@ -130,14 +131,13 @@ def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()
         AggdecError: the file cannot be read, is no drafter, or was trained with other dictionaries or for another
             verifier.
     """
-    state = read_checkpoint(path)
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)  # brings what older versions saved up to date
     if "decoder.mask_embedding" not in state["model"]:
         raise AggdecError(
             f"--drafter-path {path}: an ordinary model, not a block drafter (--arch nar_drafter). Are --path and "
             "--drafter-path swapped? --path takes the verifier"
         )
     _check_dictionaries(path, state, task)
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)  # brings what older versions saved up to date
     settings = state["cfg"].model
     model = build_model(settings, task, from_checkpoint=True)  # the task's own would build a generator for --eval-bleu
     weights = state["model"]
@@ -218,8 +218,7 @@ def _recorded_symbols(
     recorded = (state.get("task_state") or {}).get(f"{side}_symbols")
     if recorded:
         return "recorded in the checkpoint", list(recorded)
-    settings = (state.get("cfg") or {}).get("task") or state.get("args") or {}
-    named = (vars(settings) if isinstance(settings, Namespace) else settings).get(f"{side}_lang")
+    named = (state["cfg"].get("task") or {}).get(f"{side}_lang")
     file = Path(path).parent / f"dict.{named or language}.txt"
     if file.is_file():
         return str(file), Dictionary.load(str(file)).symbols

@@ -79,7 +79,7 @@ def random_lightconv(
     task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
     model = lightconv.LightConvModel.build_model(args, task)
     draw_weights(model)
-    _let_end(model.eval(), tgt_dict, eos_share)
+    let_end(model.eval(), tgt_dict, eos_share)
     return model
 
 
@@ -105,7 +105,7 @@ def random_model(
     base_architecture(args)
     model = TransformerModel.build_model(args, SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict))
     draw_weights(model)
-    _let_end(model.eval(), tgt_dict, eos_share)
+    let_end(model.eval(), tgt_dict, eos_share)
     return model
 
 
@@ -126,7 +126,7 @@ def draw_weights(model: FairseqEncoderDecoderModel) -> None:
 
 
 @torch.no_grad()
-def _let_end(model: FairseqEncoderDecoderModel, tgt_dict: Dictionary, share: float) -> None:
+def let_end(model: FairseqEncoderDecoderModel, tgt_dict: Dictionary, share: float) -> None:
     """Turn the EOS row of the output projection towards the mean decoder state until EOS wins often enough."""
     if share == 0:
         return

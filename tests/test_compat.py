@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import importlib.machinery
+import importlib.util
 import os
 import pickle
 import shutil
@@ -16,9 +18,11 @@ import numpy as np
 import pytest
 import torch
 import torch.multiprocessing
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, options
 from fairseq.data import data_utils
+from fairseq.dataclass.configs import EMAConfig
 from fairseq.distributed import utils as distributed_utils
+from fairseq.models.ema import EMA
 
 import fairseq_aggdec
 from fairseq_aggdec import compat
@@ -259,10 +263,55 @@ def test_command_line_decodes_every_sentence(toy_model_dir: ToyModel) -> None:
 
 
 def test_install_twice_changes_nothing() -> None:
-    before = checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.load_model_ensemble_and_task, sys.excepthook
+    def mended() -> tuple[Any, ...]:
+        loaders = checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.load_model_ensemble_and_task
+        return *loaders, options.parse_args_and_arch, EMA.__init__, sys.excepthook
+
+    before = mended()
     compat.install()
-    after = checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.load_model_ensemble_and_task, sys.excepthook
-    assert before == after
+    assert mended() == before
+
+
+@pytest.mark.parametrize(
+    ("given", "has_torch_xla", "tpu"),
+    [
+        (["--bf16"], False, False),
+        (["--memory-efficient-bf16"], False, False),
+        (["--bf16"], True, True),
+        (["--bf16", "--tpu"], False, True),
+        (["--tpu"], False, True),
+        ([], False, False),
+    ],
+)
+def test_bfloat16_is_not_taken_for_a_tpu(
+    given: list[str], has_torch_xla: bool, tpu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fairseq's way stays where a TPU can be used or is asked for."""
+    find = importlib.util.find_spec
+    xla = importlib.machinery.ModuleSpec("torch_xla", None) if has_torch_xla else None
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: xla if name == "torch_xla" else find(name))
+    monkeypatch.setattr("sys.argv", ["fairseq-train"])
+    command = ["data", "--arch", "transformer_tiny", *given]
+    parsed = options.parse_args_and_arch(options.get_training_parser(), command)
+    assert (parsed.bf16, parsed.tpu) == (any("bf16" in option for option in given), tpu)
+
+
+def test_averages_are_of_trained_weights_alone() -> None:
+    """Integers and frozen weights are copied: a third of 0.1, three times, is not 0.1."""
+    model = torch.nn.Linear(1, 2)
+    model.weight.requires_grad_(False).fill_(0.1)
+    fingerprint = torch.tensor([1, 2**30])
+    model.register_buffer("fingerprint", fingerprint)
+    average = EMA(model, EMAConfig(ema_decay=2 / 3))
+    with torch.no_grad():
+        model.bias.add_(3)
+    before = average.get_model().bias.clone()
+    for _ in range(9):
+        average.step(model)
+    state = average.get_model().state_dict()
+    assert torch.equal(state["weight"], model.weight)
+    assert torch.equal(state["fingerprint"], fingerprint)
+    torch.testing.assert_close(state["bias"], model.bias + (before - model.bias) * (2 / 3) ** 9)
 
 
 def test_allow_list_is_in_force_only_while_a_checkpoint_is_read(toy_model_dir: ToyModel) -> None:

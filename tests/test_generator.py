@@ -382,7 +382,7 @@ def test_engines_are_kept_and_renewed_when_the_model_moves() -> None:
 
 def test_history_and_steps() -> None:
     model, sample = cached_model(ENGINE_SHAPES[0], 2), random_batch(2, JOINED, [7, 2])
-    generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad")
+    generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad", shorten_drafts=False)
     for row, hypothesis in enumerate(decode(generator, [model], sample)):
         assert len(hypothesis["history"]) == hypothesis["steps"]
         source = sample["net_input"]["src_tokens"][row]

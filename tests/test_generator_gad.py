@@ -247,9 +247,9 @@ def test_gad_plus_plus_leaves_the_path_of_greedy_decoding() -> None:
 def test_a_tolerance_of_zero_and_a_beta_of_one_give_gad(shape: str, seed: int, lengths: list[int]) -> None:
     models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths)
     drafter = cached_drafter("causal, source copy", seed)
-    expected = decode(gad(models, drafter), models, sample)
+    expected = decode(gad(models, drafter, shorten_drafts=False), models, sample)
     for accept in (top_beta(5, 0.0), top_beta(1, 3.0), TopBeta(5, 0.0), TopBeta(1, 3.0)):
-        found = decode(gad(models, drafter, accept=accept), models, sample)
+        found = decode(gad(models, drafter, accept=accept, shorten_drafts=False), models, sample)
         assert [h["tokens"].tolist() for h in found] == [h["tokens"].tolist() for h in expected]
         assert [h["stats"] for h in found] == [h["stats"] for h in expected]
         for mine, theirs in zip(found, expected, strict=True):
@@ -265,13 +265,13 @@ def test_the_encoder_is_shared_where_it_is_the_same(shape: str, caplog: pytest.L
     share_encoder(drafter, models[1])
     recorded = drafter.encoder_fingerprint.clone()
     drafter.encoder_fingerprint.zero_()
-    encoded = decode(gad(models, drafter), models, sample)
+    encoded = decode(gad(models, drafter, shorten_drafts=False), models, sample)
     assert "encodes the source itself" in caplog.text
 
     drafter.encoder_fingerprint.copy_(recorded)
     for parameter in drafter.encoder.parameters():
         torch.nn.init.constant_(parameter, math.nan)
-    generator = gad(models, drafter)
+    generator = gad(models, drafter, shorten_drafts=False)
     shared = [decode(generator, models, sample) for _ in range(2)]
     assert caplog.text.count("shares the verifier's encoder") == 1
     assert same_drafts(shared[0], encoded)
@@ -290,12 +290,12 @@ def test_drafts_do_not_depend_on_padding(shape: str, seed: int, length: int, lon
     models, drafter = [cached_model("post-norm sinusoidal", seed)], cached_drafter(shape, seed)
     alone = random_batch(seed, JOINED, [length])
     words = alone["net_input"]["src_tokens"]
-    results = [decode(gad(models, drafter, max_len_b=20), models, alone)]
+    results = [decode(gad(models, drafter, max_len_b=20, shorten_drafts=False), models, alone)]
     for left_pad in (True, False):
         sample = random_batch(seed, JOINED, [length, length + longer], left_pad)
         begin = longer if left_pad else 0
         sample["net_input"]["src_tokens"][0, begin : begin + length + 1] = words[0]
-        results.append(decode(gad(models, drafter, max_len_b=20), models, sample)[:1])
+        results.append(decode(gad(models, drafter, max_len_b=20, shorten_drafts=False), models, sample)[:1])
     for padded in results[1:]:
         assert same_drafts(padded, results[0])
 

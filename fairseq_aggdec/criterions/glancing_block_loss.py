@@ -1,6 +1,5 @@
 """Cross-entropy of a drafter's blocks, with glancing in training and acceptance measured in validation."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +10,8 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
+from fairseq_aggdec.criterions.block_metrics import log_block_scores, log_losses, ratio, total
+from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 from fairseq_aggdec.decoding.acceptance import accepted_beginning
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.training.block_sampling import Blocks, blocks_at
@@ -29,6 +30,13 @@ class GlancingBlockLossConfig(FairseqDataclass):
     glancing_updates: int = field(
         default=0, metadata={"help": "updates over which lambda goes from START to END; 0: --max-update"}
     )
+    position_decay: float = field(
+        default=1.0,
+        metadata={
+            "help": "weight of each block position relative to the one before it: below 1 the first tokens of a block, "
+            "without which later ones are never accepted, count more"
+        },
+    )
     max_update: int = II("optimization.max_update")
     sentence_avg: bool = II("optimization.sentence_avg")
 
@@ -45,9 +53,13 @@ class GlancingBlockLoss(FairseqCriterion):
         glancing_updates: int,
         max_update: int,
         sentence_avg: bool,
+        position_decay: float = 1.0,
     ) -> None:
         super().__init__(task)
         self.label_smoothing = label_smoothing
+        if not 0 < position_decay <= 1:
+            raise AggdecError(f"--position-decay {position_decay}: give a number above 0, at most 1")
+        self.position_decay = position_decay
         self.schedule = GlancingSchedule.parse(str(glancing), glancing_updates or max_update)
         self.sentence_avg = sentence_avg
 
@@ -71,9 +83,12 @@ class GlancingBlockLoss(FairseqCriterion):
             **sample["net_input"], blocks=blocks, reveal=self._reveal(blocks, sample, model.training)
         )
         targets = blocks.targets[trained]
-        loss, nll = smoothed_loss(logits, targets, self.label_smoothing)
+        weights = self._weights(trained)
+        loss, nll = smoothed_loss(logits, targets, self.label_smoothing, weights)
         supervised = targets.numel()
-        sample_size = len(sample["target"]) if self.sentence_avg else supervised
+        sample_size: Tensor | int = supervised if weights is None else weights.sum()
+        if self.sentence_avg:
+            sample_size = len(sample["target"])
         log: dict[str, Any] = {
             "loss": loss.detach(),
             "nll_loss": nll.detach(),
@@ -86,6 +101,13 @@ class GlancingBlockLoss(FairseqCriterion):
         else:
             log.update(acceptance(model.best_tokens(logits.detach()), blocks))
         return loss, sample_size, log
+
+    def _weights(self, trained: Tensor) -> Tensor | None:
+        """Of each trained position, in order (N)."""
+        if self.position_decay == 1:
+            return None
+        steps = torch.arange(trained.size(-1), device=trained.device)
+        return (self.position_decay**steps).expand(trained.shape)[trained]
 
     def _ratio(self, sample: dict[str, Any]) -> float:
         return self.schedule.ratio(sample["update_num"])
@@ -101,35 +123,16 @@ class GlancingBlockLoss(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Log means over all workers and batches."""
-
-        def total(name: str) -> Any:
-            return sum(log.get(name, 0) for log in logging_outputs)
-
-        sample_size, supervised = total("sample_size"), total("ntokens")
-        metrics.log_scalar("loss", _ratio(total("loss"), sample_size) / math.log(2), sample_size, round=3)
-        metrics.log_scalar("nll_loss", _ratio(total("nll_loss"), supervised) / math.log(2), supervised, round=3)
-        positions = total("_positions")
+        log_losses(logging_outputs)
+        supervised, positions = total(logging_outputs, "ntokens"), total(logging_outputs, "_positions")
         if positions > 0:
-            metrics.log_scalar("glanced", 1 - _ratio(supervised, positions), positions, round=3)
-            metrics.log_scalar("lambda", _ratio(total("_lambda"), supervised), supervised, round=3)
-        blocks = total("_blocks")
-        if blocks > 0:
-            metrics.log_scalar("accepted", _ratio(total("_accepted"), blocks), blocks, round=3)
-            number = 0
-            while any(f"_valid_{number}" in log for log in logging_outputs):
-                valid = total(f"_valid_{number}")
-                if valid > 0:
-                    accuracy = _ratio(total(f"_correct_{number}"), valid)
-                    metrics.log_scalar(f"acc_{number + 1}", accuracy, valid, round=3)
-                number += 1
+            metrics.log_scalar("glanced", 1 - ratio(supervised, positions), positions, round=3)
+            metrics.log_scalar("lambda", ratio(total(logging_outputs, "_lambda"), supervised), supervised, round=3)
+        log_block_scores(logging_outputs)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
-
-
-def _ratio(numerator: Any, denominator: Any) -> float:
-    return float(numerator) / max(float(denominator), 1e-9)
 
 
 def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:
@@ -153,22 +156,3 @@ def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:
         sums[f"_correct_{number}"] = correct[..., number].sum()
         sums[f"_valid_{number}"] = blocks.valid[..., number].sum()
     return sums
-
-
-def smoothed_loss(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Label-smoothed and plain negative log-likelihood, summed, as fairseq's `label_smoothed_cross_entropy` has them.
-
-    Args:
-        logits: N x V, any floating type; computed in single precision.
-        targets: N.
-        smoothing: probability mass of the V-1 other tokens together.
-    """
-    logits = logits.float()
-    normaliser = logits.logsumexp(dim=-1)
-    nll = (normaliser - logits.gather(1, targets[:, None])[:, 0]).sum()
-    if smoothing == 0:
-        return nll, nll
-    size = logits.size(-1)
-    share = smoothing / (size - 1)
-    everything = size * normaliser.sum() - logits.sum()  # minus the log-probabilities of the whole vocabulary
-    return (1 - smoothing - share) * nll + share * everything, nll

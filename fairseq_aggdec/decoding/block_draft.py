@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.acceptance import accepted_beginning
 from fairseq_aggdec.decoding.outputs import Decoded, Outputs
-from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.search_rules import SearchRules, best
 
 
 class BlockModel(Protocol):
@@ -17,7 +17,7 @@ class BlockModel(Protocol):
     max_positions: int
     """how many positions it has, the start symbol's included"""
 
-    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
+    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
         """Predict a block of tokens after each row's prefix, all at once.
 
         Args:
@@ -28,8 +28,15 @@ class BlockModel(Protocol):
             lengths_host: `lengths`, on the host.
 
         Returns:
-            logits, B x k x V, which the caller may overwrite; those of the i-th token (from 0) predict what stands at
-            position `lengths` + i.
+            B x k tokens, without padding and BOS: the i-th (from 0) for position `lengths` + i.
+        """
+
+    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
+        """What `draft` chooses from; the arguments are the same.
+
+        Returns:
+            logits, B x k x V, which the caller may overwrite; where a model's tokens depend on each other, after the
+            drafted ones before.
         """
 
     def keep(self, rows: Tensor) -> None:
@@ -37,35 +44,54 @@ class BlockModel(Protocol):
 
 
 class BlockDrafter:
-    """A `loop.Drafter`: the best token at each position of a block, each for itself (the draft step of §3.2)."""
+    """A `loop.Drafter`: a block of a model's own choice (the draft step of §3.2)."""
 
-    def __init__(self, model: BlockModel, block_size: int, eos: int, never: Sequence[int]) -> None:
+    def __init__(self, model: BlockModel, block_size: int, eos: int) -> None:
         """
         Args:
             model: ready to draft for this batch.
             block_size: k, at most the one that the model was trained for.
             eos: what follows it is cut off.
-            never: tokens that no draft contains, such as padding.
         """
         self.block_size: int | None = block_size
         self._model = model
-        self._width = block_size
         self._eos = eos
-        self._never = list(never)
 
     def propose(
         self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
     ) -> tuple[Tensor, Tensor]:
         """See `loop.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
         known = lengths.tolist() if lengths_host is None else lengths_host
-        logits = self._model.score(tokens, lengths, self._width, known)  # B x k x V
-        logits[..., self._never] = -torch.inf
-        draft = logits.argmax(dim=-1)
-        draft_lengths = 1 + accepted_beginning(draft[:, :-1] != self._eos)
+        assert self.block_size is not None
+        draft = self._model.draft(tokens, lengths, self.block_size, known)
+        draft_lengths = lengths_to_end(draft, self._eos)
         return draft, torch.minimum(draft_lengths, (self._model.max_positions - lengths).clamp(min=0))
 
     def keep(self, rows: Tensor) -> None:
         self._model.keep(rows)
+
+
+def best_tokens(logits: Tensor, never: Sequence[int]) -> Tensor:
+    """The best token at each position, each for itself.
+
+    Args:
+        logits: ... x V; overwritten.
+        never: tokens that are not taken, such as padding.
+
+    Returns:
+        ...
+    """
+    for token in never:
+        logits[..., token].fill_(-torch.inf)
+    return best(logits)[1]
+
+
+def lengths_to_end(draft: Tensor, eos: int) -> Tensor:
+    """How many tokens of a draft (B x K, K at least 1) count: those up to the first EOS, B."""
+    if draft.size(0) == 1 and draft.device.type == "cpu":  # a list is searched faster than a tensor
+        symbols = draft[0].tolist()
+        return torch.tensor([symbols.index(eos) + 1 if eos in symbols else len(symbols)])
+    return 1 + accepted_beginning(draft[:, :-1] != eos)
 
 
 def draft_alone(

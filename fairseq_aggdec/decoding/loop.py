@@ -16,8 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.acceptance import NOTHING, Acceptance, Verdict, exact
+from fairseq_aggdec.decoding.draft_width import DraftWidth
 from fairseq_aggdec.decoding.outputs import Decoded, Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
+
+_LONG = 32  # tokens; where drafts this long promise nothing, longer ones do not either
 
 
 class Drafter(Protocol):
@@ -25,7 +28,8 @@ class Drafter(Protocol):
 
     block_size: int | None
     """The longest draft, of a drafter that costs so much that finished rows are better dropped first and drafts are
-    better fed to the verifier at full width than waited for. None for cheap drafts that are often short."""
+    better fed to the verifier at full width than waited for. None for cheap drafts that are often short. The loop may
+    lower it from call to call."""
 
     def propose(
         self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
@@ -85,6 +89,7 @@ def draft_verify_accept(
     first_tokens: Tensor,
     keep_drafts: bool = False,
     accept: Acceptance = exact,
+    widths: DraftWidth | None = None,
 ) -> list[Decoded]:
     """Decode a batch; under `exact` the output does not depend on the drafter.
 
@@ -95,13 +100,16 @@ def draft_verify_accept(
         first_tokens: the decoder's first input, B.
         keep_drafts: return the drafts too.
         accept: which drafted tokens pass.
+        widths: shortens drafts where that saves time, on a CPU; None: all are verified as they come.
 
     Returns:
         one `Decoded` a row, in the rows' order.
     """
     outputs = Outputs(first_tokens, rules.max_len, rules.pad, keep_drafts)
-    draft, draft_lengths = _proposal(drafter, outputs, rules, outputs.lengths_host)
-    longest_draft = max(draft_lengths.tolist(), default=0)
+    if first_tokens.device.type != "cpu":
+        widths = None
+    proposals = _Proposals(drafter, rules.max_len, widths)
+    draft, draft_lengths, longest_draft = proposals.next(outputs)
     while outputs.rows:
         draft = draft[:, :longest_draft]
         verdict = _verify(verifier, rules, accept, outputs, draft, draft_lengths)
@@ -118,9 +126,11 @@ def draft_verify_accept(
         news = [draft_lengths, accepted.squeeze(1), committed, finished.squeeze(1)]
         drafts_early = drafter.block_size is None and draft.is_cuda
         if drafts_early:
-            next_draft, draft_lengths = _proposal(drafter, outputs, rules)
+            next_draft, draft_lengths = proposals.cut(outputs)
             news.append(draft_lengths)
         host = torch.stack(news).tolist()
+        if widths is not None:
+            widths.learn(host[0], host[1])
         remaining = outputs.settle(draft, *host[:4])
         if not remaining:
             break
@@ -134,8 +144,7 @@ def draft_verify_accept(
         if drafts_early:
             draft, longest_draft = next_draft, max(host[4][row] for row in remaining)
         else:
-            draft, draft_lengths = _proposal(drafter, outputs, rules, outputs.lengths_host)
-            longest_draft = _longest_known(draft_lengths, draft.size(1), rules.max_len + 1 - min(outputs.lengths_host))
+            draft, draft_lengths, longest_draft = proposals.next(outputs)
     return outputs.finished()
 
 
@@ -162,18 +171,38 @@ def _verify(
     return accept(proposed, choices)
 
 
-def _proposal(
-    drafter: Drafter, outputs: Outputs, rules: SearchRules, lengths_host: Sequence[int] | None = None
-) -> tuple[Tensor, Tensor]:
-    """Drafts, cut so that no block reads or predicts behind the last position, where EOS is forced."""
-    draft, draft_lengths = drafter.propose(outputs.tokens, outputs.lengths, lengths_host)
-    if lengths_host is not None and max(lengths_host) + draft.size(1) <= rules.max_len + 1:
-        return draft, draft_lengths
-    return draft, torch.minimum(draft_lengths, (rules.max_len + 1 - outputs.lengths).clamp(min=0))
+class _Proposals:
+    """A drafter's drafts, none longer than is allowed or worth it."""
 
+    def __init__(self, drafter: Drafter, max_len: int, widths: DraftWidth | None) -> None:
+        self._drafter = drafter
+        self._block_size = drafter.block_size
+        self._end = max_len + 1
+        self._widths = widths
 
-def _longest_known(draft_lengths: Tensor, width: int, room: int) -> int:
-    """The longest of a batch's drafts, or, where a look at them would wait for a GPU, what none of them exceeds."""
-    if draft_lengths.device.type == "cpu":
-        return int(draft_lengths.max())
-    return max(0, min(width, room))
+    def next(self, outputs: Outputs) -> tuple[Tensor, Tensor, int]:
+        """Drafts, their lengths, and the longest of these, or what none exceeds where a look would wait for a GPU."""
+        rows, widths, block_size = len(outputs.rows), self._widths, self._block_size
+        if widths is not None:
+            wanted = widths.choose(rows, _LONG if block_size is None else block_size)
+            if wanted == 0:  # not even if every row had a draft
+                return outputs.tokens.new_empty(rows, 0), torch.zeros_like(outputs.lengths), 0
+            if block_size is not None:
+                self._drafter.block_size = wanted
+        draft, lengths = self.cut(outputs, outputs.lengths_host)
+        if lengths.device.type != "cpu":
+            return draft, lengths, max(0, min(draft.size(1), self._end - min(outputs.lengths_host)))
+        known = lengths.tolist()
+        longest = max(known, default=0)
+        if widths is not None and block_size is None and longest > 0:
+            wanted = widths.choose(rows, longest, known)
+            if wanted < longest:
+                return draft, lengths.clamp(max=wanted), wanted
+        return draft, lengths, longest
+
+    def cut(self, outputs: Outputs, lengths_host: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
+        """Drafts, cut so that no block reads or predicts behind the last position, where EOS is forced."""
+        draft, draft_lengths = self._drafter.propose(outputs.tokens, outputs.lengths, lengths_host)
+        if lengths_host is not None and max(lengths_host) + draft.size(1) <= self._end:
+            return draft, draft_lengths
+        return draft, torch.minimum(draft_lengths, (self._end - outputs.lengths).clamp(min=0))

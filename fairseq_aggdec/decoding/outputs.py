@@ -83,7 +83,8 @@ class Outputs:
             finished: whether a row has ended.
 
         Returns:
-            the numbers of the rows that remain.
+            the numbers of the rows that remain, in their new order: the last ones take the places of those that left,
+            so that the fewest rows move.
         """
         remaining = []
         for row, sentence in enumerate(self.rows):
@@ -103,6 +104,8 @@ class Outputs:
             else:
                 remaining.append(row)
         if len(remaining) < len(self.rows):
+            movers = iter([row for row in remaining if row >= len(remaining)])
+            remaining = [next(movers) if finished[row] else row for row in range(len(remaining))]
             self._keep(remaining)
         return remaining
 

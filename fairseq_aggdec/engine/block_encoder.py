@@ -4,6 +4,7 @@ fairseq's encoder is built for training; for one sentence it spends more time be
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
@@ -11,6 +12,7 @@ from fairseq.models.transformer import TransformerEncoder, TransformerEncoderBas
 from fairseq.modules.transformer_layer import TransformerEncoderLayer, TransformerEncoderLayerBase
 from torch import Tensor
 
+from fairseq_aggdec.engine.bit_exact import aligned
 from fairseq_aggdec.engine.layers import (
     Norm,
     Positions,
@@ -20,7 +22,8 @@ from fairseq_aggdec.engine.layers import (
     unsupported_attention,
     unsupported_feed_forward,
 )
-from fairseq_aggdec.engine.linear import Linear, fused, pads_rows, rounded_rows
+from fairseq_aggdec.engine.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
 
 
 def unsupported_encoder(encoder: Any) -> str | None:
@@ -55,13 +58,15 @@ class _Layer:
 class BlockEncoder:
     """Encodes as the fairseq encoder that it reads does in evaluation mode."""
 
-    def __init__(self, encoder: TransformerEncoderBase) -> None:
+    def __init__(self, encoder: TransformerEncoderBase, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         """
         Args:
             encoder: its weights are taken as they are now.
+            arithmetic: of the layers.
 
         Raises:
             ValueError: the encoder has something that this engine lacks.
+            AggdecError: the precision is not to be had on the encoder's device.
         """
         reason = unsupported_encoder(encoder)
         if reason is not None:
@@ -69,12 +74,15 @@ class BlockEncoder:
         self._encoder = encoder
         embedding = encoder.embed_tokens.weight
         self._read_from = (embedding.device, embedding.dtype)
-        self._layers = [_read_layer(layer) for layer in encoder.layers]
+        self._layers = [_read_layer(layer, arithmetic) for layer in encoder.layers]
+        self._fixed_shapes = arithmetic.fixed_shapes
         positions = encoder.embed_positions
         self._positions = None if positions is None else Positions(positions, embedding)
         self._embedding_norm = None if encoder.layernorm_embedding is None else Norm(encoder.layernorm_embedding)
         self._final_norm = None if encoder.layer_norm is None else Norm(encoder.layer_norm)
-        self._pads_rows = pads_rows(embedding)
+        self._pads_rows = any(layer.qkv.rounds_rows for layer in self._layers)
+        self.pad: int = encoder.padding_idx
+        self.symbols, self.device, self.dtype = embedding.size(0), *self._read_from
 
     def is_current(self) -> bool:
         """Whether the model still has the device and precision it was read with."""
@@ -89,8 +97,10 @@ class BlockEncoder:
 
         Returns:
             fairseq's encoder output: `encoder_out` S x B x C, `encoder_padding_mask` B x S, `encoder_embedding`
-            B x S x C; what only training reads is left out.
+            B x S x C; what only training reads is left out. In `fixed_shapes` S is longer, and the padding is behind.
         """
+        if self._fixed_shapes:
+            tokens = aligned(tokens, self.pad)
         encoder, length = self._encoder, tokens.size(1)
         hidden = tokens.eq(encoder.padding_idx)
         # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
@@ -146,14 +156,14 @@ class BlockEncoder:
         return x if layer.norm_first else layer.final_norm(x)
 
 
-def _read_layer(layer: TransformerEncoderLayerBase) -> _Layer:
-    attention = layer.self_attn
+def _read_layer(layer: TransformerEncoderLayerBase, arithmetic: Arithmetic) -> _Layer:
+    attention, linear = layer.self_attn, partial(fused, arithmetic=arithmetic)
     return _Layer(
-        qkv=fused(attention.q_proj, attention.k_proj, attention.v_proj),
-        out=fused(attention.out_proj),
+        qkv=linear(attention.q_proj, attention.k_proj, attention.v_proj),
+        out=linear(attention.out_proj),
         attention_norm=Norm(layer.self_attn_layer_norm),
-        fc1=fused(layer.fc1, activation=layer.activation_fn),
-        fc2=fused(layer.fc2),
+        fc1=linear(layer.fc1, activation=layer.activation_fn),
+        fc2=linear(layer.fc2),
         final_norm=Norm(layer.final_layer_norm),
         norm_first=layer.normalize_before,
         heads=attention.num_heads,

@@ -11,7 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.block_draft import best_tokens
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.layers import hiding
+from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.transition_tables import TransitionTables
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 
@@ -21,17 +25,22 @@ class DraftDecoder:
     A bidirectional prefix sees the block and so changes with it: it is read anew for every draft.
     """
 
-    def __init__(self, decoder: NarDrafterDecoder) -> None:
+    def __init__(self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         """
         Args:
             decoder: in evaluation mode.
+            arithmetic: of the layers.
 
         Raises:
             ValueError: the decoder has something that the engine lacks.
+            AggdecError: the precision is not to be had on the decoder's device.
         """
         self.max_positions = decoder.max_positions()
         self._decoder = decoder
-        self._engine = BlockDecoder(decoder, kinds=(NarDrafterDecoder,))
+        self._copies_source = decoder.copy_query is not None
+        self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
+        self._block_mask = _BlockMask()
+        self._engine = BlockDecoder(decoder, (NarDrafterDecoder,), arithmetic)
         self._encoder_out: dict[str, list[Tensor]] = {}
         self._read = torch.empty(0, dtype=torch.long)  # B, tokens of each row whose keys and values are cached
         self._read_host: list[int] = []
@@ -43,33 +52,24 @@ class DraftDecoder:
     def start(self, encoder_out: dict[str, Any]) -> None:
         """Take a new batch: what the drafter's encoder, or one with the same weights, returned for it."""
         self._engine.start(encoder_out)
-        parts = ("encoder_embedding", "encoder_padding_mask")  # what a copy of the source takes
+        parts = ("encoder_embedding", "encoder_padding_mask") if self._copies_source else ()
         self._encoder_out = {part: encoder_out[part] for part in parts}
         states = encoder_out["encoder_out"][0]
         self._read = torch.zeros(states.size(1), dtype=torch.long, device=states.device)
         self._read_host = [0] * states.size(1)
 
+    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
+        """See `block_draft.BlockModel.draft`."""
+        features = self._block_features(tokens, lengths, block_size, lengths_host)
+        return self._choose(features, _last_tokens(tokens, lengths))
+
     def score(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
         """See `block_draft.BlockModel.score`."""
-        fresh = max(length - read for length, read in zip(lengths_host, self._read_host, strict=True))
-        width = fresh + block_size  # rows with fewer fresh tokens have a few more masks, which are not looked at
-        positions = self._read[:, None] + torch.arange(width, device=tokens.device)  # B x W
-        is_mask = positions >= lengths[:, None]
-        block = tokens.gather(1, positions.clamp(max=tokens.size(1) - 1)).masked_fill(
-            is_mask, self._decoder.padding_idx
-        )
-        inputs = torch.where(
-            is_mask[..., None], self._decoder.mask_inputs(positions, self._encoder_out), self._decoder.embed(block)
-        )
-        last_mask = lengths[:, None] + block_size - 1
-        reach = last_mask.expand_as(positions)
-        if self._decoder.is_causal:
-            reach = torch.where(is_mask, reach, positions)
-        features = self._engine.features(block, self._read, max(self._read_host), reach=reach, embeddings=inputs)
-        drafted = (lengths - self._read)[:, None] + torch.arange(block_size, device=tokens.device)  # B x k
-        features = features.gather(1, drafted[..., None].expand(-1, -1, features.size(-1)))
-        if self._decoder.is_causal:
-            self._read, self._read_host = lengths, list(lengths_host)
+        features = self._block_features(tokens, lengths, block_size, lengths_host)
+        if self._transitions is not None:
+            last = _last_tokens(tokens, lengths)
+            before = torch.cat([last[:, None], self._choose(features, last)[:, :-1]], dim=1)
+            features = self._transitions.after(features, before)
         return self._engine.project(features)
 
     def keep(self, rows: Tensor) -> None:
@@ -77,3 +77,97 @@ class DraftDecoder:
         self._encoder_out = {part: [value[rows] for value in values] for part, values in self._encoder_out.items()}
         self._read = self._read[rows]
         self._read_host = [self._read_host[row] for row in rows.tolist()]
+
+    def _choose(self, features: Tensor, last: Tensor) -> Tensor:
+        """Drafted tokens, B x k, after the token that stands before each block, B."""
+        logits = self._engine.project(features)
+        best = best_tokens(logits, self._decoder.never_drafted)
+        return best if self._transitions is None else self._transitions.chain(features, logits, last)
+
+    def _block_features(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
+        """Decoder output at the masks behind each row's prefix, B x k x D; a causal prefix is then known as read."""
+        is_causal = self._decoder.is_causal
+        if tokens.size(0) == 1 and is_causal:
+            features = self._features_of_one(tokens, lengths_host[0], block_size)
+        else:
+            features = self._features(tokens, lengths, block_size, lengths_host)
+        if is_causal:
+            self._read, self._read_host = lengths, list(lengths_host)
+        return features
+
+    def _features(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
+        """`_block_features` of any batch."""
+        fresh = max(length - read for length, read in zip(lengths_host, self._read_host, strict=True))
+        width = fresh + block_size  # rows with fewer fresh tokens have a few more masks, which are not looked at
+        positions = self._read[:, None] + torch.arange(width, device=tokens.device)  # B x W
+        is_mask = positions >= lengths[:, None]
+        block = tokens.gather(1, positions.clamp(max=tokens.size(1) - 1)).masked_fill(
+            is_mask, self._decoder.padding_idx
+        )
+        masks = self._decoder.mask_inputs(positions, self._encoder_out)
+        inputs = torch.where(is_mask[..., None], masks, self._engine.embed(block))
+        last_mask = lengths[:, None] + block_size - 1
+        reach = last_mask.expand_as(positions)
+        if self._decoder.is_causal:
+            reach = torch.where(is_mask, reach, positions)
+        features = self._engine.features(None, self._read, max(self._read_host), reach=reach, embeddings=inputs)
+        drafted = (lengths - self._read)[:, None] + torch.arange(block_size, device=tokens.device)  # B x k
+        return features.gather(1, drafted[..., None].expand(-1, -1, features.size(-1)))
+
+    def _features_of_one(self, tokens: Tensor, length: int, block_size: int) -> Tensor:
+        """`_block_features` of one row with a causal prefix, where the host knows every position."""
+        read = self._read_host[0]
+        fresh = length - read
+        width = self._engine.computed_width(fresh + block_size, 1)
+        if self._copies_source:
+            positions = torch.arange(length, read + width, device=tokens.device)[None]
+            masks = self._decoder.mask_inputs(positions, self._encoder_out)
+        else:
+            masks = self._decoder.mask_embedding.expand(1, width - fresh, -1)
+        inputs = torch.cat([self._engine.embed(tokens[:, read:length]), masks], dim=1)
+        keys = self._engine.computed_keys(read + width)
+        mask = self._block_mask.of(length, fresh, block_size, width, keys, inputs)
+        features = self._engine.features(None, self._read, read, mask=mask, embeddings=inputs)
+        return features[:, fresh : fresh + block_size]
+
+
+def _last_tokens(tokens: Tensor, lengths: Tensor) -> Tensor:
+    return tokens.gather(1, lengths[:, None] - 1).squeeze(1)
+
+
+class _BlockMask:
+    """What fresh tokens (themselves and what is before) and masks (all up to the last mask) of one row see.
+
+    Counted from the first mask, it is the same for every prefix: each block's mask is a part of one table.
+    """
+
+    def __init__(self) -> None:
+        self._table = torch.empty(0)
+        self._block_size = 0
+        self._before = 0  # rows and columns of the table that stand for positions before the first mask
+
+    def of(self, length: int, fresh: int, block_size: int, width: int, keys: int, like: Tensor) -> Tensor:
+        """Additive mask, `width` x `keys`, of device and type `like`.
+
+        Args:
+            length: p + 1, where the first mask stands.
+            fresh: how many of the positions before it are in the block.
+            block_size: k; masks behind the k-th only fill the block.
+            width: of the block.
+            keys: how many positions are attended to, from the sentence's first.
+        """
+        table, first = self._table, self._before
+        behind = max(width - fresh, keys - length)
+        if (
+            length > first
+            or first + behind > table.size(0)
+            or block_size != self._block_size
+            or table.dtype != like.dtype
+            or table.device != like.device
+        ):
+            first = self._before = max(2 * length, 64)
+            offsets = torch.arange(-first, behind + block_size, device=like.device)
+            hidden = (offsets > offsets[:, None]) & (offsets[:, None] < 0) | (offsets >= block_size)
+            table = self._table = hiding(hidden, like)
+            self._block_size = block_size
+        return table[first - fresh : first - fresh + width, first - length : first - length + keys]

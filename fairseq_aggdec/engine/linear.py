@@ -1,58 +1,76 @@
-"""Linear layers as the engine runs them: projections of one input fused, weights packed where that is faster.
+"""Linear layers as the engine runs them: projections of one input fused, weights arranged where that is faster.
 
-On a CPU a block has few rows, and PyTorch's matrix product then spends most of its time on arranging the weights for
-the processor's vector units, in every call anew. oneDNN, which PyTorch carries, takes weights arranged once.
-
-It makes machine code for every number of rows that it meets, about a millisecond for every shape of layer: so numbers
-of rows are rounded up to a few.
+oneDNN makes machine code for every number of rows that it meets, about a millisecond for every shape of layer: so
+numbers of rows are rounded up to a few.
 """
 
 from collections.abc import Callable
-from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from fairseq_aggdec.engine.bit_exact import exact_rows
+from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic, arranged
+
 Activation = Callable[[Tensor], Tensor]
 
-_TYPICAL_ROWS = 16  # what weights are arranged for; any number of rows can be multiplied
 _WORTH_PACKING = 400_000  # multiplications; below, oneDNN's fixed cost of a call is more than it saves
 
 
 class Linear:
     """x W^T + b, then an activation where one is given. For inference: no gradients."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> None:
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        activation: Activation | None = None,
+        arithmetic: Arithmetic = AS_THE_MODEL,
+    ) -> None:
         """
         Args:
             weight: O x I.
             bias: O.
             activation: applied to the result.
+            arithmetic: of the product.
+
+        Raises:
+            AggdecError: the precision is not to be had on the weights' device.
         """
-        self.weight = weight.detach()
-        self.bias = None if bias is None else bias.detach()
-        self.activation = activation
-        self._packed = _packed(self.weight)
+        weight, bias = weight.detach(), None if bias is None else bias.detach()
         is_relu = activation in (F.relu, torch.relu)
-        self._fused, self._behind = ("relu", None) if is_relu else ("none", activation)
+        self._product = arranged(weight, bias, is_relu, arithmetic.precision)
+        self._behind = None if is_relu else activation
+        self._out_features = weight.size(0)
+        self._fixed_shapes = arithmetic.fixed_shapes
+        self._always = self._product is not None and self._fixed_shapes  # `F.linear` has other results
+        self._plain = None if self._always else (weight, bias, activation)
+
+    @property
+    def rounds_rows(self) -> bool:
+        """Whether it pays to hand over a number of rows from `rounded_rows`."""
+        return self._product is not None
 
     def __call__(self, x: Tensor) -> Tensor:
         """... x I -> ... x O."""
-        if self._packed is not None and x.numel() * self.weight.size(0) >= _WORTH_PACKING:
-            y = self._product(x)
-            return y if self._behind is None else self._behind(y)
-        y = F.linear(x, self.weight, self.bias)
-        return y if self.activation is None else self.activation(y)
-
-    def _product(self, x: Tensor) -> Tensor:
+        if self._product is None or not (self._always or x.numel() * self._out_features >= _WORTH_PACKING):
+            assert self._plain is not None
+            weight, bias, activation = self._plain
+            y = F.linear(x, weight, bias)
+            return y if activation is None else activation(y)
         rows = x.numel() // x.size(-1)
         computed = rounded_rows(rows)
+        if self._fixed_shapes:
+            computed = exact_rows(computed)
         if computed == rows:
-            return torch.ops.mkldnn._linear_pointwise(x, self._packed, self.bias, self._fused, [], "")
+            y = self._product(x)
+            return y if self._behind is None else self._behind(y)
         padded = x.new_zeros(computed, x.size(-1))
         padded[:rows] = x.reshape(rows, -1)
-        y = torch.ops.mkldnn._linear_pointwise(padded, self._packed, self.bias, self._fused, [], "")
+        y = self._product(padded)
+        if self._behind is not None:
+            y = self._behind(y)
         return y[:rows].view(*x.shape[:-1], -1)
 
 
@@ -62,49 +80,17 @@ def rounded_rows(rows: int) -> int:
     return -(-rows // step) * step
 
 
-def pads_rows(weight: Tensor) -> bool:
-    """Whether it pays to give layers with such weights a number of rows from `rounded_rows`."""
-    return weight.device.type == "cpu" and weight.dtype == torch.float32 and _can_pack()
-
-
-def fused(*projections: nn.Linear, activation: Activation | None = None) -> Linear:
+def fused(
+    *projections: nn.Linear, activation: Activation | None = None, arithmetic: Arithmetic = AS_THE_MODEL
+) -> Linear:
     """One product for several projections of the same input; a single one keeps the model's own tensor."""
     if len(projections) == 1:
-        return Linear(projections[0].weight, projections[0].bias, activation)
+        return Linear(projections[0].weight, projections[0].bias, activation, arithmetic)
     weights: list[Tensor] = [projection.weight for projection in projections]
     if all(projection.bias is None for projection in projections):
-        return Linear(torch.cat(weights), None, activation)
+        return Linear(torch.cat(weights), None, activation, arithmetic)
     biases: list[Tensor] = [
         projection.weight.new_zeros(projection.weight.size(0)) if projection.bias is None else projection.bias
         for projection in projections
     ]
-    return Linear(torch.cat(weights), torch.cat(biases), activation)
-
-
-def _packed(weight: Tensor) -> Tensor | None:
-    """The weights arranged for oneDNN; None where it cannot take them."""
-    if weight.device.type != "cpu" or weight.dtype != torch.float32 or not _can_pack():
-        return None
-    return torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), _TYPICAL_ROWS)
-
-
-@cache
-def _can_pack() -> bool:
-    """Whether PyTorch has oneDNN, and functions that do as they did in the version that this was written for.
-
-    They are PyTorch's own, but not among its documented ones.
-    """
-    if not torch.backends.mkldnn.is_available():
-        return False
-    weight, x = torch.linspace(-1, 1, 96).view(12, 8), torch.linspace(-2, 1, 48).view(1, 6, 8)
-    bias = torch.linspace(0, 1, 12)
-    try:
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight, _TYPICAL_ROWS)
-        products = [torch.ops.mkldnn._linear_pointwise(x, packed, bias, name, [], "") for name in ("none", "relu")]
-    except (RuntimeError, AttributeError, TypeError):
-        return False
-    expected = F.linear(x, weight, bias)
-    return all(
-        torch.allclose(product, right, rtol=1e-4, atol=1e-5)
-        for product, right in zip(products, (expected, expected.relu()), strict=True)
-    )
+    return Linear(torch.cat(weights), torch.cat(biases), activation, arithmetic)

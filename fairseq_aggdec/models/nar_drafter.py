@@ -14,10 +14,11 @@ import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerModelBase
-from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.architecture_defaults import set_sizes
+from fairseq_aggdec.models.frozen_weights import ExactFrozenWeights
 from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig
 from fairseq_aggdec.models.nar_drafter_decoder import NarDrafterDecoder, Reading
 from fairseq_aggdec.models.warm_start import FINGERPRINT_SIZE
@@ -27,7 +28,7 @@ __all__ = ["NarDrafterConfig", "NarDrafterDecoder", "NarDrafterModel"]
 
 
 @register_model("nar_drafter")
-class NarDrafterModel(TransformerModelBase):
+class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
     """Encoder and block-drafting decoder."""
 
     def __init__(self, cfg: NarDrafterConfig, encoder: Any, decoder: NarDrafterDecoder) -> None:
@@ -35,7 +36,7 @@ class NarDrafterModel(TransformerModelBase):
         self.block_size = cfg.block_size
         # of the verifier's encoder, where this one is kept equal to it; zeros otherwise
         self.register_buffer("encoder_fingerprint", torch.zeros(FINGERPRINT_SIZE, dtype=torch.int32))
-        self.exact_weights: dict[str, Tensor] = {}  # see `keep_exact`
+        self.exact_weights = {}
         if cfg.freeze_encoder:
             encoder.requires_grad_(False)
 
@@ -60,21 +61,19 @@ class NarDrafterModel(TransformerModelBase):
             self.encoder.eval()
         return self
 
-    def keep_exact(self) -> None:
-        """Save the frozen weights as they are now, whatever precision the training turns the model to."""
-        names = {name for name, weight in self.named_parameters(remove_duplicate=False) if not weight.requires_grad}
-        self.exact_weights = {name: value.cpu().clone() for name, value in self.state_dict().items() if name in names}
+    def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
+        """fairseq's.
 
-    def state_dict(self, *args: Any, prefix: str = "", **options: Any) -> dict[str, Any]:
-        """PyTorch's, with the frozen weights of `keep_exact`."""
-        state = super().state_dict(*args, prefix=prefix, **options)
-        state.update({prefix + name: weight for name, weight in self.exact_weights.items()})
-        return state
-
-    def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **options: Any) -> Any:
-        """fairseq's; a resumed training goes on saving the frozen weights of its checkpoint."""
-        self.exact_weights = {name: state_dict[name].cpu().clone() for name in self.exact_weights if name in state_dict}
-        return super().load_state_dict(state_dict, *args, **options)
+        Raises:
+            AggdecError: the weights that the drafter shares with its verifier were left out when it was exported.
+        """
+        if strict and "encoder.embed_tokens.weight" not in state_dict:
+            raise AggdecError(
+                "this drafter was exported without the weights that it shares with its verifier (aggdec-export "
+                "--without-shared), so that it cannot work alone: give the verifier as --path and the drafter as "
+                "--drafter-path"
+            )
+        return super().load_state_dict(state_dict, strict, **options)
 
     def forward(
         self,
@@ -109,7 +108,7 @@ class NarDrafterModel(TransformerModelBase):
             revealed = reveal(self._first_pass(reading, blocks))
         trained = blocks.valid if revealed is None else blocks.valid & ~revealed
         features = self.decoder.draft(reading, blocks.prefix_lengths, revealed, blocks.targets)
-        return self.decoder.output_layer(features[trained]), trained
+        return self._logits(features, prev_output_tokens, blocks, trained), trained
 
     def encode(self, src_tokens: Tensor, src_lengths: Tensor) -> dict[str, list[Tensor]]:
         """fairseq's encoder output, without a graph where the encoder is frozen."""
@@ -137,6 +136,19 @@ class NarDrafterModel(TransformerModelBase):
         """See `NarDrafterDecoder.best_tokens`."""
         return self.decoder.best_tokens(logits)
 
+    def _logits(self, features: Tensor, prev_output_tokens: Tensor, blocks: Blocks, wanted: Tensor) -> Tensor:
+        """Scores of the wanted positions (B x R x k), N x V; a transition head is shown the right token before each.
+
+        While a draft agrees with the verifier the tokens before are the right ones, so that the number of leading right
+        tokens measured so is that of decoding.
+        """
+        decoder, features = self.decoder, features[wanted]
+        if decoder.transitions is not None:
+            last = prev_output_tokens.gather(1, blocks.prefix_lengths)[..., None]
+            before = torch.cat([last, blocks.targets[..., :-1]], dim=-1)
+            features = decoder.transitions(features, decoder.embed(before[wanted]))
+        return decoder.output_layer(features)
+
     @torch.no_grad()
     def _first_pass(self, reading: Reading, blocks: Blocks) -> Tensor:
         """Tokens drafted with the dropout that the second pass will draw, B x R x k."""
@@ -144,35 +156,16 @@ class NarDrafterModel(TransformerModelBase):
         devices, kind = ([], "cuda") if device.type == "cpu" else ([device], device.type)
         with torch.random.fork_rng(devices, device_type=kind):
             features = self.decoder.draft(reading, blocks.prefix_lengths)
+            logits = self._logits(features, reading.tokens, blocks, blocks.valid)
         predicted = torch.full_like(blocks.targets, self.decoder.padding_idx)
-        predicted[blocks.valid] = self.best_tokens(self.decoder.output_layer(features[blocks.valid]))
+        predicted[blocks.valid] = self.best_tokens(logits)
         return predicted
-
-
-def _set_defaults(cfg: Any, **defaults: Any) -> None:
-    """Fill in what the user left out: flat names on the command line, `encoder` and `decoder` groups in YAML."""
-    for name, value in defaults.items():
-        group, _, rest = name.partition("_")
-        nested = getattr(cfg, group, None) if group in ("encoder", "decoder") and hasattr(cfg, group) else None
-        if nested is not None:
-            if rest not in nested:
-                nested[rest] = value
-        elif getattr(cfg, name, None) is None:
-            setattr(cfg, name, value)
-
-
-def _architecture(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, decoder_layers: int) -> None:
-    sizes: dict[str, int] = {"embed_dim": dim, "ffn_embed_dim": ffn, "attention_heads": heads}
-    for side, layers in (("encoder", encoder_layers), ("decoder", decoder_layers)):
-        _set_defaults(cfg, **{f"{side}_{name}": size for name, size in sizes.items()}, **{f"{side}_layers": layers})
-    if not hasattr(cfg, "decoder"):
-        base_architecture(cfg)
 
 
 @register_model_architecture("nar_drafter", "nar_drafter")
 def nar_drafter(cfg: Any) -> None:
     """Transformer-base, as in the papers."""
-    _architecture(cfg, 512, 2048, 8, 6, 6)
+    set_sizes(cfg, 512, 2048, 8, 6, 6)
 
 
 @register_model_architecture("nar_drafter", "nar_drafter_base")
@@ -184,10 +177,10 @@ def nar_drafter_base(cfg: Any) -> None:
 @register_model_architecture("nar_drafter", "nar_drafter_big")
 def nar_drafter_big(cfg: Any) -> None:
     """Transformer-big."""
-    _architecture(cfg, 1024, 4096, 16, 6, 6)
+    set_sizes(cfg, 1024, 4096, 16, 6, 6)
 
 
 @register_model_architecture("nar_drafter", "nar_drafter_small")
 def nar_drafter_small(cfg: Any) -> None:
     """For small data and CPUs: four encoder layers, two decoder layers."""
-    _architecture(cfg, 256, 1024, 4, 4, 2)
+    set_sizes(cfg, 256, 1024, 4, 4, 2)

@@ -24,6 +24,13 @@ class NarDrafterConfig(TransformerConfig):
     mask_source_copy: bool = field(
         default=False, metadata={"help": "add a learned soft copy of the source to the mask positions' input"}
     )
+    transition_dim: int = field(
+        default=0,
+        metadata={
+            "help": "hidden size of a head that scores each drafted token given the one drafted before it (64 to 256); "
+            "0: none, the tokens of a draft are independent of each other, as in the papers"
+        },
+    )
     encoder_from: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None, metadata={"help": "start from the encoder of this checkpoint, the verifier's"}
     )
@@ -61,5 +68,9 @@ def refuse_unsupported(cfg: NarDrafterConfig) -> None:
             raise AggdecError(f"{option}: the drafter does not support it; leave it out")
     if cfg.block_size < 1:
         raise AggdecError(f"--block-size {cfg.block_size}: give at least 1")
+    if cfg.transition_dim < 0:
+        raise AggdecError(f"--transition-dim {cfg.transition_dim}: give 0 (no head) or more")
+    if cfg.transition_dim and cfg.decoder.output_dim != cfg.decoder.embed_dim:
+        raise AggdecError("--transition-dim needs --decoder-output-dim to equal --decoder-embed-dim")
     if cfg.mask_source_copy and (cfg.no_token_positional_embeddings or cfg.encoder.embed_dim != cfg.decoder.embed_dim):
         raise AggdecError("--mask-source-copy needs position embeddings, and encoder and decoder of one dimension")

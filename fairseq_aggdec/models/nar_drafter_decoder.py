@@ -12,6 +12,7 @@ from fairseq_aggdec.engine.layers import hiding
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, own_keys_values, run_layer
 from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig, refuse_unsupported
+from fairseq_aggdec.models.transition_head import TransitionHead
 
 
 class Reading(NamedTuple):
@@ -56,6 +57,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         self.never_drafted = [dictionary.pad(), dictionary.bos()]
         # as large as a scaled token embedding
         self.mask_embedding = nn.Parameter(torch.randn(self.embed_dim) * self.embed_scale / self.embed_dim**0.5)
+        self.transitions = TransitionHead(self.embed_dim, cfg.transition_dim) if cfg.transition_dim else None
         self.copy_query = nn.Linear(self.embed_dim, self.embed_dim, bias=False) if cfg.mask_source_copy else None
 
     def forward(

@@ -2,22 +2,24 @@
 
 import hashlib
 import logging
-import re
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.weight_copying import (
+    copy_weights,
+    different_shapes,
+    is_weight,
+    recorded_option,
+    weights_of,
+)
 
 logger = logging.getLogger(__name__)
 
 FINGERPRINT_SIZE = hashlib.sha256().digest_size
-_NOT_WEIGHTS = re.compile(
-    r"(^|\.)version$|embed_positions\.(_float_tensor|weights)$"
-    r"|(in_proj|out_proj|fc1|fc2)_(weight|bias)$"  # copies that fairseq 0.12.2 keeps in its encoder layers
-)
 
 
 def encoder_fingerprint(encoder: Any) -> Tensor:
@@ -35,7 +37,7 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
         digest.update(repr(facts).encode())
     digest.update(repr((round(float(encoder.embed_scale), 6), encoder.padding_idx)).encode())
     for name, value in sorted(encoder.state_dict().items()):
-        if _NOT_WEIGHTS.search(name) is None:
+        if is_weight(name):
             digest.update(f"{name} {tuple(value.shape)}".encode())
             digest.update(value.detach().cpu().half().contiguous().numpy().tobytes())
     # int32, since fairseq's script that averages checkpoints adds up integers
@@ -58,20 +60,20 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
     """
     if model.cfg.freeze_encoder and not encoder_from:
         raise AggdecError("--freeze-encoder without --encoder-from would keep random weights: name the verifier")
+    checkpoints = {path: read_checkpoint(path) for path in {encoder_from, decoder_from} if path}
     if encoder_from:
-        _load_encoder(model, encoder_from)
+        _load_encoder(model, encoder_from, checkpoints[encoder_from])
         if model.cfg.freeze_encoder:
             model.encoder_fingerprint.copy_(encoder_fingerprint(model.encoder))
     if decoder_from:
-        _load_decoder(model, decoder_from)
+        _load_decoder(model, decoder_from, checkpoints[decoder_from])
     model.keep_exact()
 
 
-def _load_encoder(model: Any, path: str) -> None:
-    checkpoint = read_checkpoint(path)
+def _load_encoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
     _compare_options(model, path, checkpoint)
-    theirs = _part(checkpoint["model"], "encoder.")
-    ours = {name: value for name, value in model.encoder.state_dict().items() if _NOT_WEIGHTS.search(name) is None}
+    theirs = weights_of(checkpoint["model"], "encoder.")
+    ours = {name: value for name, value in model.encoder.state_dict().items() if is_weight(name)}
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in theirs or name not in ours:
             where, other = ("the drafter", "it") if name in ours else ("it", "the drafter")
@@ -80,13 +82,14 @@ def _load_encoder(model: Any, path: str) -> None:
                 "options of that checkpoint"
             )
         if theirs[name].shape != ours[name].shape:
-            raise AggdecError(f"--encoder-from {path}: {_shapes('encoder', name, theirs[name], ours[name], model)}")
-    _copy(model.encoder, theirs)
+            text = different_shapes("encoder", name, theirs[name], ours[name], model, "the drafter")
+            raise AggdecError(f"--encoder-from {path}: {text}")
+    copy_weights(model.encoder, theirs)
     logger.info("--encoder-from %s: loaded %s", path, ", ".join(f"encoder.{name}" for name in sorted(theirs)))
 
 
-def _load_decoder(model: Any, path: str) -> None:
-    theirs = _part(read_checkpoint(path)["model"], "decoder.")
+def _load_decoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
+    theirs = weights_of(checkpoint["model"], "decoder.")
     ours = dict(model.decoder.state_dict())
     frozen = {name for name, value in model.decoder.named_parameters(remove_duplicate=False) if not value.requires_grad}
     loaded, skipped = {}, []
@@ -97,43 +100,18 @@ def _load_decoder(model: Any, path: str) -> None:
             skipped.append(f"decoder.{name} (shared with the frozen encoder)")
         elif value.shape != ours[name].shape:
             if name in ("embed_tokens.weight", "output_projection.weight") and value.shape[1:] == ours[name].shape[1:]:
-                raise AggdecError(f"--decoder-from {path}: {_shapes('decoder', name, value, ours[name], model)}")
+                text = different_shapes("decoder", name, value, ours[name], model, "the drafter")
+                raise AggdecError(f"--decoder-from {path}: {text}")
             skipped.append(f"decoder.{name} ({tuple(value.shape)} there, {tuple(ours[name].shape)} here)")
         else:
             loaded[name] = value
     if not loaded:
         raise AggdecError(f"--decoder-from {path}: nothing of its decoder fits; leave the option out")
-    _copy(model.decoder, loaded)
-    new = sorted(name for name in ours if name not in theirs and _NOT_WEIGHTS.search(name) is None)
+    copy_weights(model.decoder, loaded)
+    new = sorted(name for name in ours if name not in theirs and is_weight(name))
     logger.info("--decoder-from %s: loaded %s", path, ", ".join(f"decoder.{name}" for name in loaded))
     logger.info("--decoder-from %s: skipped %s", path, ", ".join(skipped) or "nothing")
     logger.info("--decoder-from %s: new in the drafter %s", path, ", ".join(f"decoder.{name}" for name in new))
-
-
-def _part(state: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The weights of one part, without the prefix."""
-    names = ((name, name.removeprefix(prefix)) for name in state if name.startswith(prefix))
-    return {short: state[name] for name, short in names if _NOT_WEIGHTS.search(short) is None}
-
-
-@torch.no_grad()
-def _copy(module: nn.Module, weights: dict[str, Tensor]) -> None:
-    own = module.state_dict()
-    for name, value in weights.items():
-        own[name].copy_(value)
-
-
-def _shapes(part: str, name: str, theirs: Tensor, ours: Tensor, model: Any) -> str:
-    """What to say about two different shapes."""
-    sizes = [" x ".join(map(str, value.shape)) for value in (theirs, ours)]
-    text = f"{part}.{name} is {sizes[0]} there and {sizes[1]} in the drafter"
-    if name in ("embed_tokens.weight", "output_projection.weight") and theirs.size(0) != ours.size(0):
-        symbols = len(getattr(model, part).dictionary)
-        side = "source" if part == "encoder" else "target"
-        return (
-            f"{text}, whose {side} dictionary (in the data folder) has {symbols} symbols: use the verifier's data-bin"
-        )
-    return f"{text}: give the drafter the {part} options of that checkpoint"
 
 
 def _compare_options(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
@@ -145,12 +123,18 @@ def _compare_options(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
     theirs = (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
     ours = model.cfg
     options = {
-        "--encoder-attention-heads": (_option(theirs, "attention_heads", "encoder"), ours.encoder.attention_heads),
-        "--encoder-normalize-before": (_option(theirs, "normalize_before", "encoder"), ours.encoder.normalize_before),
-        "--activation-fn": (_option(theirs, "activation_fn"), str(ours.activation_fn)),
-        "--no-scale-embedding": (_option(theirs, "no_scale_embedding"), ours.no_scale_embedding),
+        "--encoder-attention-heads": (
+            recorded_option(theirs, "attention_heads", "encoder"),
+            ours.encoder.attention_heads,
+        ),
+        "--encoder-normalize-before": (
+            recorded_option(theirs, "normalize_before", "encoder"),
+            ours.encoder.normalize_before,
+        ),
+        "--activation-fn": (recorded_option(theirs, "activation_fn"), str(ours.activation_fn)),
+        "--no-scale-embedding": (recorded_option(theirs, "no_scale_embedding"), ours.no_scale_embedding),
         "--no-token-positional-embeddings": (
-            _option(theirs, "no_token_positional_embeddings"),
+            recorded_option(theirs, "no_token_positional_embeddings"),
             ours.no_token_positional_embeddings,
         ),
     }
@@ -159,11 +143,3 @@ def _compare_options(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
             raise AggdecError(
                 f"--encoder-from {path}: {option} is {there} there and {here} for the drafter: make it equal"
             )
-
-
-def _option(cfg: Any, name: str, group: str | None = None) -> Any:
-    """An architecture option of a checkpoint, flat (command line) or nested (YAML); None where it is not recorded."""
-    values = cfg if isinstance(cfg, dict) else vars(cfg) if cfg is not None else {}
-    if group is not None and isinstance(values.get(group), dict):
-        return values[group].get(name)
-    return values.get(f"{group}_{name}" if group else name)

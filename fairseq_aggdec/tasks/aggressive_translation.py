@@ -24,10 +24,12 @@ from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions, DraftOptions
 from fairseq_aggdec.stats_file import StatsFile
+from fairseq_aggdec.tasks.acceptance_options import acceptance_of
+from fairseq_aggdec.tasks.arithmetic_options import ArithmeticOptions, arithmetic_of, check_arithmetic_options
 from fairseq_aggdec.tasks.drafting_options import (
     DraftingOptions,
-    acceptance_of,
     check_drafting_options,
+    heads_to_use,
     resolved_mode,
     verifier_path,
 )
@@ -37,18 +39,19 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class AggressiveTranslationConfig(TranslationConfig, DraftingOptions, SearchOptions):
+class AggressiveTranslationConfig(TranslationConfig, DraftingOptions, ArithmeticOptions, SearchOptions):
     """Options of the task, for the command line and for hydra alike."""
 
-    decoding: ChoiceEnum(["beam", "greedy", "iad", "gad", "gad++", "nar", "aggressive"]) = field(  # type: ignore[valid-type]
+    decoding: ChoiceEnum(["beam", "greedy", "iad", "gad", "gad++", "nar", "blockwise", "aggressive"]) = field(  # type: ignore[valid-type]
         default="beam",
         metadata={
             "help": "beam: fairseq's own search, untouched; greedy: the output of --beam 1 by this plugin's engine; "
             "iad: the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input; "
             "gad: the same output by Generalized Aggressive Decoding with --drafter-path; gad++: nearly the same and "
             "sooner, as it keeps drafted tokens that the verifier finds good enough (--top-beta, --tolerance); nar: "
-            "what the drafter says, unverified; aggressive: the lossless mode for what is given: gad with "
-            "--drafter-path, else iad"
+            "what the drafter says, unverified; blockwise: the output of --beam 1 by a model with proposal heads, "
+            "which drafts itself; aggressive: the lossless mode for what is given: gad with --drafter-path, else "
+            "blockwise where the model has heads, else iad"
         },
     )
     max_draft_len: int = field(
@@ -83,7 +86,7 @@ class AggressiveTranslationTask(TranslationTask):
     def __init__(self, cfg: AggressiveTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
         self._stats_file: StatsFile | None = None
-        self._engines = Engines()
+        self._engines = Engines(arithmetic_of(cfg))
         self._drafters: dict[str, LoadedDrafter] = {}
         self._running: AggressiveGenerator | None = None
         self._lines_read = 0  # by fairseq-interactive, before the buffer at hand
@@ -128,7 +131,7 @@ class AggressiveTranslationTask(TranslationTask):
         Raises:
             AggdecError: an option that the mode cannot honour.
         """
-        decoding = resolved_mode(self.cfg)
+        decoding = resolved_mode(self.cfg, models)
         if decoding != "nar":
             refuse_drafters(models, verifier_path(self.cfg))
         if decoding == "beam" or getattr(args, "score_reference", False):
@@ -136,6 +139,8 @@ class AggressiveTranslationTask(TranslationTask):
         extra = dict(extra_gen_cls_kwargs or {})
         prefix_fn = prefix_allowed_tokens_fn or getattr(args, "prefix_allowed_tokens_fn", None)
         refuse(decoding, args, extra.pop("lm_model", None), prefix_fn)
+        if self.cfg.bit_exact and len(models) > 1:
+            raise AggdecError(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
         extra.pop("lm_weight", None)
         if getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {decoding} has a beam of one: --beam is set to 1")
@@ -147,28 +152,35 @@ class AggressiveTranslationTask(TranslationTask):
             decoding=decoding,
             draft_options=DraftOptions(self.cfg.min_suffix, self.cfg.max_suffix, self.cfg.max_draft_len),
             block_draft=self._block_draft(decoding, models),
+            shorten_drafts=not self.cfg.full_drafts,
             stats_file=self._stats_file,
             engines=self._engines,
             block_ngrams=self.cfg.block_ngrams,
             keep_drafts=getattr(args, "retain_iter_history", False),
         )
         self._report()
-        self._running = super().build_generator(models, args, AggressiveGenerator, extra)
+        is_ours = seq_gen_cls is not None and issubclass(seq_gen_cls, AggressiveGenerator)
+        generator_class = seq_gen_cls if is_ours else AggressiveGenerator
+        self._running = super().build_generator(models, args, generator_class, extra)
         return self._running
 
     def _block_draft(self, decoding: str, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:
-        """What the modes with a drafter need; the drafter is loaded once."""
+        """What the modes with a drafter or heads need; the drafter is loaded once."""
+        dictionary = self.target_dictionary
+        if decoding == "blockwise":
+            heads = heads_to_use(self.cfg, models)
+            return BlockDraftOptions(None, heads, acceptance_of(decoding, self.cfg, dictionary, heads))
         if decoding not in ("gad", "gad++", "nar"):
             return None
-        path, dictionary = self.cfg.drafter_path, self.target_dictionary
-        accept = acceptance_of(decoding, self.cfg, len(dictionary), dictionary.eos())
+        path = self.cfg.drafter_path
         if path is None:
             drafter = LoadedDrafter(only_drafter(models, verifier_path(self.cfg)))
         elif path in self._drafters:
             drafter = self._drafters[path]
         else:
             drafter = self._drafters[path] = load_drafter(path, self, models)
-        return BlockDraftOptions(drafter, drafter.block_size(self.cfg.block_size), accept)
+        block_size = drafter.block_size(self.cfg.block_size)
+        return BlockDraftOptions(drafter, block_size, acceptance_of(decoding, self.cfg, dictionary, block_size + 1))
 
     def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
         """Training has written to the weights since the last validation."""
@@ -268,6 +280,7 @@ def _check_options(cfg: AggressiveTranslationConfig) -> None:
     if 0 < cfg.max_suffix < cfg.min_suffix:
         raise AggdecError(f"--max-suffix {cfg.max_suffix} is below --min-suffix {cfg.min_suffix}: nothing could match")
     check_drafting_options(cfg)
+    check_arithmetic_options(cfg)
     if cfg.decoding != "beam":
         refuse_early(str(cfg.decoding), cfg)
 

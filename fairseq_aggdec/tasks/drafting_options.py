@@ -1,74 +1,95 @@
-"""Options of the modes that draft with a second model, and which mode may have which."""
+"""Options of the modes that draft with a model, and which mode may have which."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 
-from fairseq_aggdec.decoding.acceptance import Acceptance, exact, top_beta
 from fairseq_aggdec.errors import AggdecError
-
-HIGH_QUALITY = (3, 1.0)
-"""top-beta and tolerance of papers/000's high-quality setting, the default of `gad++`"""
+from fairseq_aggdec.models.blockwise_transformer import proposal_heads
+from fairseq_aggdec.tasks.acceptance_options import AcceptanceOptions, check_acceptance_options
 
 _OPTIONS = {
     "drafter_path": ("gad", "gad++", "nar", "aggressive"),
-    "block_size": ("gad", "gad++", "nar", "aggressive"),
-    "top_beta": ("gad++",),
-    "tolerance": ("gad++",),
-    "eos_argmax": ("gad++",),
+    "block_size": ("gad", "gad++", "nar", "blockwise", "aggressive"),
+    "top_beta": ("gad++", "blockwise"),
+    "tolerance": ("gad++", "blockwise"),
+    "eos_argmax": ("gad++", "blockwise"),
+    "full_drafts": ("iad", "gad", "aggressive"),
+    "accept_distance": ("gad++", "blockwise"),
+    "min_block": ("gad++", "blockwise"),
 }
 """option: the modes that read it"""
 
 
 @dataclass
-class DraftingOptions(FairseqDataclass):
+class DraftingOptions(AcceptanceOptions):
     """For the command line and for hydra alike."""
 
     drafter_path: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None, metadata={"help": "gad, gad++, nar: checkpoint of the block drafter; --path is the verifier"}
     )
     block_size: int = field(
-        default=0, metadata={"help": "gad, gad++, nar: tokens drafted at once; 0: what the drafter was trained for"}
-    )
-    top_beta: Optional[int] = field(  # noqa: UP045
-        default=None,
+        default=0,
         metadata={
-            "help": "gad++: accept a drafted token among this many best ones of the verifier (default: 3; the papers' "
-            "high-efficiency setting has 5)"
+            "help": "gad, gad++, nar: tokens drafted at once; blockwise: heads used, the ordinary one included; 0: "
+            "what the drafter was trained for, or all heads"
         },
     )
-    tolerance: Optional[float] = field(  # noqa: UP045
-        default=None,
-        metadata={
-            "help": "gad++: accept a drafted token whose log-probability falls short of the best one's by at most this "
-            "(default: 1.0; the papers' high-efficiency setting has 3.0)"
-        },
-    )
-    eos_argmax: bool = field(
+    full_drafts: bool = field(
         default=False,
-        metadata={"help": "gad++: let a drafted end of sentence pass only where it is the verifier's best"},
+        metadata={
+            "help": "iad, gad: verify whole drafts in batches on a CPU too, where shorter ones (or none) save time"
+        },
     )
     path: Optional[str] = II("common_eval.path")  # noqa: UP045
 
 
-def resolved_mode(cfg: Any) -> str:
+def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
     """The value of --decoding, `aggressive` replaced by what it stands for.
 
     Args:
         cfg: the task's configuration.
+        models: the verifiers, once they are loaded.
 
     Raises:
-        AggdecError: a mode without the drafter that it needs.
+        AggdecError: a mode without the drafter or the heads that it needs.
     """
     mode = str(cfg.decoding)
+    has_heads = any(proposal_heads(model) > 0 for model in models)
     if mode == "aggressive":
-        return "gad" if cfg.drafter_path else "iad"
+        mode = "gad" if cfg.drafter_path else "blockwise" if has_heads else "iad"
+        if mode == "iad" and cfg.block_size and models:
+            raise AggdecError(
+                f"--block-size {cfg.block_size} needs a drafter: name its checkpoint with --drafter-path, or a model "
+                "with proposal heads as --path"
+            )
     if mode in ("gad", "gad++") and not cfg.drafter_path:
         raise AggdecError(f"--decoding {mode} needs a drafter: name its checkpoint with --drafter-path")
+    if mode == "blockwise" and models and not has_heads:
+        raise AggdecError(
+            f"--decoding blockwise needs a model with proposal heads, and --path {verifier_path(cfg) or ''} has none: "
+            "train them with --arch blockwise_transformer --base-checkpoint"
+        )
     return mode
+
+
+def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
+    """How many heads `blockwise` uses: --block-size, or all that the first model with heads has.
+
+    Args:
+        cfg: the task's configuration.
+        models: the verifiers; one of them has heads.
+
+    Raises:
+        AggdecError: more than there are.
+    """
+    heads = next(filter(None, map(proposal_heads, models)))
+    if cfg.block_size > heads:
+        raise AggdecError(f"--block-size {cfg.block_size}: the model has {heads} heads; give no more")
+    return cfg.block_size or heads
 
 
 def check_drafting_options(cfg: Any) -> None:
@@ -85,39 +106,9 @@ def check_drafting_options(cfg: Any) -> None:
                 f"{option} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"
             )
     resolved_mode(cfg)
-    if mode == "aggressive" and cfg.block_size and not cfg.drafter_path:
-        raise AggdecError(f"--block-size {cfg.block_size} needs a drafter: name its checkpoint with --drafter-path")
     if cfg.block_size < 0:
         raise AggdecError(f"--block-size {cfg.block_size}: give at least 1, or 0 for what the drafter was trained for")
-    if cfg.top_beta is not None and cfg.top_beta < 1:
-        raise AggdecError(
-            f"--top-beta {cfg.top_beta}: must be at least 1, which accepts only the verifier's best token"
-        )
-    if cfg.tolerance is not None and not cfg.tolerance >= 0:
-        raise AggdecError(
-            f"--tolerance {cfg.tolerance}: must be at least 0, which accepts only the verifier's best token"
-        )
-
-
-def acceptance_of(mode: str, cfg: Any, vocabulary: int, eos: int) -> Acceptance:
-    """The criterion by which a mode accepts drafted tokens.
-
-    Args:
-        mode: from `resolved_mode`.
-        cfg: the task's configuration.
-        vocabulary: number of the target's symbols.
-        eos: end of sentence.
-
-    Raises:
-        AggdecError: --top-beta above the vocabulary.
-    """
-    if mode != "gad++":
-        return exact
-    beta = HIGH_QUALITY[0] if cfg.top_beta is None else cfg.top_beta
-    tolerance = HIGH_QUALITY[1] if cfg.tolerance is None else cfg.tolerance
-    if beta > vocabulary:
-        raise AggdecError(f"--top-beta {beta}: the target dictionary has only {vocabulary} symbols")
-    return top_beta(beta, tolerance, eos if cfg.eos_argmax else None)
+    check_acceptance_options(cfg)
 
 
 def verifier_path(cfg: Any) -> str | None:

@@ -77,7 +77,7 @@ def test_steps_drafts_and_statistics(runs: tuple[Process, Process, Path]) -> Non
 @pytest.mark.parametrize(
     ("decoding", "options"),
     [
-        ("aggressive", "--block-size 3"),
+        ("aggressive", "--block-size 3 --full-drafts"),
         ("gad++", "--top-beta 1 --tolerance 9 --eos-argmax"),
         ("gad++", "--top-beta 9 --tolerance 0"),
     ],

@@ -8,6 +8,8 @@ import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.logging import metrics
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acceptance, smoothed_loss
@@ -17,13 +19,17 @@ from fairseq_aggdec.training.block_sampling import blocks_at
 from fairseq_aggdec.training.glancing import uniform_noise
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch
+from tests.scripted_decoding import examples
 
 WORDS = dictionary(20)
 K = 4
 
 
-def criterion(glancing: str = "0.5:0.3", smoothing: float = 0.1) -> GlancingBlockLoss:
-    return GlancingBlockLoss(SimpleNamespace(target_dictionary=WORDS), smoothing, glancing, 0, 100, False)
+def criterion(
+    glancing: str = "0.5:0.3", smoothing: float = 0.1, decay: float = 1.0, sentence_avg: bool = False
+) -> GlancingBlockLoss:
+    task = SimpleNamespace(target_dictionary=WORDS)
+    return GlancingBlockLoss(task, smoothing, glancing, 0, 100, sentence_avg, decay)
 
 
 def drafter(shape: str = "causal, pre-norm sinusoidal", **changes: Any) -> NarDrafterModel:
@@ -49,10 +55,12 @@ def sample(lengths: list[int], blocks: int = 3, update: int = 0) -> dict[str, An
     }
 
 
-def transcription(model: NarDrafterModel, batch: dict[str, Any], ratio: float, smoothing: float) -> tuple[float, int]:
-    """The loss of papers §3.2.1, one sentence, block and position after the other."""
+def transcription(
+    model: NarDrafterModel, batch: dict[str, Any], ratio: float, smoothing: float, decay: float = 1.0
+) -> tuple[float, float]:
+    """The loss of papers §3.2.1, one sentence, block and position after the other, and the sum of the weights."""
     noise = uniform_noise(torch.zeros(*batch["prefix_lengths"].shape, K))
-    net_input, total, count = batch["net_input"], 0.0, 0
+    net_input, total, size = batch["net_input"], 0.0, 0.0
     for row, target in enumerate(batch["target"]):
         tokens = target[target.ne(WORDS.pad())].tolist()  # y1..yT EOS
         source = {name: net_input[name][row : row + 1] for name in ("src_tokens", "src_lengths")}
@@ -76,9 +84,9 @@ def transcription(model: NarDrafterModel, batch: dict[str, Any], ratio: float, s
                     spread = smoothing / (len(WORDS) - 1)
                     weights = torch.full((len(WORDS),), spread)
                     weights[token] = 1 - smoothing
-                    total -= float(weights @ log_probs[i])
-                    count += 1
-    return total, count
+                    total -= decay**i * float(weights @ log_probs[i])
+                    size += decay**i
+    return total, size
 
 
 @pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional", "causal, source copy"])
@@ -92,6 +100,45 @@ def test_equals_a_transcription(shape: str, glancing: str, update: int) -> None:
         expected, expected_count = transcription(model, batch, criterion_.schedule.ratio(update), 0.1)
     assert count == expected_count == log["sample_size"] == log["ntokens"]
     assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
+
+
+@examples(20)
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    st.sampled_from([1.0, 0.9, 0.5, 0.01]),
+    st.sampled_from(["0", "0.6", "0.9:0.2"]),
+    st.integers(0, 120),
+)
+def test_weighted_positions_equal_a_transcription(lengths: list[int], decay: float, glancing: str, update: int) -> None:
+    model, batch = drafter().train(), sample(lengths, update=update)
+    criterion_ = criterion(glancing, decay=decay)
+    torch.manual_seed(7)
+    loss, size, log = criterion_(model, batch)
+    torch.manual_seed(7)
+    with torch.no_grad():
+        expected, weights = transcription(model, batch, criterion_.schedule.ratio(update), 0.1, decay)
+    assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
+    assert float(size) == float(log["sample_size"]) == pytest.approx(weights, rel=1e-5)
+
+
+def test_weights_leave_counts_and_likelihood_alone() -> None:
+    """What is logged as nll_loss, accepted and accuracies is comparable between decays."""
+    batch = sample([5, 9])
+    plain, weighted = (criterion(decay=decay)(drafter().eval(), batch)[2] for decay in (1.0, 0.5))
+    assert float(weighted["loss"]) < float(plain["loss"])
+    assert float(weighted["sample_size"]) < plain["sample_size"]
+    for name in plain.keys() - {"loss", "sample_size"}:
+        assert float(weighted[name]) == pytest.approx(float(plain[name])), name
+
+
+def test_mean_over_sentences() -> None:
+    assert criterion(decay=0.5, sentence_avg=True)(drafter().eval(), sample([5, 9]))[1] == 2
+
+
+@pytest.mark.parametrize("decay", [0.0, -0.5, 1.01, math.nan])
+def test_a_decay_that_is_none(decay: float) -> None:
+    with pytest.raises(AggdecError, match=f"--position-decay {decay}: give a number above 0, at most 1"):
+        criterion(decay=decay)
 
 
 def test_gradients_reach_the_decoder_and_its_mask() -> None:

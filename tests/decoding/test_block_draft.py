@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.block_draft import BlockDrafter, draft_alone
+from fairseq_aggdec.decoding.block_draft import BlockDrafter, best_tokens, draft_alone
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.search_rules import SearchRules
@@ -26,6 +26,9 @@ class ScriptedModel:
         self.targets = [list(target) for target in targets]
         self.max_positions = max_positions
         self.widths: list[int] = []
+
+    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
+        return best_tokens(self.score(tokens, lengths, block_size, lengths_host), [PAD, BOS])
 
     def score(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
         assert list(lengths_host) == lengths.tolist()
@@ -46,7 +49,7 @@ class ScriptedModel:
 
 def drafts(model: ScriptedModel, lengths: list[int], block_size: int) -> list[list[int]]:
     tokens = torch.full((len(lengths), max(lengths) + 1), EOS)
-    drafter = BlockDrafter(model, block_size, EOS, never=[PAD, BOS])
+    drafter = BlockDrafter(model, block_size, EOS)
     draft, draft_lengths = drafter.propose(tokens, torch.tensor(lengths))
     return [row[:length].tolist() for row, length in zip(draft, draft_lengths.tolist(), strict=True)]
 
@@ -77,7 +80,7 @@ def test_any_block_drafts_give_the_verifiers_output(
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=0)
     verifier = ScriptedVerifier(targets, VOCABULARY)
     first = torch.full((len(targets),), EOS)
-    decoded = draft_verify_accept(BlockDrafter(model, block_size, EOS, [PAD, BOS]), verifier, rules, first, True)
+    decoded = draft_verify_accept(BlockDrafter(model, block_size, EOS), verifier, rules, first, True)
     assert [sentence.tokens.tolist() for sentence in decoded] == [with_length_cap(t, max_len) for t in targets]
     for sentence in decoded:
         stats = sentence.stats

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairseq_aggdec.decoding.draft_width import DraftWidth
 from fairseq_aggdec.decoding.input_guided import SourceCopyDrafter, align_source
 from fairseq_aggdec.decoding.loop import Drafter, NoDrafter, draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
@@ -50,11 +51,16 @@ class FixedDrafter:
 
 
 def decode(
-    drafter: Drafter, verifier: ScriptedVerifier, max_len: int = 200, min_len: int = 0, keep_drafts: bool = False
+    drafter: Drafter,
+    verifier: ScriptedVerifier,
+    max_len: int = 200,
+    min_len: int = 0,
+    keep_drafts: bool = False,
+    widths: DraftWidth | None = None,
 ) -> list[Decoded]:
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=min_len)
     first = torch.full((len(verifier.targets),), verifier.START)
-    return draft_verify_accept(drafter, verifier, rules, first, keep_drafts)
+    return draft_verify_accept(drafter, verifier, rules, first, keep_drafts, widths=widths)
 
 
 def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) -> None:
@@ -101,6 +107,23 @@ def test_any_draft_gives_the_verifiers_output(
     check(decoded, targets)
     assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
     assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
+
+
+@examples(60)
+@given(targets_of_batch, st.integers(0, 10_000), st.sampled_from([1, 3, 12]), st.booleans(), st.integers(1, 60))
+def test_shortened_drafts_give_the_verifiers_output(
+    targets: list[list[int]], seed: int, longest: int, is_block: bool, free_rows: int
+) -> None:
+    verifier = ScriptedVerifier(targets, VOCABULARY)
+    drafter = OracleDrafter(targets, VOCABULARY, seed, longest, longest if is_block else None)
+    check(decode(drafter, verifier, widths=DraftWidth(free_rows, 0.5 if is_block else 0.0)), targets)
+
+
+def test_drafts_that_cost_more_than_they_save_are_not_made() -> None:
+    targets = [[5, 6, 7, 8, EOS]] * 8
+    decoded = decode(OracleDrafter(targets, VOCABULARY, 0, 4, 4), ScriptedVerifier(targets, VOCABULARY),
+                     widths=DraftWidth(free_rows=1, drafter_share=1.0))  # fmt: skip
+    assert all(sentence.stats.drafted == [0] * 5 for sentence in decoded)
 
 
 @examples(80)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.kv_cache import KVCache
+from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
 
 LAYERS, DIM = 2, 3
 LIKE = torch.empty(0)
@@ -74,6 +74,32 @@ def test_kept_rows_are_those_asked_for_in_their_order() -> None:
     seen = cache.write(0, entries([7], [8]), at(2, 1, width=1), longest=2)
     assert seen[0, :, 0].tolist() == [5, 6, 7]
     assert seen[1, :2, 0].tolist() == [1, 8]
+
+
+def test_rows_that_stay_in_their_place_are_not_copied() -> None:
+    cache = started(4)
+    before = cache.write(0, entries([1], [2], [3], [4]), at(0, 0, 0, 0, width=1), longest=0)
+    cache.keep(torch.tensor([0, 3, 2]))
+    seen = cache.write(0, entries([5], [6], [7]), at(1, 1, 1, width=1), longest=1)
+    assert seen[:, 0, 0].tolist() == [1, 4, 3]
+    assert seen.data_ptr() == before.data_ptr()
+
+
+def test_a_smaller_batch_uses_the_memory_of_a_larger_one() -> None:
+    cache = started(3)
+    before = cache.write(0, entries([1], [2], [3]), at(0, 0, 0, width=1), longest=0)
+    cache.keep(torch.tensor([2]))
+    cache.start(2, LIKE)
+    seen = cache.write(0, entries([4], [5]), at(0, 0, width=1), longest=0)
+    assert seen[:, 0, 0].tolist() == [4, 5]
+    assert seen.data_ptr() == before.data_ptr()
+
+
+def test_keep_rows_takes_any_rows_in_any_order() -> None:
+    for rows in ([], [0], [2, 0, 1], [4, 3], [0, 1, 2, 3, 4], [3, 3, 0]):
+        x = torch.arange(10.0).view(2, 5)
+        expected = x[:, rows].clone()
+        assert keep_rows(x, torch.tensor(rows, dtype=torch.long), dim=1).tolist() == expected.tolist()
 
 
 def test_unwritten_and_stale_entries_are_finite() -> None:

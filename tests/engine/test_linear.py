@@ -9,6 +9,7 @@ from torch import nn
 
 from fairseq_aggdec.engine import linear
 from fairseq_aggdec.engine.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.precision import Arithmetic, Precision, can_pack
 
 
 @pytest.mark.parametrize("rows", [1, 3, 17, 200])
@@ -36,6 +37,20 @@ def test_rows_are_rounded_up_to_few_numbers() -> None:
     assert len(set(rounded)) == 40
 
 
+@pytest.mark.parametrize("activation", [None, F.relu, F.gelu])
+@pytest.mark.parametrize("precision", ["own", "bf16", "int8"])
+@torch.no_grad()
+def test_fixed_shapes_give_a_row_the_same_bits_in_every_company(
+    precision: Precision, activation: linear.Activation | None
+) -> None:
+    torch.manual_seed(1)
+    layer = fused(nn.Linear(96, 160), activation=activation, arithmetic=Arithmetic(precision, bit_exact=True))
+    x = torch.randn(64, 96)
+    expected = layer(x)
+    for rows in (1, 2, 3, 5, 7, 13, 40):
+        assert torch.equal(layer(x[None, :rows]), expected[None, :rows])
+
+
 @pytest.mark.parametrize("biases", [(True, True, True), (False, False, False), (True, False, True)])
 @torch.no_grad()
 def test_one_product_for_several(biases: tuple[bool, ...]) -> None:
@@ -43,12 +58,6 @@ def test_one_product_for_several(biases: tuple[bool, ...]) -> None:
     x = torch.randn(5, 8)
     expected = torch.cat([module(x) for module in modules], dim=-1)
     torch.testing.assert_close(fused(*modules)(x), expected, atol=1e-6, rtol=1e-6)
-
-
-def test_weights_are_packed_here() -> None:
-    """On this PyTorch; without this, a new version that drops the functions would go unnoticed."""
-    if torch.backends.mkldnn.is_available():
-        assert Linear(torch.randn(8, 8), None)._packed is not None
 
 
 @pytest.mark.parametrize("functions", ["missing", "other signature", "other result"])
@@ -65,16 +74,12 @@ def test_without_the_functions_it_goes_on(monkeypatch: pytest.MonkeyPatch, funct
     module = nn.Linear(8, 8)
     replaced = SimpleNamespace(_reorder_linear_weight=reorder, _linear_pointwise=product)
     monkeypatch.setattr(torch.ops, "mkldnn", object() if functions == "missing" else replaced)
-    linear._can_pack.cache_clear()
+    can_pack.cache_clear()
     layer = fused(module)
-    linear._can_pack.cache_clear()
-    assert layer._packed is None
+    can_pack.cache_clear()
+    assert layer._product is None
     x = torch.randn(100_000, 8)
     torch.testing.assert_close(layer(x), module(x), atol=1e-6, rtol=1e-6)
-
-
-def test_other_precisions_are_not_packed() -> None:
-    assert Linear(torch.randn(8, 8).half(), None)._packed is None
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.models.transformer import transformer_legacy
 
@@ -111,6 +112,26 @@ def test_yaml(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     trained = state["model"]["decoder.mask_embedding"]  # fairseq saves single precision
     assert torch.equal(trained, trained.bfloat16().float())
     assert equals_the_verifiers_encoder(state["model"], read_checkpoint(toy_model_dir.checkpoint)["model"])
+
+
+def test_averaged_weights_and_bfloat16_on_the_command_line(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    """--store-ema averages the decoder and keeps what is frozen; --bf16 is not taken for --tpu; both also resumed."""
+    options = [*DRAFTING, *LOSS, *BLOCKS, *from_verifier(toy_model_dir), "--store-ema", "--ema-decay", 0.9, "--bf16"]
+    training = "--optimizer adam --lr 0.01 --max-tokens 500 --seed 1 --cpu --no-progress-bar".split()
+    saving = ["--save-dir", tmp_path, "--no-epoch-checkpoints", "--save-interval-updates", 5]
+    for updates in (5, 7):
+        run_cli("fairseq-train", toy_model_dir.data, *options, *training, *saving, "--max-update", updates)
+    path = tmp_path / "checkpoint_last.pt"
+    state = read_checkpoint(path)
+    assert (state["cfg"]["common"]["bf16"], state["cfg"]["common"]["tpu"]) == (True, False)
+    assert state["optimizer_history"][-1]["num_updates"] == 7
+    model, average = state["model"], state["extra_state"]["ema"]
+    assert torch.equal(model["decoder.mask_embedding"], model["decoder.mask_embedding"].bfloat16().float())
+    assert not torch.equal(average["decoder.mask_embedding"].float(), model["decoder.mask_embedding"])
+    assert torch.equal(average["encoder_fingerprint"], model["encoder_fingerprint"])
+    assert equals_the_verifiers_encoder(average, read_checkpoint(toy_model_dir.checkpoint)["model"])
+    loaded = checkpoint_utils.load_ema_from_checkpoint(str(path))["model"]
+    assert torch.equal(loaded["decoder.mask_embedding"].float(), average["decoder.mask_embedding"].float())
 
 
 def config(**changes: Any) -> BlockDraftingConfig:

@@ -4,19 +4,16 @@ from typing import Any
 
 import pytest
 
-from fairseq_aggdec.decoding.acceptance import TopBeta, exact
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
-from fairseq_aggdec.tasks.drafting_options import acceptance_of, check_drafting_options, resolved_mode, verifier_path
-
-EOS = 2
+from fairseq_aggdec.tasks.drafting_options import check_drafting_options, resolved_mode, verifier_path
 
 
 def config(decoding: str, **options: Any) -> AggressiveTranslationConfig:
     return AggressiveTranslationConfig(decoding=decoding, **options)
 
 
-@pytest.mark.parametrize("decoding", ["beam", "greedy", "iad", "gad", "gad++", "nar"])
+@pytest.mark.parametrize("decoding", ["beam", "greedy", "iad", "gad", "gad++", "nar", "blockwise"])
 def test_modes_by_name(decoding: str) -> None:
     assert resolved_mode(config(decoding, drafter_path="d.pt")) == decoding
 
@@ -29,9 +26,8 @@ def test_aggressive_is_what_is_lossless_with_what_is_given() -> None:
 @pytest.mark.parametrize(
     ("decoding", "options", "name"),
     [
-        *[(mode, {"drafter_path": "d.pt"}, "--drafter-path") for mode in ("beam", "greedy", "iad")],
+        *[(mode, {"drafter_path": "d.pt"}, "--drafter-path") for mode in ("beam", "greedy", "iad", "blockwise")],
         ("iad", {"block_size": 4}, "--block-size"),
-        ("aggressive", {"block_size": 4}, "--drafter-path"),
         ("gad", {}, "--drafter-path"),
         ("gad++", {}, "--drafter-path"),
         ("gad", {"block_size": -1, "drafter_path": "d.pt"}, "--block-size -1"),
@@ -42,7 +38,13 @@ def test_aggressive_is_what_is_lossless_with_what_is_given() -> None:
                 f"--{option.replace('_', '-')} is read by --decoding gad\\+\\+",
             )
             for mode in ("gad", "nar", "aggressive")
-            for option, value in (("top_beta", 3), ("tolerance", 0.0), ("eos_argmax", True))
+            for option, value in (
+                ("top_beta", 3),
+                ("tolerance", 0.0),
+                ("eos_argmax", True),
+                ("accept_distance", 1.0),
+                ("min_block", 2),
+            )
         ],
         ("gad++", {"drafter_path": "d.pt", "top_beta": 0}, "--top-beta 0"),
         ("gad++", {"drafter_path": "d.pt", "tolerance": -0.5}, "--tolerance -0.5"),
@@ -65,24 +67,14 @@ def test_refused(decoding: str, options: dict[str, Any], name: str) -> None:
         ("gad++", {"drafter_path": "d.pt", "top_beta": 1, "tolerance": 0.0, "eos_argmax": True}),
         ("nar", {}),
         ("nar", {"drafter_path": "d.pt", "block_size": 2}),
+        ("gad++", {"drafter_path": "d.pt", "min_block": 2}),
+        ("aggressive", {"block_size": 4}),
+        ("blockwise", {"block_size": 4, "top_beta": 2, "tolerance": 3.0, "eos_argmax": True, "min_block": 2}),
+        ("blockwise", {"accept_distance": 2.0}),
     ],
 )
 def test_taken(decoding: str, options: dict[str, Any]) -> None:
     check_drafting_options(config(decoding, **options))
-
-
-def test_criteria() -> None:
-    def of(mode: str, **options: Any) -> Any:
-        return acceptance_of(mode, config(mode, **options), 100, EOS)
-
-    assert of("gad") is exact
-    assert of("gad++") == TopBeta(3, 1.0), "the papers' high-quality setting"
-    assert of("gad++", top_beta=5, tolerance=3.0, eos_argmax=True) == TopBeta(5, 3.0, (EOS,))
-    assert of("gad++", top_beta=1) is exact
-    assert of("gad++", tolerance=0.0) is exact
-    assert of("gad++", top_beta=100) == TopBeta(100, 1.0)
-    with pytest.raises(AggdecError, match="--top-beta 101: the target dictionary has only 100 symbols"):
-        of("gad++", top_beta=101)
 
 
 def test_the_verifiers_path_outside_fairseqs_configuration() -> None:

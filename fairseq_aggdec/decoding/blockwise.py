@@ -1,0 +1,65 @@
+"""Blockwise parallel decoding: the verifier's own further heads draft (papers/004 §3 and §4).
+
+One forward pass of the verifier both verifies the last draft and proposes the next (§4). The pass reads, in each row,
+the last committed token and the draft, and at each of these positions head 1 says which token comes next and the heads
+2 to k propose the tokens after it. Where the accepted part of the draft ends, head 1's token is committed, as always in
+the loop, and the proposals made there are the next draft. The first pass reads the start symbol alone: an output of m
+tokens in blocks of k-hat takes m / k-hat + 1 passes.
+
+The paper counts head 1's token as the first of the next block, which passes by definition: its block of k is a draft of
+k - 1 here.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.block_draft import best_tokens, lengths_to_end
+
+
+class ProposingModel(Protocol):
+    """A `loop.Verifier` with proposal heads, which remembers its last forward pass."""
+
+    def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
+        """What the heads 2 to `last_head` said where head 1 chose each row's last token.
+
+        Args:
+            lengths: B, tokens of each row, the start symbol counted.
+            last_head: at least 2.
+
+        Returns:
+            logits, B x (`last_head` - 1) x V, which the caller may overwrite; None before the first pass.
+        """
+
+
+class HeadDrafter:
+    """A `loop.Drafter`: the best token of each head, each for itself (the predict substep of §3)."""
+
+    def __init__(self, model: ProposingModel, heads: int, eos: int, never: Sequence[int]) -> None:
+        """
+        Args:
+            model: the very verifier that the loop is given, or one of its members; it is kept in step there.
+            heads: how many to use, head 1 included; 1 drafts nothing.
+            eos: what follows it is cut off.
+            never: tokens that no draft contains, such as padding.
+        """
+        self.block_size: int | None = heads - 1
+        self._model = model
+        self._heads = heads
+        self._eos = eos
+        self._never = never
+
+    def propose(
+        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See `loop.Drafter.propose`; drafts end with the first EOS."""
+        logits = None if self._heads == 1 else self._model.proposals(lengths, self._heads)
+        if logits is None:
+            return tokens.new_empty(tokens.size(0), 0), torch.zeros_like(lengths)
+        draft = best_tokens(logits, self._never)
+        return draft, lengths_to_end(draft, self._eos)
+
+    def keep(self, rows: Tensor) -> None:
+        """The verifier has forgotten the other rows already."""

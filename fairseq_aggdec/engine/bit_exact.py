@@ -1,0 +1,46 @@
+"""Shapes at which a token's result does not depend, to the last bit, on what is computed together with it.
+
+A product or an attention over other numbers of rows adds up the same numbers in another order, rounds otherwise, and
+sooner or later chooses another token: block verification then differs from one-token decoding at near-ties.
+
+What is true of a device is measured, not known: `bit_exact_probe` tries it out wherever the mode is asked for. On x86
+with PyTorch 2.13 (fp32 and bf16; int8 adds without rounding) these do not depend on the other rows nor on their number:
+
+* products with weights arranged by oneDNN, from two rows on (of a single row, long inputs are added up in parts);
+  `F.linear` has other orders for 1 to 3 rows, with several threads for 5 to 7 and 9 to 11 too;
+* `scaled_dot_product_attention` at multiples of 4 queries and of 16 keys, whatever the mask hides behind the keys that
+  are seen. What stands before them matters: so every sentence begins at position 0;
+* normalisation over the last dimension, which goes row by row.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+_ROWS = 4
+_KEYS = 16
+
+
+def exact_rows(rows: int) -> int:
+    """The number of rows, or of queries, to compute where `rows` are wanted."""
+    return -(-rows // _ROWS) * _ROWS
+
+
+def exact_keys(keys: int) -> int:
+    """The number of keys, the last ones hidden, to attend to where `keys` are to be seen."""
+    return -(-keys // _KEYS) * _KEYS
+
+
+def aligned(tokens: Tensor, pad: int) -> Tensor:
+    """Sentences that begin at position 0, whatever batch they came in.
+
+    Args:
+        tokens: B x S, padded on either side.
+        pad: the symbol.
+
+    Returns:
+        B x S', padded behind, S' from `exact_keys`.
+    """
+    hidden = tokens.eq(pad)
+    if bool(hidden.any()):
+        tokens = tokens.gather(1, hidden.byte().argsort(dim=1, stable=True))
+    return F.pad(tokens, (0, exact_keys(tokens.size(1)) - tokens.size(1)), value=pad)

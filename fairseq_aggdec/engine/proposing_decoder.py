@@ -1,0 +1,87 @@
+"""The engine of decoders with proposal heads."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.linear import Linear
+from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
+from fairseq_aggdec.models.proposal_heads import ProposalHeads
+
+
+class _Heads:
+    """Some consecutive heads of a `ProposalHeads`."""
+
+    def __init__(self, layer: ProposalHeads, first: int, last: int, arithmetic: Arithmetic) -> None:
+        wanted = slice(first - 1 - layer.identity_head, last - layer.identity_head)
+        read = wanted if layer.own_hidden else slice(None)  # a common hidden layer is needed whole
+        inner, inner_bias = layer.inner.detach()[read], layer.inner_bias.detach()[read]
+        outer, outer_bias = layer.outer.detach()[wanted], layer.outer_bias.detach()[wanted]
+        self._inner = Linear(inner.flatten(0, 1), inner_bias.flatten(), F.relu, arithmetic)
+        self._count = outer.size(0)
+        self._outer: Linear | None = None
+        if self._count == 1 or not layer.own_hidden:
+            self._outer = Linear(outer.flatten(0, 1), outer_bias.flatten(), None, arithmetic)
+        self._weights, self._bias = outer.transpose(1, 2), outer_bias[:, None]  # N x hidden x D, N x 1 x D
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """What goes to the vocabulary projection: ... x D -> ... x N x D."""
+        hidden = self._inner(features)  # ... x (N hidden), or the whole hidden layer
+        if self._outer is not None:
+            change = self._outer(hidden).unflatten(-1, (self._count, -1))
+        else:
+            by_head = hidden.view(-1, self._count, hidden.size(-1) // self._count).transpose(0, 1)
+            change = torch.baddbmm(self._bias, by_head, self._weights).transpose(0, 1)
+            change = change.reshape(*features.shape[:-1], self._count, -1)
+        return features.unsqueeze(-2) + change
+
+
+class ProposingDecoder(BlockDecoder):
+    """A `BlockDecoder` of head 1 and a `blockwise.ProposingModel`."""
+
+    def __init__(self, decoder: BlockwiseDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
+        """
+        Args:
+            decoder, arithmetic: see `BlockDecoder`.
+        """
+        super().__init__(decoder, (BlockwiseDecoder,), arithmetic)
+        layer = decoder.heads
+        self.never_proposed = decoder.never_proposed
+        self._first = None if layer.identity_head else _Heads(layer, 1, 1, arithmetic)
+        self._layer_of_heads = layer
+        self._arithmetic = arithmetic
+        self._proposing: dict[int, _Heads] = {}  # by the last head
+        self._features: Tensor | None = None  # B x W x D of the last block
+        self._starts = torch.empty(0, dtype=torch.long)  # B, its first position
+
+    def start(self, encoder_out: dict[str, Any]) -> None:
+        super().start(encoder_out)
+        self._features = None
+
+    def features(self, block: Tensor | None, starts: Tensor, longest: int, **options: Any) -> Tensor:
+        """See `BlockDecoder.features`; they are kept for `proposals`."""
+        self._features, self._starts = super().features(block, starts, longest, **options), starts
+        return self._features
+
+    def project(self, features: Tensor) -> Tensor:
+        """Logits of head 1, ... x D -> ... x V."""
+        return super().project(features if self._first is None else self._first(features).squeeze(-2))
+
+    def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
+        """See `blockwise.ProposingModel.proposals`."""
+        if self._features is None:
+            return None
+        if last_head not in self._proposing:
+            self._proposing[last_head] = _Heads(self._layer_of_heads, 2, last_head, self._arithmetic)
+        chosen_at = lengths - 2 - self._starts  # B: the column that read the token before the last
+        rows = torch.arange(lengths.size(0), device=lengths.device)
+        return super().project(self._proposing[last_head](self._features[rows, chosen_at]))
+
+    def keep(self, rows: Tensor) -> None:
+        super().keep(rows)
+        if self._features is not None:
+            self._features, self._starts = self._features[rows], self._starts[rows]

@@ -1,0 +1,148 @@
+"""Putting a model on top of a trained Transformer: its architecture and its weights, from its checkpoint."""
+
+import logging
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models.transformer import TransformerConfig
+from omegaconf import OmegaConf
+
+from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.architecture_defaults import set_defaults
+from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, weights_of
+
+logger = logging.getLogger(__name__)
+
+_SIDE_OPTIONS = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads", "normalize_before", "learned_pos")
+_OPTIONS = (
+    "decoder_input_dim",
+    "decoder_output_dim",
+    "activation_fn",
+    "share_all_embeddings",
+    "merge_src_tgt_embed",
+    "share_decoder_input_output_embed",
+    "no_token_positional_embeddings",
+    "layernorm_embedding",
+    "no_scale_embedding",
+    "no_decoder_final_norm",
+    "adaptive_softmax_cutoff",
+    "cross_self_attention",
+    "no_cross_attention",
+)
+_ONLY_DEFAULTS = ("dropout", "attention_dropout", "activation_dropout")
+"""options that another training may well change"""
+_FOREIGN_PARTS = ("classification_heads.",)
+"""weights that BART's checkpoints may hold beside encoder and decoder"""
+
+
+def take_architecture(cfg: Any, path: str) -> None:
+    """Write the architecture of a checkpoint into options that the user has left out.
+
+    Args:
+        cfg: options, flat or nested; what the user has not given is absent or None.
+        path: the checkpoint.
+
+    Raises:
+        AggdecError: an option that was given differs, or the checkpoint is no Transformer encoder-decoder.
+    """
+    base = _architecture_of(path)
+    for name, value in _options(base):
+        given = _given(cfg, name)
+        if given is not None and str(given) != str(value):
+            raise AggdecError(
+                f"--base-checkpoint {path}: --{name.replace('_', '-')} is {value} there and {given} here: leave it out"
+            )
+        set_defaults(cfg, **{name: value})
+    for name in _ONLY_DEFAULTS:
+        set_defaults(cfg, **{name: getattr(base, name)})
+    for side, option in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
+        if getattr(base, side).learned_pos:
+            setattr(cfg, option, getattr(base, option))
+        else:
+            set_defaults(cfg, **{option: getattr(base, option)})
+
+
+def load_base(model: Any, path: str) -> None:
+    """Copy a checkpoint's weights into a model that has them all and some more; log what was loaded and skipped.
+
+    Args:
+        model: an encoder-decoder; of what it has beyond a plain Transformer, what fits is loaded as well.
+        path: the checkpoint.
+
+    Raises:
+        AggdecError: a weight of a plain Transformer that only one of them has, or of another shape.
+    """
+    state = dict(read_checkpoint(path)["model"])
+    model.upgrade_state_dict(state)  # names of older versions
+    theirs = weights_of(state)
+    ours = weights_of(model.state_dict())
+    own = tuple(f"decoder.{name}" for name in model.decoder.own_weights)
+    loaded, skipped = {}, []
+    for name in sorted(theirs):
+        value = theirs[name]
+        if name.startswith(_FOREIGN_PARTS):
+            skipped.append(f"{name} (not needed)")
+        elif name.startswith(own) and (name not in ours or value.shape != ours[name].shape):
+            skipped.append(
+                f"{name} ({tuple(value.shape)} there, {tuple(ours[name].shape) if name in ours else 'none'} here)"
+            )
+        elif name not in ours:
+            raise AggdecError(f"--base-checkpoint {path}: has {name}, for which a plain Transformer has no place")
+        elif value.shape != ours[name].shape:
+            part, _, short = name.partition(".")
+            text = different_shapes(part, short, value, ours[name], model, "the model")
+            raise AggdecError(f"--base-checkpoint {path}: {text}")
+        else:
+            loaded[name] = value
+    new = sorted(ours.keys() - loaded.keys())
+    missing = [name for name in new if not name.startswith(own)]
+    if missing:
+        raise AggdecError(
+            f"--base-checkpoint {path}: lacks {', '.join(missing[:3])}: it is no checkpoint of its options"
+        )
+    copy_weights(model, loaded)
+    logger.info("--base-checkpoint %s: loaded %s", path, ", ".join(loaded))
+    logger.info("--base-checkpoint %s: skipped %s", path, ", ".join(skipped) or "nothing")
+    logger.info("--base-checkpoint %s: new here %s", path, ", ".join(new) or "nothing")
+
+
+def _architecture_of(path: str) -> TransformerConfig:
+    """The Transformer options of a checkpoint, completed as fairseq completes them when it loads it."""
+    checkpoint = read_checkpoint(path)
+    if not any(name.startswith("decoder.layers.0.encoder_attn.") for name in checkpoint["model"]):
+        raise AggdecError(f"--base-checkpoint {path}: no Transformer encoder-decoder")
+    options = checkpoint.get("args") or (checkpoint.get("cfg") or {}).get("model")
+    if isinstance(options, dict):
+        options = OmegaConf.create({"model": options}).model  # where its interpolations begin
+    if isinstance(options, Namespace):
+        options = Namespace(**{**vars(options), "base_checkpoint": None})  # what that one was made from is no matter
+        architecture = getattr(options, "arch", None)
+        if architecture in ARCH_CONFIG_REGISTRY:
+            ARCH_CONFIG_REGISTRY[architecture](options)
+    for option in ("scale_attn", "scale_fc", "scale_heads", "scale_resids", "scale_attns"):
+        if getattr(options, option, False):
+            raise AggdecError(f"--base-checkpoint {path}: --{option.replace('_', '-')} is not supported")
+    return TransformerConfig.from_namespace(options)
+
+
+def _options(base: TransformerConfig) -> Iterator[tuple[str, Any]]:
+    """The options that decide what a Transformer computes, by their flat names, where they have a value."""
+    for side in ("encoder", "decoder"):
+        for name in _SIDE_OPTIONS:
+            yield f"{side}_{name}", getattr(getattr(base, side), name)
+    for name in _OPTIONS:
+        value = getattr(base, name, None)
+        if name == "share_decoder_input_output_embed":
+            value = value or base.share_all_embeddings  # which fairseq lets imply it
+        if value is not None:
+            yield name, value
+
+
+def _given(cfg: Any, name: str) -> Any:
+    """An option of flat or nested options; None where it is absent."""
+    group, _, rest = name.partition("_")
+    nested = getattr(cfg, group, None) if group in ("encoder", "decoder") and hasattr(cfg, group) else None
+    return getattr(cfg, name, None) if nested is None else nested.get(rest)

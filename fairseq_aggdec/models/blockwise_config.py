@@ -1,0 +1,56 @@
+"""Options of the model with proposal heads."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.models.transformer import TransformerConfig
+
+from fairseq_aggdec.errors import AggdecError
+
+
+@dataclass
+class BlockwiseTransformerConfig(TransformerConfig):
+    """fairseq's Transformer options and those of the heads."""
+
+    block_heads: int = field(
+        default=8, metadata={"help": "heads (k): tokens predicted at once, the ordinary next one included"}
+    )
+    head_ffn_embed_dim: int = field(
+        default=0, metadata={"help": "hidden width of each head; 0: that of the decoder's feed-forward layers"}
+    )
+    own_hidden: bool = field(
+        default=False,
+        metadata={
+            "help": "each head reads only its own part of the hidden layer, instead of all of it as in the paper: k "
+            "times fewer output weights"
+        },
+    )
+    identity_head: bool = field(
+        default=False,
+        metadata={"help": "head 1 is the base model's own output instead of a learned one; frozen, it stays that"},
+    )
+    base_checkpoint: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
+        default=None,
+        metadata={"help": "put the heads on the Transformer of this checkpoint: its architecture and its weights"},
+    )
+    freeze_base: bool = field(
+        default=False, metadata={"help": "train the heads alone; the weights of --base-checkpoint stay as they are"}
+    )
+
+
+def refuse_unsupported(cfg: BlockwiseTransformerConfig) -> None:
+    """Raises `AggdecError` for options that heads cannot be put on, and for numbers without meaning."""
+    refused = {
+        "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff is not None,
+        "--cross-self-attention": cfg.cross_self_attention,
+        "--no-cross-attention": cfg.no_cross_attention,
+        "--quant-noise-pq": cfg.quant_noise.pq > 0,
+        "--base-layers": bool(cfg.base_layers),
+    }
+    for option, is_given in refused.items():
+        if is_given:
+            raise AggdecError(f"{option}: --arch blockwise_transformer does not support it; leave it out")
+    if cfg.block_heads < 2:
+        raise AggdecError(f"--block-heads {cfg.block_heads}: give at least 2; with one, it is the base model itself")
+    if cfg.head_ffn_embed_dim < 0:
+        raise AggdecError(f"--head-ffn-embed-dim {cfg.head_ffn_embed_dim}: give at least 1, or 0 for the decoder's")

@@ -1,0 +1,40 @@
+"""Dependence between neighbours in a draft: each token's scores also look at the token drafted just before it.
+
+The papers' drafter predicts the tokens of a block independently of each other, so that a position which hesitates
+between two translations may continue the one that its neighbour did not choose. This head corrects a position's
+features by what stands before it. Everything expensive stays parallel: only a few candidates a position are compared
+with each other (`decoding.chaining`). The idea is that of structured non-autoregressive decoding (Sun et al., Fast
+Structured Decoding for Sequence Models, 2019); the correction is computed as in sequentially dependent draft heads
+(Ankner et al., Hydra, 2024).
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+class TransitionHead(nn.Module):
+    """features + W relu(A embedding of the token before + B features + b)."""
+
+    def __init__(self, embed_dim: int, dim: int) -> None:
+        """
+        Args:
+            embed_dim: D, of features and embeddings.
+            dim: H, of the hidden layer.
+        """
+        super().__init__()
+        self.before = nn.Linear(embed_dim, dim, bias=False)
+        self.here = nn.Linear(embed_dim, dim)
+        self.out = nn.Linear(dim, embed_dim, bias=False)
+        nn.init.zeros_(self.out.weight)  # a drafter that was trained without it starts unchanged
+
+    def forward(self, features: Tensor, before: Tensor) -> Tensor:
+        """Features that know the token before.
+
+        Args:
+            features: ... x D, of block positions, as the vocabulary projection takes them.
+            before: ... x D, the embedding of the token before each position (`NarDrafterDecoder.embed`).
+
+        Returns:
+            ... x D.
+        """
+        return features + self.out(torch.relu(self.before(before) + self.here(features)))

@@ -1,0 +1,61 @@
+"""Taking weights and options out of another model's checkpoint."""
+
+import re
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_NOT_WEIGHTS = re.compile(
+    r"(^|\.)version$|embed_positions\.(_float_tensor|weights)$"
+    r"|(in_proj|out_proj|fc1|fc2)_(weight|bias)$"  # copies that fairseq 0.12.2 keeps in its encoder layers
+)
+
+
+def is_weight(name: str) -> bool:
+    """Whether an entry of a Transformer's state says what it computes; others are versions, tables and copies."""
+    return _NOT_WEIGHTS.search(name) is None
+
+
+def weights_of(state: dict[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
+    """The weights of one part of a model's state, without the part's prefix."""
+    names = ((name, name.removeprefix(prefix)) for name in state if name.startswith(prefix))
+    return {short: state[name] for name, short in names if is_weight(short)}
+
+
+@torch.no_grad()
+def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Write weights into a module that has them all, by name and in shape."""
+    own = module.state_dict()
+    for name, value in weights.items():
+        own[name].copy_(value)
+
+
+def different_shapes(part: str, name: str, theirs: Tensor, ours: Tensor, model: Any, called: str) -> str:
+    """What to say about two different shapes.
+
+    Args:
+        part: `encoder` or `decoder`.
+        name: of the weight, within that part.
+        theirs: the checkpoint's.
+        ours: the model's.
+        model: for its dictionaries.
+        called: what messages call the model.
+    """
+    sizes = [" x ".join(map(str, value.shape)) for value in (theirs, ours)]
+    text = f"{part}.{name} is {sizes[0]} there and {sizes[1]} in {called}"
+    if name in ("embed_tokens.weight", "output_projection.weight") and theirs.size(0) != ours.size(0):
+        symbols = len(getattr(model, part).dictionary)
+        side = "source" if part == "encoder" else "target"
+        return (
+            f"{text}, whose {side} dictionary (in the data folder) has {symbols} symbols: use the verifier's data-bin"
+        )
+    return f"{text}: give {called} the {part} options of that checkpoint"
+
+
+def recorded_option(cfg: Any, name: str, group: str | None = None) -> Any:
+    """An architecture option of a checkpoint, flat (command line) or nested (YAML); None where it is not recorded."""
+    values = cfg if isinstance(cfg, dict) else vars(cfg) if cfg is not None else {}
+    if group is not None and isinstance(values.get(group), dict):
+        return values[group].get(name)
+    return values.get(f"{group}_{name}" if group else name)

@@ -1,0 +1,108 @@
+"""Heads trained on a frozen model by fairseq-train, and decoded with by fairseq-generate."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fairseq_aggdec.errors import AggdecError
+from tests.cli_integration.correction import PLUGIN, Process, assert_same_hypotheses, generate, generate_here, summaries
+from tests.helpers import ToyModel, parse_generate, run_cli
+
+HEADS = 4
+
+
+class Trained(NamedTuple):
+    checkpoint: Path
+    log: str
+
+
+@pytest.fixture(scope="module")
+def heads(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """On a copy of the model that is gone afterwards: the checkpoint stands for itself."""
+    folder = tmp_path_factory.mktemp("heads")
+    base = folder / "base.pt"
+    base.write_bytes(correction_model.checkpoint.read_bytes())
+    model = ["--arch", "blockwise_transformer", "--base-checkpoint", base, "--identity-head", "--freeze-base"]
+    model += ["--block-heads", HEADS, "--own-hidden", "--criterion", "blockwise_loss", "--user-dir", PLUGIN]
+    training = "--optimizer adam --lr 0.005 --clip-norm 1 --max-tokens 2000 --seed 1 --cpu --no-progress-bar".split()
+    saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--max-update", 200, "--log-format", "simple"]
+    saving += ["--best-checkpoint-metric", "accepted", "--maximize-best-checkpoint-metric"]
+    done = run_cli("fairseq-train", correction_model.data, *model, *training, *saving)
+    base.unlink()
+    return Trained(folder / "checkpoint_last.pt", done.stdout + done.stderr)
+
+
+@pytest.fixture(scope="module")
+def decoded(correction_model: ToyModel, heads: Trained) -> Process:
+    options = ["--print-step", "--retain-iter-history", "--batch-size", 1]
+    return generate(correction_model, "blockwise", *options, path=heads.checkpoint)
+
+
+def test_the_training_says_what_it_took_and_how_good_the_heads_are(heads: Trained) -> None:
+    assert re.search(r"base.pt: loaded decoder.embed_positions.weight, decoder.embed_tokens.weight", heads.log)
+    assert "base.pt: skipped nothing" in heads.log
+    assert "new here decoder.heads.inner, decoder.heads.inner_bias" in heads.log
+    accepted = [float(number) for number in re.findall(r"valid on 'valid' subset.* accepted ([\d.]+)", heads.log)]
+    assert accepted[-1] > 1.15  # a frozen model of one layer foresees little
+    assert re.search(rf"acc_1 [\d.]+ .*acc_{HEADS} [\d.]+", heads.log)
+
+
+def test_blockwise_gives_the_hypotheses_of_the_base_models_beam_one(decoded: Process, beam_one: Process) -> None:
+    assert_same_hypotheses(decoded.stdout, beam_one.stdout)
+
+
+def test_blocks_and_counters(decoded: Process) -> None:
+    [figures] = summaries(decoded.stdout + decoded.stderr)
+    assert figures["mean_accepted"] > 1.08, "otherwise the tests here would say little"
+    for sentence in parse_generate(decoded.stdout).values():
+        drafts = [draft.split() for draft in sentence.history]
+        assert sentence.steps == len(drafts)
+        assert drafts[0] == []
+        assert max(map(len, drafts)) <= HEADS - 1
+
+
+@pytest.mark.parametrize(
+    ("decoding", "options"),
+    [
+        ("aggressive", "--block-size 2"),
+        ("aggressive", ""),
+        ("greedy", ""),
+        (None, ""),
+        ("blockwise", "--top-beta 1"),
+        ("blockwise", "--min-block 1 --tolerance 0"),
+    ],
+)
+def test_what_equals_it(
+    correction_model: ToyModel, heads: Trained, beam_one: Process, decoding: str | None, options: str
+) -> None:
+    """Also stock fairseq, to which this is an ordinary Transformer."""
+    steps = [] if decoding is None else ["--print-step"]  # which stock fairseq does not know of
+    output = generate_here(correction_model, decoding, *options.split(), *steps, path=heads.checkpoint)
+    assert_same_hypotheses(output, beam_one.stdout)
+    if decoding == "aggressive":
+        sentences = parse_generate(output).values()
+        longest = 2 if options else HEADS
+        lengths = [(sentence.steps or 0, len(sentence.tokens)) for sentence in sentences]
+        assert all(steps >= 1 + tokens / longest for steps, tokens in lengths)
+        assert any(steps < tokens + 1 for steps, tokens in lengths)
+
+
+def test_a_least_block_is_faster_and_another_output(correction_model: ToyModel, heads: Trained) -> None:
+    output = generate_here(
+        correction_model, "blockwise", "--min-block", HEADS, "--top-beta", 2, "--print-step", path=heads.checkpoint
+    )
+    for sentence in parse_generate(output).values():
+        assert sentence.steps == 1 + -(-len(sentence.tokens) // HEADS)  # EOS counts as a token
+
+
+def test_refusals(correction_model: ToyModel, heads: Trained) -> None:
+    with pytest.raises(AggdecError, match=r"needs a model with proposal heads, and --path .* has none"):
+        generate_here(correction_model, "blockwise")
+    with pytest.raises(AggdecError, match=f"--block-size {HEADS + 1}: the model has {HEADS} heads"):
+        generate_here(correction_model, "blockwise", "--block-size", HEADS + 1, path=heads.checkpoint)
+    with pytest.raises(AggdecError, match="--min-block 5: an iteration commits at most 4 tokens"):
+        generate_here(correction_model, "blockwise", "--min-block", 5, path=heads.checkpoint)
+    with pytest.raises(AggdecError, match="--accept-distance: the target dictionary has no numbers"):
+        generate_here(correction_model, "blockwise", "--accept-distance", 2, path=heads.checkpoint)

@@ -1,0 +1,167 @@
+"""The loss of the heads against a slow transcription of papers/004 §6, and what is logged."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.logging import metrics
+from torch import Tensor
+
+from fairseq_aggdec.criterions.blockwise_loss import BlockwiseLoss, block_scores, targets_of_head
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
+from tests.random_blockwise import random_blockwise
+from tests.random_models import dictionary, random_batch, random_model
+
+WORDS = dictionary(20)
+PAD = WORDS.pad()
+K = 4
+
+
+def criterion(per_step: int = 1, smoothing: float = 0.1, sentence_avg: bool = False) -> BlockwiseLoss:
+    return BlockwiseLoss(SimpleNamespace(target_dictionary=WORDS), smoothing, per_step, sentence_avg)
+
+
+def model(kind: str = "learned") -> BlockwiseTransformerModel:
+    return random_blockwise("pre-norm sinusoidal", kind, 3, WORDS, WORDS, K)
+
+
+def sample(lengths: list[int]) -> dict[str, Any]:
+    """Random pairs with targets of the given lengths (EOS not counted), padded on the right."""
+    generator = torch.Generator().manual_seed(2)
+    target = torch.randint(WORDS.nspecial, len(WORDS), (len(lengths), max(lengths) + 1), generator=generator)
+    for row, length in enumerate(lengths):
+        target[row, length], target[row, length + 1 :] = WORDS.eos(), PAD
+    previous = target.roll(1, dims=1)
+    previous[:, 0] = WORDS.eos()
+    source = random_batch(1, WORDS, [length + 1 for length in lengths])["net_input"]
+    return {"target": target, "net_input": {**source, "prev_output_tokens": previous}}
+
+
+@torch.no_grad()
+def transcription(net: BlockwiseTransformerModel, batch: dict[str, Any], head: int) -> tuple[float, int]:
+    """Minus log p_head(y_{j+head} | y_<=j, x), smoothed, over all sentences and all j, one by one."""
+    total, count = 0.0, 0
+    for row, tokens in enumerate(batch["target"]):
+        output = tokens[tokens.ne(PAD)].tolist()  # y1..yT EOS
+        source = {name: batch["net_input"][name][row : row + 1] for name in ("src_tokens", "src_lengths")}
+        encoder_out = net.encoder(**source)
+        for j in range(len(output) - head + 1):
+            read = torch.tensor([[WORDS.eos(), *output[:j]]])
+            features = net.decoder.extract_features(read, encoder_out)[0][0, -1]
+            log_probs = net.decoder.head_logits(features, head).log_softmax(-1)
+            weights = torch.full((len(WORDS),), 0.1 / (len(WORDS) - 1))
+            weights[output[j + head - 1]] = 0.9
+            total -= float(weights @ log_probs)
+            count += 1
+    return total, count
+
+
+def test_the_loss_is_that_of_one_head_drawn_uniformly() -> None:
+    net, batch = model().train(), sample([5, 1, 9])
+    losses = {transcription(net, batch, head) for head in range(1, K + 1)}
+    seen = dict.fromkeys(losses, 0)
+    for seed in range(80):
+        torch.manual_seed(seed)
+        loss, count, log = criterion()(net, batch)
+        assert count == log["sample_size"] == log["ntokens"]
+        [drawn] = [e for e in losses if e[1] == count and math.isclose(e[0], float(loss.detach()), rel_tol=1e-4)]
+        seen[drawn] += 1
+    assert all(10 <= times <= 32 for times in seen.values()), seen  # 20 expected, standard deviation 3.9
+
+
+def test_all_heads_at_once() -> None:
+    net, batch = model("identity, own hidden").train(), sample([5, 1, 9])
+    expected = [transcription(net, batch, head) for head in range(1, K + 1)]
+    for per_step in (K, K + 3):
+        loss, count, _ = criterion(per_step)(net, batch)
+        assert float(loss.detach()) == pytest.approx(sum(total for total, _ in expected), rel=1e-4)
+        assert count == sum(number for _, number in expected)
+    assert criterion(2, sentence_avg=True)(net, batch)[1] == 3
+
+
+def test_a_head_that_cannot_learn_is_not_drawn() -> None:
+    net, batch = model("identity").train(), sample([5, 1])
+    net.base_is_frozen = True
+    counts = set()
+    for seed in range(20):
+        torch.manual_seed(seed)
+        counts.add(criterion()(net, batch)[1])
+    assert counts == {transcription(net, batch, head)[1] for head in range(2, K + 1)}
+    net.base_is_frozen = False
+    assert criterion(K)(net, batch)[1] == sum(transcription(net, batch, head)[1] for head in range(1, K + 1))
+
+
+def test_gradients_reach_heads_and_base() -> None:
+    net = model().train()
+    criterion(K)(net, sample([5, 9]))[0].backward()
+    for name, weight in net.named_parameters():
+        if weight.dim() > 1 and "embed" not in name:
+            assert weight.grad is not None, name
+            assert bool(weight.grad.any()), name
+
+
+def test_a_batch_shorter_than_the_block() -> None:
+    net, batch = model().train(), sample([1])
+    loss, count, _ = criterion(K)(net, batch)
+    assert count == 2 + 1
+    assert bool(loss.isfinite())
+
+
+def test_targets_of_a_head() -> None:
+    target = torch.tensor([[5, 6, 7, 2], [PAD, 8, 9, 2], [5, 2, PAD, PAD]])
+    assert torch.equal(targets_of_head(target, 1, PAD), target)
+    assert targets_of_head(target, 3, PAD).tolist() == [[7, 2, PAD, PAD], [PAD, 2, PAD, PAD], [PAD] * 4]
+    assert targets_of_head(target, 9, PAD).tolist() == [[PAD] * 4] * 3
+
+
+def slow_scores(predicted: Tensor, output: list[int]) -> tuple[int, list[int], list[int]]:
+    """Of one sentence: accepted tokens of all blocks, right tokens and targets of each head."""
+    accepted, right, valid = 0, [0] * len(predicted), [0] * len(predicted)
+    for j in range(len(output)):
+        unbroken = True
+        for head in range(1, len(predicted) + 1):
+            if j + head > len(output):
+                break
+            says = int(predicted[head - 1, j])
+            valid[head - 1] += 1
+            right[head - 1] += says == output[j + head - 1]
+            unbroken = unbroken and says == int(predicted[0, j + head - 1])
+            accepted += unbroken
+    return accepted, right, valid
+
+
+def test_scores_of_blocks() -> None:
+    generator = torch.Generator().manual_seed(1)
+    batch = sample([5, 1, 9])["target"]
+    predicted = torch.randint(4, 6, (K, *batch.shape), generator=generator)
+    targets = torch.stack([targets_of_head(batch, head, PAD) for head in range(1, K + 1)])
+    sums = block_scores(predicted, targets, PAD)
+    parts = [slow_scores(predicted[:, row], tokens[tokens.ne(PAD)].tolist()) for row, tokens in enumerate(batch)]
+    assert int(sums["_accepted"]) == sum(part[0] for part in parts)
+    assert sums["_blocks"] == 6 + 2 + 10
+    for head in range(K):
+        assert int(sums[f"_correct_{head}"]) == sum(part[1][head] for part in parts)
+        assert int(sums[f"_valid_{head}"]) == sum(part[2][head] for part in parts)
+
+
+def test_validation_is_head_one_and_a_score_for_every_head() -> None:
+    net, batch = model().eval(), sample([5, 1, 9])
+    loss, count, log = criterion()(net, batch)
+    expected, number = transcription(net, batch, 1)
+    assert (float(loss.detach()), count) == (pytest.approx(expected, rel=1e-4), number)
+    with metrics.aggregate(new_root=True) as figures:
+        BlockwiseLoss.reduce_metrics([log, log])
+    logged = figures.get_smoothed_values()
+    assert [name for name in logged if name.startswith("acc_")] == [f"acc_{i}" for i in range(1, K + 1)]
+    assert 1 <= logged["accepted"] <= K
+    assert logged["loss"] == pytest.approx(expected / number / math.log(2), abs=6e-4)
+
+
+def test_refused() -> None:
+    with pytest.raises(AggdecError, match="--heads-per-step 0"):
+        criterion(0)
+    with pytest.raises(AggdecError, match="--criterion blockwise_loss needs --arch blockwise_transformer"):
+        criterion()(random_model(1, WORDS, WORDS), sample([3]))

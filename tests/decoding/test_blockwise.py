@@ -1,0 +1,231 @@
+"""Blockwise parallel decoding through the loop against the algorithm of papers/004 §3 and §5 as it stands there."""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_aggdec.decoding.acceptance import Acceptance, MinimumBlock, WithinDistance, exact, top_beta
+from fairseq_aggdec.decoding.blockwise import HeadDrafter
+from fairseq_aggdec.decoding.loop import draft_verify_accept
+from fairseq_aggdec.decoding.outputs import Decoded
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, examples
+
+VOCABULARY = 12
+Predict = Callable[[int, Sequence[int]], Tensor]
+"""p_i(y_{j+i} | y_<=j): head (from 1) and y1..yj -> scores, V"""
+
+
+class HeadedScript:
+    """A verifier with heads whose predictions are a function of what was read; a `blockwise.ProposingModel`."""
+
+    def __init__(self, predicts: Sequence[Predict]) -> None:
+        self.predicts = list(predicts)
+        self.read: list[list[int]] = [[] for _ in predicts]
+        self.calls = 0
+
+    def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
+        self.calls += 1
+        logits = torch.empty(*block.shape, VOCABULARY)
+        for row, (tokens, start) in enumerate(zip(block.tolist(), starts.tolist(), strict=True)):
+            assert start <= len(self.read[row])
+            self.read[row][start:] = tokens
+            for column in range(len(tokens)):
+                logits[row, column] = self.predicts[row](1, self.read[row][1 : start + column + 1])
+        return logits
+
+    def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
+        if self.calls == 0:
+            return None
+        rows = [
+            torch.stack([self.predicts[row](head, self.read[row][1 : length - 1]) for head in range(2, last_head + 1)])
+            for row, length in enumerate(lengths.tolist())
+        ]
+        return torch.stack(rows)
+
+    def keep(self, rows: Tensor) -> None:
+        self.predicts = [self.predicts[row] for row in rows.tolist()]
+        self.read = [self.read[row] for row in rows.tolist()]
+
+
+def hashed(seed: int, agreement: float, end: float) -> Predict:
+    """A random model: head i is right about what head 1 will say, along head 1's own path, with some probability."""
+
+    def scores(head: int, output: Sequence[int]) -> Tensor:
+        random = torch.Generator().manual_seed(hash((seed, head, *output)) % (1 << 40))
+        if head > 1 and float(torch.rand((), generator=random)) < agreement:
+            path = list(output)
+            while len(path) < len(output) + head:
+                path.append(int(scores(1, path).argmax()))
+            return torch.nn.functional.one_hot(torch.tensor(path[-1]), VOCABULARY) * 5.0 + scores(1, output) * 0.01
+        drawn = torch.rand(VOCABULARY, generator=random) * 3
+        drawn[:FIRST_WORD] = -9
+        if head == 1 and float(torch.rand((), generator=random)) < end:
+            drawn[EOS] = 4
+        return drawn
+
+    return scores
+
+
+def perfect(length: int) -> Predict:
+    """An output of `length` tokens, EOS included, that every head knows."""
+
+    def scores(head: int, output: Sequence[int]) -> Tensor:
+        step = len(output) + head - 1
+        token = EOS if step >= length - 1 else FIRST_WORD + step % 7
+        return torch.nn.functional.one_hot(torch.tensor(token), VOCABULARY) * 5.0
+
+    return scores
+
+
+def decode(
+    predicts: Sequence[Predict], heads: int, accept: Acceptance = exact, max_len: int = 40
+) -> tuple[list[Decoded], int]:
+    """Through the loop; with the number of model calls."""
+    model = HeadedScript(predicts)
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=0)
+    drafter = HeadDrafter(model, heads, EOS, [PAD])
+    first = torch.full((len(predicts),), EOS)
+    return draft_verify_accept(drafter, model, rules, first, True, accept), model.calls
+
+
+def as_in_the_paper(predict: Predict, k: int, passes: Callable[[int, Tensor], bool], least: int = 1) -> list[list[int]]:
+    """The blocks that §3's three substeps append, one after the other, until one holds EOS; §5.3's `least`."""
+    output: list[int] = []
+    blocks: list[list[int]] = []
+    while EOS not in output:
+        proposed = [int(predict(i, output).argmax()) for i in range(1, k + 1)]  # predict
+        accepted = 0  # verify
+        while accepted < k and passes(proposed[accepted], predict(1, [*output, *proposed[:accepted]])):
+            accepted += 1
+        block = proposed[: max(accepted, least)]  # accept
+        if EOS in block:
+            block = block[: block.index(EOS) + 1]
+        output += block
+        blocks.append(block)
+    return blocks
+
+
+def check(sentence: Decoded, blocks: list[list[int]]) -> None:
+    """The loop commits the first token of each of the paper's blocks one iteration earlier."""
+    assert sentence.tokens.tolist() == list(chain.from_iterable(blocks))
+    sizes = [len(block) for block in blocks]
+    shifted = [1, *sizes[:-1], sizes[-1] - 1]
+    assert sentence.stats.committed == (shifted if shifted[-1] else shifted[:-1])
+
+
+def greedy(predict: Predict) -> list[int]:
+    return list(chain.from_iterable(as_in_the_paper(predict, 1, lambda token, scores: True)))
+
+
+CRITERIA: list[tuple[str, Acceptance, Callable[[int, Tensor], bool]]] = [
+    ("exact", exact, lambda token, scores: token == int(scores.argmax())),
+    *[
+        (f"top-{beta}", top_beta(beta, math.inf), lambda token, scores, beta=beta: token in scores.topk(beta).indices)
+        for beta in (2, 3)
+    ],
+    *[
+        (
+            f"distance {epsilon}",
+            WithinDistance(epsilon, torch.tensor([math.nan] * FIRST_WORD + list(range(VOCABULARY - FIRST_WORD)))),
+            lambda token, scores, epsilon=epsilon: (
+                token == int(scores.argmax())
+                or (token != EOS != int(scores.argmax()) and abs(token - int(scores.argmax())) <= epsilon)
+            ),
+        )
+        for epsilon in (0, 1, 3)
+    ],
+]
+
+
+@pytest.mark.parametrize(("name", "accept", "passes"), CRITERIA, ids=[name for name, *_ in CRITERIA])
+@examples(25)
+@given(st.integers(0, 10_000), st.integers(1, 6), st.data())
+def test_every_criterion_is_the_papers(
+    name: str, accept: Acceptance, passes: Callable[[int, Tensor], bool], seed: int, k: int, data: st.DataObject
+) -> None:
+    """Tokens and block sizes, with and without a least block, alone and in a batch."""
+    least = data.draw(st.integers(1, k))
+    rule = accept if least == 1 else MinimumBlock(least, accept)
+    predicts = [hashed(seed + number, 0.6, 0.15) for number in range(data.draw(st.sampled_from([1, 3])))]
+    blocks = [as_in_the_paper(predict, k, passes, least) for predict in predicts]
+    if max(sum(map(len, row)) for row in blocks) > 60:
+        return
+    decoded, calls = decode(predicts, k, rule, max_len=100)
+    for sentence, expected in zip(decoded, blocks, strict=True):
+        check(sentence, expected)
+    assert calls == max(sentence.stats.iterations for sentence in decoded) <= max(map(len, blocks)) + 1
+
+
+@examples(60)
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.integers(1, 8), st.sampled_from([0.0, 0.5, 0.9]))
+def test_exact_is_greedy_whatever_the_heads_say(seeds: list[int], k: int, agreement: float) -> None:
+    predicts = [hashed(seed, agreement, 0.1) for seed in seeds]
+    decoded, _ = decode(predicts, k, max_len=200)
+    for sentence, predict in zip(decoded, predicts, strict=True):
+        assert sentence.tokens.tolist() == greedy(predict)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 7])
+@pytest.mark.parametrize("length", [1, 2, 6, 7, 12, 13, 28])
+def test_model_calls(k: int, length: int) -> None:
+    """m / k-hat + 1 (§4): one call both verifies a block and proposes the next."""
+    [sentence], calls = decode([perfect(length)], k)
+    assert sentence.tokens.numel() == length
+    assert calls == sentence.stats.iterations == 1 + math.ceil((length - 1) / k)
+    assert calls <= math.ceil(length / k) + 1
+
+
+@examples(40)
+@given(st.integers(0, 10_000), st.integers(2, 6))
+def test_model_calls_of_an_imperfect_model(seed: int, k: int) -> None:
+    """With k-hat the mean accepted block."""
+    predict = hashed(seed, 0.7, 0.1)
+    [sentence], calls = decode([predict], k, max_len=300)
+    blocks = as_in_the_paper(predict, k, lambda token, scores: token == int(scores.argmax()))
+    length, mean = sentence.tokens.numel(), sum(map(len, blocks)) / len(blocks)
+    assert calls <= round(length / mean) + 1 == len(blocks) + 1
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_a_least_block_of_k_gives_blocks_of_exactly_k(k: int) -> None:
+    for seed in range(20):
+        [sentence], _ = decode([hashed(seed, 0.2, 0.05)], k, MinimumBlock(k))
+        first, *between, _ = (
+            [*sentence.stats.committed, 0] if sentence.stats.iterations == 1 else sentence.stats.committed
+        )
+        assert first == 1
+        assert all(committed == k for committed in between)
+
+
+def test_one_head_or_the_first_pass_propose_nothing() -> None:
+    [sentence], calls = decode([perfect(9)], 1)
+    assert calls == 9
+    assert sentence.stats.drafted == [0] * 9
+    [sentence], _ = decode([perfect(9)], 4)
+    assert next(draft.tolist() for draft in sentence.drafts or []) == []
+
+
+@pytest.mark.parametrize("max_len", range(8))
+def test_the_longest_output(max_len: int) -> None:
+    [sentence], _ = decode([perfect(30)], 4, max_len=max_len)
+    assert sentence.tokens.numel() == max_len + 1
+    assert int(sentence.tokens[-1]) == EOS
+
+
+def test_special_tokens_are_not_proposed() -> None:
+    def scores(head: int, output: Sequence[int]) -> Tensor:
+        drawn = torch.zeros(VOCABULARY)
+        drawn[EOS if len(output) == 9 else 5] = 3.0
+        drawn[PAD] = 9.0 if head > 1 else -9.0
+        return drawn
+
+    [sentence], _ = decode([scores], 3)
+    assert all(PAD not in draft.tolist() for draft in sentence.drafts or [])
+    assert max(sentence.stats.committed) == 3

@@ -1,0 +1,112 @@
+"""Shapes of bit-exact decoding, and whether a breach of it is noticed."""
+
+import re
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.engine import block_decoder, block_encoder, engines, linear
+from fairseq_aggdec.engine.bit_exact import aligned, exact_keys, exact_rows
+from fairseq_aggdec.engine.bit_exact_probe import BitExactProbe
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.precision import Arithmetic, Precision
+from fairseq_aggdec.errors import AggdecError
+from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch
+
+WORDS = dictionary(40)
+PAD = WORDS.pad()
+
+
+def test_shapes() -> None:
+    assert [exact_rows(rows) for rows in (1, 4, 5, 26)] == [4, 4, 8, 28]
+    assert [exact_keys(keys) for keys in (1, 16, 17, 100)] == [16, 16, 32, 112]
+
+
+@pytest.mark.parametrize("left_pad", [False, True])
+def test_sentences_begin_at_position_0(left_pad: bool) -> None:
+    lengths = [3, 20, 1, 9]
+    tokens = random_batch(1, WORDS, lengths, left_pad)["net_input"]["src_tokens"]
+    moved = aligned(tokens, PAD)
+    assert moved.shape == (4, 32)
+    for row, length in enumerate(lengths):
+        assert moved[row, : length + 1].tolist() == tokens[row][tokens[row] != PAD].tolist()
+        assert (moved[row, length + 1 :] == PAD).all()
+
+
+def test_a_whole_number_of_keys_stays_as_it_is() -> None:
+    tokens = random_batch(1, WORDS, [15, 15])["net_input"]["src_tokens"]
+    assert torch.equal(aligned(tokens, PAD), tokens)
+
+
+def probe(shape: str, precision: Precision) -> str | None:
+    model = model_of_shape(shape, 1, WORDS, WORDS)
+    arithmetic = Arithmetic(precision, bit_exact=True)
+    encoder, decoder = BlockEncoder(model.encoder, arithmetic), BlockDecoder(model.decoder, arithmetic=arithmetic)
+    return BitExactProbe(encoder, decoder).objection()
+
+
+@pytest.mark.parametrize("precision", ["own", "bf16", "int8"])
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+def test_it_holds_here(shape: str, precision: Precision) -> None:
+    assert probe(shape, precision) is None
+
+
+def unchanged(number: int) -> int:
+    return number
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "replacement", "objection"),
+    [
+        (block_encoder, "aligned", lambda tokens, pad: tokens, "a sentence of .* tokens is encoded otherwise"),
+        (block_decoder, "exact_rows", unchanged, "are scored otherwise"),
+        (block_decoder, "exact_keys", unchanged, "otherwise"),
+    ],
+)
+def test_other_shapes_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, module: object, name: str, replacement: object, objection: str
+) -> None:
+    """What the probe says where a device needs more than is done for it."""
+    monkeypatch.setattr(module, name, replacement)
+    found = probe(ENGINE_SHAPES[0], "own")
+    assert re.search(objection, found or "")
+
+
+def test_products_that_depend_on_the_number_of_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    product = linear.arranged(torch.eye(16), None, False, "own")
+    assert product is not None
+    real = type(product).__call__
+
+    def uneven(self: object, x: Tensor) -> Tensor:
+        y = real(self, x)
+        return y * (1 + 1e-6) if x.numel() // x.size(-1) == 8 else y
+
+    monkeypatch.setattr(type(product), "__call__", uneven)
+    assert "among" in (probe(ENGINE_SHAPES[0], "own") or "")
+
+
+def test_scores_that_are_no_numbers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of_shape(ENGINE_SHAPES[0], 1, WORDS, WORDS)
+    with torch.no_grad():
+        model.decoder.output_projection.weight[3] = torch.nan
+    with pytest.raises(AggdecError, match=r"--bit-exact cannot be kept here.*not all finite"):
+        Engines(Arithmetic(bit_exact=True)).encode(model, random_batch(1, WORDS, [3])["net_input"])
+
+
+def test_the_objection_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines.BitExactProbe, "objection", lambda self: "something differs")
+    model = model_of_shape(ENGINE_SHAPES[0], 1, WORDS, WORDS)
+    with pytest.raises(AggdecError, match=r"--bit-exact cannot be kept here, on cpu with torch.float32 .*: something"):
+        Engines(Arithmetic(bit_exact=True)).encode(model, random_batch(1, WORDS, [3])["net_input"])
+    Engines(Arithmetic("int8")).encode(model, random_batch(1, WORDS, [3])["net_input"])  # promises less
+
+
+@pytest.mark.parametrize("arithmetic", [Arithmetic("int8"), Arithmetic("bf16"), Arithmetic(bit_exact=True)])
+@pytest.mark.parametrize("shape", list(FALLBACK_SHAPES)[::2])
+def test_models_without_an_engine_are_refused_by_name(shape: str, arithmetic: Arithmetic) -> None:
+    model = model_of_shape(shape, 1, WORDS, WORDS)
+    with pytest.raises(AggdecError, match=f"{arithmetic.options()} needs this plugin's engine"):
+        Engines(arithmetic).encode(model, random_batch(1, WORDS, [3])["net_input"])

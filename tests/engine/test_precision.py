@@ -1,0 +1,155 @@
+"""Products in every precision against plain ones, and how they are refused."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fairseq_aggdec.engine import precision
+from fairseq_aggdec.engine.bit_exact import exact_rows
+from fairseq_aggdec.engine.precision import Arithmetic, Precision, arranged, can_pack, can_quantise
+from fairseq_aggdec.errors import AggdecError
+
+TOLERANCE: dict[Precision, float] = {"own": 1e-5, "bf16": 0.03, "int8": 0.05}
+
+
+def layer(inputs: int, outputs: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    return torch.randn(outputs, inputs, generator=draw) / inputs**0.5, torch.randn(outputs, generator=draw)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("rows", [1, 3, 17, 200])
+@pytest.mark.parametrize("name", list(TOLERANCE))
+def test_products_are_close_to_plain_ones(name: Precision, rows: int, relu: bool) -> None:
+    weight, bias = layer(96, 160)
+    x = torch.randn(2, rows, 96, generator=torch.Generator().manual_seed(rows))
+    for b in (bias, None):
+        product = arranged(weight, b, relu, name)
+        assert product is not None
+        expected = F.linear(x, weight, b)
+        actual = product(x)
+        assert actual.dtype == torch.float32
+        torch.testing.assert_close(actual, expected.relu() if relu else expected, atol=TOLERANCE[name], rtol=0.02)
+
+
+@pytest.mark.parametrize("name", list(TOLERANCE))
+@pytest.mark.parametrize("size", [(16, 32), (100, 36), (256, 768), (2048, 512)])
+def test_a_row_does_not_depend_on_the_others(name: Precision, size: tuple[int, int]) -> None:
+    """What `bit_exact` is built on, at every number of rows that it computes."""
+    product = arranged(*layer(*size), False, name)
+    assert product is not None
+    x = torch.randn(160, size[0], generator=torch.Generator().manual_seed(1))
+    expected = product(x)
+    for rows in (4, 8, 12, 20, 36, 64, 112):
+        assert rows == exact_rows(rows)
+        assert torch.equal(product(x[:rows]), expected[:rows])
+        assert torch.equal(product(x[rows - 3 : 2 * rows - 3]), expected[rows - 3 : 2 * rows - 3])
+
+
+def test_int8_rows_have_scales_of_their_own() -> None:
+    """A token beside one of a thousand times its size: with one scale for both, nothing of it would be left."""
+    weight, bias = layer(64, 48)
+    product = arranged(weight, bias, False, "int8")
+    assert product is not None
+    x = torch.randn(2, 64, generator=torch.Generator().manual_seed(1))
+    beside_large = torch.stack([x[0], 1000 * x[1]])
+    assert torch.equal(product(beside_large)[0], product(x)[0])
+    torch.testing.assert_close(product(1e-6 * x) - bias, 1e-6 * (product(x) - bias), atol=1e-6, rtol=1e-3)
+
+
+def test_int8_at_the_ends_of_its_range() -> None:
+    """Largest inputs times largest weights: processors that add up in 16 bits cut this off."""
+    inputs = 512
+    product = arranged(torch.ones(16, inputs), None, False, "int8")
+    assert product is not None
+    torch.testing.assert_close(product(torch.full((4, inputs), 3.0)), torch.full((4, 16), 3.0 * inputs))
+    torch.testing.assert_close(product(torch.full((4, inputs), -3.0)), torch.full((4, 16), -3.0 * inputs))
+
+
+def test_int8_of_nothing() -> None:
+    weight, bias = layer(32, 16)
+    weight[3] = 0
+    product = arranged(weight, bias, False, "int8")
+    assert product is not None
+    assert torch.equal(product(torch.zeros(5, 32)), bias.expand(5, 16)), "inputs"
+    assert torch.equal(product(torch.ones(1, 32))[:, 3], bias[None, 3]), "weights"
+
+
+@pytest.mark.parametrize("name", list(TOLERANCE))
+def test_numbers_that_are_none_stay_visible(name: Precision) -> None:
+    product = arranged(*layer(32, 16), False, name)
+    assert product is not None
+    x = torch.ones(4, 32)
+    x[1, 5] = torch.nan
+    y = product(x)
+    assert y.isnan().any(dim=1).tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["bf16", "int8"])
+def test_models_in_half_precision_keep_it_between_products(name: Precision, kind: torch.dtype) -> None:
+    weight, bias = layer(64, 48)
+    product = arranged(weight.to(kind), bias.to(kind), False, name)
+    assert product is not None
+    x = torch.randn(4, 64, generator=torch.Generator().manual_seed(1)).to(kind)
+    y = product(x)
+    assert y.dtype == kind
+    torch.testing.assert_close(y.float(), F.linear(x.float(), weight, bias), atol=0.06, rtol=0.03)
+
+
+def test_half_precision_has_no_arranged_weights() -> None:
+    weight, bias = layer(8, 8)
+    assert arranged(weight.half(), bias.half(), False, "own") is None
+
+
+def test_this_pytorch_has_them() -> None:
+    """Without this, a new version that drops the functions would go unnoticed."""
+    assert [can_pack(torch.float32), can_pack(torch.bfloat16), can_quantise()] == [True] * 3
+
+
+def test_int8_is_refused_by_name_without_its_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.ops, "onednn", object())
+    can_quantise.cache_clear()
+    try:
+        with pytest.raises(AggdecError, match=r"--int8: PyTorch .* has no int8 products"):
+            arranged(*layer(8, 8), False, "int8")
+    finally:
+        can_quantise.cache_clear()
+
+
+def test_int8_is_refused_where_sums_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = torch.ops.onednn
+
+    def cut_off(x: Tensor, *rest: object) -> Tensor:
+        return real.qlinear_pointwise(x, *rest).clamp(max=12.0)
+
+    replaced = SimpleNamespace(qlinear_prepack=real.qlinear_prepack, qlinear_pointwise=cut_off)
+    monkeypatch.setattr(torch.ops, "onednn", replaced)
+    assert not can_quantise.__wrapped__()
+
+
+def test_int8_is_refused_off_the_cpu() -> None:
+    with pytest.raises(AggdecError, match="--int8 computes on the CPU only, not on meta"):
+        arranged(torch.empty(8, 8, device="meta"), None, False, "int8")
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_bf16_without_onednn(monkeypatch: pytest.MonkeyPatch, relu: bool) -> None:
+    weight, bias = layer(64, 48)
+    x = torch.randn(4, 64, generator=torch.Generator().manual_seed(1))
+    expected = arranged(weight, bias, relu, "bf16")
+    monkeypatch.setattr(precision, "can_pack", lambda kind: False)
+    plain = arranged(weight, bias, relu, "bf16")
+    assert (type(plain), type(expected)) == (precision.Plain, precision.Packed)
+    assert plain is not None
+    assert expected is not None
+    torch.testing.assert_close(plain(x), expected(x), atol=0.03, rtol=0.02)
+
+
+def test_options_for_messages() -> None:
+    assert Arithmetic().options() == ""
+    assert Arithmetic("int8").options() == "--int8"
+    assert Arithmetic("bf16", bit_exact=True).options() == "--bf16 --bit-exact"

@@ -1,0 +1,75 @@
+"""The engine's heads against the model's own, and its head 1 against the base model's engine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
+from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from tests.random_blockwise import HEAD_KINDS, draw_heads, on_base, random_blockwise, save_base
+from tests.random_models import ENGINE_SHAPES, SHAPES, dictionary, random_batch, random_model
+
+WORDS = dictionary(20)
+K = 5
+
+
+@pytest.fixture(autouse=True)
+def no_gradients() -> Iterator[None]:
+    """As in decoding."""
+    with torch.no_grad():
+        yield
+
+
+@pytest.mark.parametrize("kind", HEAD_KINDS)
+@pytest.mark.parametrize("shape", ["post-norm sinusoidal", "narrow embeddings"])
+def test_logits_and_proposals_are_the_models(kind: str, shape: str) -> None:
+    """Rows of different lengths, of which one leaves."""
+    model = random_blockwise(shape, kind, 2, WORDS, WORDS, K)
+    encoder_out = model.encoder(**random_batch(1, WORDS, [4, 7, 2])["net_input"])
+    tokens = torch.randint(4, 24, (3, 9), generator=torch.Generator().manual_seed(1))
+    features = model.decoder.extract_features(tokens, encoder_out)[0]
+    engine = ProposingDecoder(model.decoder)
+    engine.start(encoder_out)
+    assert engine.proposals(torch.tensor([2, 2, 2]), K) is None
+    first = engine.score(tokens[:, :4], torch.zeros(3, dtype=torch.long), 0)
+    torch.testing.assert_close(first, model.decoder.output_layer(features[:, :4]), rtol=1e-4, atol=1e-4)
+    starts = torch.tensor([2, 0, 4])
+    block = torch.stack([tokens[row, start : start + 5] for row, start in enumerate(starts)])
+    engine.score(block, starts, 4)
+    lengths = torch.tensor([2 + 5, 0 + 3, 4 + 2])  # the last token was chosen at the last, the third, the first column
+    kept = torch.tensor([0, 2])
+    for rows, last in ((torch.arange(3), K), (kept, K), (kept, 2), (kept, 3)):
+        if rows is kept and last == K:
+            engine.keep(kept)
+        proposals = engine.proposals(lengths[rows], last)
+        assert proposals is not None
+        at = features[rows, lengths[rows] - 2]
+        expected = torch.stack([model.decoder.head_logits(at, head) for head in range(2, last + 1)], dim=1)
+        torch.testing.assert_close(proposals, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+def test_identity_head_gives_the_bits_of_the_base_models_engine(shape: str, tmp_path: Path) -> None:
+    base = random_model(3, WORDS, WORDS, **SHAPES[shape])
+    path = save_base(base, tmp_path / "base.pt", **SHAPES[shape])
+    model = on_base(path, WORDS, WORDS, identity_head=True, freeze_base=True).eval()
+    draw_heads(model)
+    engines = (BlockDecoder(base.decoder), ProposingDecoder(model.decoder))
+    encoder_out = base.encoder(**random_batch(1, WORDS, [4, 7])["net_input"])
+    block = torch.randint(4, 24, (2, 5), generator=torch.Generator().manual_seed(1))
+    scores = []
+    for engine in engines:
+        engine.start(encoder_out)
+        scores.append(engine.score(block, torch.zeros(2, dtype=torch.long), 0))
+    assert torch.equal(*scores)
+
+
+def test_the_engine_is_chosen_by_the_decoder() -> None:
+    model = random_blockwise("post-norm sinusoidal", "learned", 2, WORDS, WORDS, K)
+    assert isinstance(Engines().decoder(model.decoder), ProposingDecoder)
+    assert unsupported_decoder(model.decoder) is None
+    plain = random_model(1, WORDS, WORDS)
+    assert type(Engines().decoder(plain.decoder)) is BlockDecoder

@@ -1,0 +1,196 @@
+"""Heads on a base model: what is taken from its checkpoint, what stays as it was, what the heads compute."""
+
+import logging
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from fairseq_aggdec import compat
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models import blockwise_transformer as module
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
+from tests.random_blockwise import HEAD_KINDS, draw_heads, on_base, random_blockwise, save_base
+from tests.random_models import SHAPES, dictionary, random_batch, random_model
+
+WORDS = dictionary(20)
+K = 4
+
+
+def inputs() -> dict[str, Tensor]:
+    """A padded batch of sources and decoder inputs."""
+    target = torch.randint(4, 24, (3, 6), generator=torch.Generator().manual_seed(4))
+    target[:, 0] = WORDS.eos()
+    return {**random_batch(1, WORDS, [5, 2, 7])["net_input"], "prev_output_tokens": target}
+
+
+@pytest.fixture(params=list(SHAPES))
+def shape(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return SHAPES[request.param]
+
+
+def test_frozen_identity_head_is_the_base_model_to_the_bit(shape: dict[str, Any], tmp_path: Path) -> None:
+    base = random_model(3, WORDS, WORDS, **shape).requires_grad_(False)  # PyTorch rounds otherwise where it is true
+    path = save_base(base, tmp_path / "base.pt", **shape)
+    model = on_base(path, WORDS, WORDS, identity_head=True, freeze_base=True, dropout=0.3)
+    draw_heads(model)
+    for training in (True, False):  # a frozen base has no dropout
+        model.train(training)
+        assert torch.equal(model(**inputs())[0], base(**inputs())[0])
+    trainable = {name for name, weight in model.named_parameters() if weight.requires_grad}
+    assert trainable == {f"decoder.heads.{name}" for name in ("inner", "inner_bias", "outer", "outer_bias")}
+
+
+def test_every_new_head_starts_as_the_base_model(shape: dict[str, Any], tmp_path: Path) -> None:
+    base = random_model(3, WORDS, WORDS, **shape)
+    model = on_base(save_base(base, tmp_path / "base.pt", **shape), WORDS, WORDS).eval()
+    expected = base(**inputs())[0]
+    everywhere = torch.ones(3, 6, dtype=torch.bool)
+    found = model(**inputs(), heads=[(head, everywhere) for head in range(1, K + 1)], take=lambda _, logits: logits)
+    for logits in found:
+        torch.testing.assert_close(logits.view_as(expected), expected)
+
+
+@pytest.mark.parametrize("kind", HEAD_KINDS)
+def test_heads_one_by_one(kind: str) -> None:
+    """papers/004 §6: one hidden layer of k times the width, an output of k times the model's, residuals."""
+    model = random_blockwise("pre-norm sinusoidal", kind, 1, WORDS, WORDS, K)
+    layer, identity = model.decoder.heads, "identity" in kind
+    features = torch.randn(2, 3, 16, generator=torch.Generator().manual_seed(1))
+    for head in range(1, K + 1):
+        number = head - 1 - identity
+        hidden = [(features @ w.T + b).relu() for w, b in zip(layer.inner, layer.inner_bias, strict=True)]
+        expected = features
+        if number >= 0:
+            read = hidden[number] if "own" in kind else torch.cat(hidden, dim=-1)
+            expected = features + read @ layer.outer[number].T + layer.outer_bias[number]
+        torch.testing.assert_close(layer(features, head), expected)
+    assert layer.inner.size(0) == K - identity
+
+
+def test_only_wanted_positions_are_projected() -> None:
+    model = random_blockwise("post-norm sinusoidal", "learned", 1, WORDS, WORDS, K)
+    features = model.decoder.extract_features(
+        inputs()["prev_output_tokens"], model.encoder(**random_batch(1, WORDS, [5, 2, 7])["net_input"])
+    )[0]
+    positions = torch.rand(3, 6, generator=torch.Generator().manual_seed(2)) < 0.5
+    [found] = model(**inputs(), heads=[(3, positions)], take=lambda head, logits: (head, logits))
+    assert found[0] == 3
+    torch.testing.assert_close(found[1], model.decoder.head_logits(features, 3)[positions])
+
+
+def test_what_is_loaded_and_skipped_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first = on_base(save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt"), WORDS, WORDS)
+    draw_heads(first)
+    state = {**first.state_dict(), "classification_heads.x.weight": torch.zeros(2)}
+    options = {"block_heads": K, "arch": "blockwise_transformer", "base_checkpoint": "/no/longer/there.pt"}
+    path = save_base(SimpleNamespace(state_dict=lambda: state), tmp_path / "heads.pt", **options)
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        same = on_base(path, WORDS, WORDS)
+        other = on_base(path, WORDS, WORDS, block_heads=K + 1)
+    assert torch.equal(same.decoder.heads.outer, first.decoder.heads.outer)
+    assert torch.equal(other.decoder.layers[0].fc1.weight, first.decoder.layers[0].fc1.weight)
+    assert not other.decoder.heads.outer.any()
+    messages = [record.getMessage() for record in caplog.records if record.name.endswith("base_checkpoint")]
+    loaded, skipped, new = messages[:3]
+    assert "loaded decoder.embed_tokens.weight" in loaded
+    assert "decoder.heads.outer" in loaded
+    assert skipped.endswith("skipped classification_heads.x.weight (not needed)")
+    assert new.endswith("new here nothing")
+    _, skipped, new = messages[3:]
+    assert "decoder.heads.outer ((4, 16, 128) there, (5, 16, 160) here)" in skipped
+    assert "new here decoder.heads.inner" in new
+
+
+def test_architecture_of_a_yaml_checkpoint_and_yaml_options(tmp_path: Path) -> None:
+    """Groups instead of prefixes, on both sides."""
+    base = random_model(1, WORDS, WORDS, decoder_layers=3, share_all_embeddings=True)
+    sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2}
+    recorded = {
+        "_name": "transformer", "share_all_embeddings": True, "max_source_positions": 64, "dropout": 0.2,
+        "encoder": {**sizes, "layers": 2}, "decoder": {**sizes, "layers": 3},
+    }  # fmt: skip
+    path = tmp_path / "base.pt"
+    torch.save({"model": base.state_dict(), "cfg": {"model": recorded}, "args": None}, path)
+    options = {"_name": "blockwise_transformer", "base_checkpoint": str(path), "block_heads": 3, "dropout": 0.0}
+    cfg = OmegaConf.create({**options, "decoder": {"layers": 3}})
+    module.blockwise_transformer(cfg)
+    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
+    model = BlockwiseTransformerModel.build_model(cfg, task).eval()
+    torch.testing.assert_close(model(**inputs())[0], base(**inputs())[0])
+    assert (model.cfg.dropout, model.cfg.max_source_positions) == (0.0, 64)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decoder_layers": 5}, "--decoder-layers is 2 there and 5 here: leave it out"),
+        ({"block_heads": 1}, "--block-heads 1"),
+        ({"head_ffn_embed_dim": -1}, "--head-ffn-embed-dim -1"),
+        ({"base_checkpoint": None, "freeze_base": True}, "--freeze-base without --base-checkpoint"),
+        ({"base_checkpoint": "/nowhere.pt"}, "/nowhere.pt: no such file"),
+    ],
+)
+def test_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt")
+    named = options.pop("base_checkpoint", path)
+    with pytest.raises(AggdecError, match=message):
+        on_base(named, WORDS, WORDS, **options)
+
+
+def test_checkpoints_that_do_not_fit(tmp_path: Path) -> None:
+    model = random_model(1, WORDS, WORDS)
+    lacking = {name: value for name, value in model.state_dict().items() if "fc2" not in name}
+    path = save_base(SimpleNamespace(state_dict=lambda: lacking), tmp_path / "l.pt")
+    with pytest.raises(AggdecError, match=r"lacks decoder.layers.0.fc2.bias"):
+        on_base(path, WORDS, WORDS)
+    more = {**model.state_dict(), "decoder.layers.0.c_attn": torch.zeros(2)}
+    path = save_base(SimpleNamespace(state_dict=lambda: more), tmp_path / "m.pt")
+    with pytest.raises(AggdecError, match=r"has decoder.layers.0.c_attn, for which a plain Transformer has no place"):
+        on_base(path, WORDS, WORDS)
+    with pytest.raises(AggdecError, match=r"target dictionary .* has 34 symbols: use the verifier's data-bin"):
+        on_base(save_base(model, tmp_path / "b.pt"), WORDS, dictionary(30))
+    encoder = {name: value for name, value in model.state_dict().items() if name.startswith("encoder")}
+    path = save_base(SimpleNamespace(state_dict=lambda: encoder), tmp_path / "e.pt")
+    with pytest.raises(AggdecError, match="no Transformer encoder-decoder"):
+        on_base(path, WORDS, WORDS)
+
+
+def test_a_checkpoint_at_hand_is_loaded_without_its_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt")
+    args = Namespace(base_checkpoint=str(path), block_heads=3, freeze_base=True)
+    module.blockwise_transformer(args)
+    path.unlink()
+    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
+    args.base_checkpoint = ""  # as aggdec-export leaves it
+    monkeypatch.setattr(module, "is_loading_models", lambda: True)
+    module.blockwise_transformer(args)
+    model = BlockwiseTransformerModel.build_model(args, task)
+    assert module.proposal_heads(model) == 3
+    assert all(weight.requires_grad for weight in model.parameters()), "as the base model's, which rounds alike"
+    assert not compat.is_loading_models()
+
+
+def test_frozen_weights_are_saved_exactly_whatever_the_precision(tmp_path: Path) -> None:
+    base = random_model(1, WORDS, WORDS)
+    model = on_base(save_base(base, tmp_path / "base.pt"), WORDS, WORDS, identity_head=True, freeze_base=True)
+    state = model.bfloat16().state_dict()
+    for name, value in base.state_dict().items():
+        assert torch.equal(state[name], value), name
+    assert state["decoder.heads.inner"].dtype == torch.bfloat16
+
+
+def test_sizes_of_the_architectures() -> None:
+    sizes = {}
+    for name in ("", "_base", "_big", "_small"):
+        args = Namespace()
+        getattr(module, f"blockwise_transformer{name}")(args)
+        sizes[name] = (args.encoder_layers, args.decoder_layers, args.decoder_embed_dim, args.decoder_ffn_embed_dim)
+    base = (6, 6, 512, 2048)
+    assert sizes == {"": base, "_base": base, "_big": (6, 6, 1024, 4096), "_small": (4, 3, 256, 1024)}

@@ -1,0 +1,69 @@
+"""Small random models with proposal heads, untrained: they propose noise that depends on everything they read."""
+
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoderDecoderModel
+
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel, blockwise_transformer
+from tests.random_models import SHAPES, draw_weights, let_end
+
+HEAD_KINDS: dict[str, dict[str, Any]] = {
+    "identity": {"identity_head": True},
+    "learned": {},
+    "identity, own hidden": {"identity_head": True, "own_hidden": True},
+    "learned, own hidden": {"own_hidden": True},
+}
+
+
+def random_blockwise(
+    shape: str, kind: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, heads: int, eos_share: float = 0.0
+) -> BlockwiseTransformerModel:
+    """A model of a named shape with heads of a named kind."""
+    args = Namespace(
+        encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
+        decoder_embed_dim=16, decoder_ffn_embed_dim=32, decoder_layers=2, decoder_attention_heads=2,
+        max_source_positions=64, max_target_positions=64, dropout=0.0, block_heads=heads, head_ffn_embed_dim=24,
+    )  # fmt: skip
+    vars(args).update({**SHAPES[shape], **HEAD_KINDS[kind]})
+    blockwise_transformer(args)
+    torch.manual_seed(seed)
+    task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
+    model = BlockwiseTransformerModel.build_model(args, task)
+    draw_weights(model)
+    draw_heads(model)
+    let_end(model.eval(), tgt_dict, eos_share)
+    return model
+
+
+@torch.no_grad()
+def draw_heads(model: BlockwiseTransformerModel) -> None:
+    """Heads whose proposals are often head 1's token and often something else."""
+    for parameter in model.decoder.heads.parameters():
+        parameter.normal_(0, 1.0 / parameter.size(-1) ** 0.5)
+
+
+def save_base(model: FairseqEncoderDecoderModel, path: Path, **options: Any) -> Path:
+    """A checkpoint as fairseq-train leaves it, with the options of `random_model`."""
+    args = Namespace(
+        arch="transformer", encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
+        decoder_embed_dim=16, decoder_ffn_embed_dim=32, decoder_layers=2, decoder_attention_heads=2,
+        max_source_positions=64, max_target_positions=64, dropout=0.0,
+    )  # fmt: skip
+    vars(args).update(options)
+    torch.save({"model": model.state_dict(), "cfg": {"model": args}, "args": None}, path)
+    return path
+
+
+def on_base(
+    path: Path | str | None, src_dict: Dictionary, tgt_dict: Dictionary, **options: Any
+) -> BlockwiseTransformerModel:
+    """What --arch blockwise_transformer --base-checkpoint PATH builds."""
+    args = Namespace(arch="blockwise_transformer", base_checkpoint=path and str(path), **{"block_heads": 4, **options})
+    blockwise_transformer(args)
+    task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
+    return BlockwiseTransformerModel.build_model(args, task)

@@ -1,0 +1,57 @@
+"""Which precision the options ask for, and which options exclude each other."""
+
+from typing import Any
+
+import pytest
+
+from fairseq_aggdec.engine.precision import Arithmetic
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
+from fairseq_aggdec.tasks.arithmetic_options import arithmetic_of, check_arithmetic_options
+
+
+def config(decoding: str = "iad", **options: Any) -> AggressiveTranslationConfig:
+    return AggressiveTranslationConfig(decoding=decoding, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, Arithmetic()),
+        ({"int8": True}, Arithmetic("int8")),
+        ({"bf16": True}, Arithmetic("bf16")),
+        ({"fp16": True}, Arithmetic()),  # fairseq halves the model, and the engine computes as the model is
+        ({"bit_exact": True}, Arithmetic(bit_exact=True)),
+        ({"int8": True, "bit_exact": True}, Arithmetic("int8", bit_exact=True)),
+        ({"bf16": False, "fp16": False}, Arithmetic()),
+    ],
+)
+def test_taken(options: dict[str, Any], expected: Arithmetic) -> None:
+    check_arithmetic_options(config(**options))
+    assert arithmetic_of(config(**options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("decoding", "options", "message"),
+    [
+        ("iad", {"int8": True, "bf16": True}, "--int8 and --bf16: one precision"),
+        ("iad", {"int8": True, "fp16": True}, "--int8 and --fp16: one precision"),
+        ("iad", {"bf16": True, "fp16": True}, "--bf16 and --fp16: one precision"),
+        ("beam", {"int8": True}, "--int8 is for this plugin's own modes"),
+        *[(mode, {"bit_exact": True}, f"--bit-exact is read by .*not by {mode}") for mode in ("beam", "nar")],
+        ("gad++", {"bit_exact": True}, r"--bit-exact is read by .*not by gad\+\+"),
+    ],
+)
+def test_refused(decoding: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(AggdecError, match=message):
+        check_arithmetic_options(config(decoding, **options))
+
+
+@pytest.mark.parametrize("mode", ["greedy", "iad", "gad", "gad++", "nar", "aggressive"])
+def test_every_mode_of_the_plugin_takes_a_precision(mode: str) -> None:
+    check_arithmetic_options(config(mode, int8=True))
+    check_arithmetic_options(config(mode, bf16=True))
+
+
+def test_stock_search_leaves_bf16_to_fairseq() -> None:
+    check_arithmetic_options(config("beam", bf16=True))

@@ -1,0 +1,182 @@
+"""Blockwise decoding of random models: the same hypotheses as fairseq's own beam of one over head 1."""
+
+import functools
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fairseq_aggdec
+from fairseq_aggdec.decoding.acceptance import Acceptance, MinimumBlock, exact, top_beta
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
+from tests.random_blockwise import HEAD_KINDS, draw_heads, on_base, random_blockwise
+from tests.random_models import ENGINE_SHAPES, random_batch, stock_beam_one
+from tests.scripted_decoding import examples
+from tests.test_generator import (
+    JOINED,
+    Models,
+    assert_same_up_to_near_ties,
+    cached_model,
+    decode,
+    option_values,
+    seeds,
+)
+
+HEADS = 6
+DEMO = Path(fairseq_aggdec.__file__).parent / "demo" / "mt"
+
+
+@functools.lru_cache(maxsize=100)
+def cached_blockwise(shape: str, kind: str, seed: int) -> BlockwiseTransformerModel:
+    return random_blockwise(shape, kind, seed, JOINED, JOINED, HEADS, eos_share=0.05)
+
+
+def blockwise(models: Models, heads: int = HEADS, accept: Acceptance = exact, **options: Any) -> AggressiveGenerator:
+    block_draft = BlockDraftOptions(None, heads, accept)
+    return AggressiveGenerator(
+        models, JOINED, src_dict=JOINED, decoding="blockwise", block_draft=block_draft, **options
+    )
+
+
+@examples(60)
+@given(
+    st.sampled_from(ENGINE_SHAPES),
+    st.sampled_from(list(HEAD_KINDS)),
+    seeds,
+    st.integers(1, HEADS),
+    st.lists(st.integers(1, 12), min_size=1, max_size=16),
+    option_values,
+)
+def test_equals_stock_beam_one(
+    shape: str, kind: str, seed: int, heads: int, lengths: list[int], options: dict[str, Any]
+) -> None:
+    models = [cached_blockwise(shape, kind, seed % 5)]
+    sample = random_batch(seed, JOINED, lengths)
+    found = decode(blockwise(models, heads, **options), models, sample)
+    assert_same_up_to_near_ties(found, stock_beam_one(models, JOINED, sample, **options), models, sample, **options)
+    for hypothesis in found:
+        assert all(len(draft["tokens"]) <= max(0, heads - 1) for draft in hypothesis["history"])
+        assert hypothesis["stats"].drafted[0] == 0
+
+
+@pytest.mark.parametrize("kind", HEAD_KINDS)
+def test_a_batch_of_sixteen_and_its_sentences_one_by_one(kind: str) -> None:
+    models = [cached_blockwise("pre-norm sinusoidal", kind, 1)]
+    sample = random_batch(3, JOINED, list(range(1, 17)))
+    together = decode(blockwise(models), models, sample)
+    assert_same_up_to_near_ties(together, stock_beam_one(models, JOINED, sample), models, sample)
+    for row, hypothesis in enumerate(together):
+        tokens = sample["net_input"]["src_tokens"][row, 16 - row - 1 :][None]
+        alone = {"id": torch.tensor([0]), "net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([row + 2])}}
+        [single] = decode(blockwise(models), models, alone)
+        assert single["tokens"].tolist() == hypothesis["tokens"].tolist()
+        assert single["stats"] == hypothesis["stats"]
+
+
+def test_blocks_are_accepted() -> None:
+    """Otherwise the tests here would say little."""
+    models = [cached_blockwise("post-norm sinusoidal", "learned", seed) for seed in range(4)]
+    accepted = []
+    for model in models:
+        generator = blockwise([model])
+        decode(generator, [model], random_batch(1, JOINED, [3, 6, 9]))
+        accepted.append(generator.totals.accepted)
+    assert sum(accepted) > 20
+
+
+@pytest.mark.parametrize("names", [("blockwise", "blockwise"), ("plain", "blockwise"), ("blockwise", "plain")])
+def test_ensembles(names: tuple[str, str]) -> None:
+    """The first member with heads drafts."""
+    members = [
+        cached_blockwise("pre-norm sinusoidal", "learned", seed)
+        if name == "blockwise"
+        else cached_model("post-norm sinusoidal", seed)
+        for seed, name in enumerate(names)
+    ]
+    sample = random_batch(2, JOINED, [5, 1, 8])
+    generator = blockwise(members)
+    found = decode(generator, members, sample)
+    assert_same_up_to_near_ties(found, stock_beam_one(members, JOINED, sample), members, sample)
+    assert generator.totals.drafted > 0
+
+
+@pytest.mark.parametrize("decoding", ["greedy", "iad"])
+def test_other_modes_decode_head_one(decoding: str) -> None:
+    models = [cached_blockwise("post-norm learned", "learned", 2)]
+    sample = random_batch(2, JOINED, [5, 1, 8])
+    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding=decoding)
+    found = decode(generator, models, sample)
+    assert_same_up_to_near_ties(found, stock_beam_one(models, JOINED, sample), models, sample)
+
+
+@pytest.mark.parametrize("least", [2, 4, HEADS])
+def test_a_least_block(least: int) -> None:
+    models = [cached_blockwise("post-norm sinusoidal", "identity", 3)]
+    rule = MinimumBlock(least, top_beta(2, math.inf))
+    found = decode(blockwise(models, accept=rule, max_len_b=30), models, random_batch(1, JOINED, [4, 9, 2]))
+    for hypothesis in found:
+        first, *between = hypothesis["stats"].committed
+        assert first == 1
+        assert all(least <= size <= HEADS for size in between[:-1])
+        assert least < HEADS or set(between[:-1]) <= {HEADS}
+
+
+def test_models_without_heads_or_engine_are_refused() -> None:
+    models = [cached_model("post-norm sinusoidal", 0)]
+    with pytest.raises(AggdecError, match="--decoding blockwise needs this plugin's engine"):
+        decode(blockwise(models), models, random_batch(1, JOINED, [3]))
+
+
+@pytest.mark.parametrize("size", [1, 16])
+def test_the_shipped_translation_model_with_heads(size: int) -> None:
+    """Trained weights, real vocabulary; the heads are noise on top of its own next token."""
+    words = Dictionary.load(str(DEMO / "dict.en.txt"))
+    model = on_base(
+        DEMO / "model.pt", words, words, block_heads=4, identity_head=True, freeze_base=True, own_hidden=True
+    )
+    draw_heads(model)
+    with torch.no_grad():
+        model.decoder.heads.outer.mul_(0.05)
+    models = [model.float().eval()]
+    sample = random_batch(1, words, [(3 * number) % 11 + 1 for number in range(size)])
+    options: dict[str, Any] = {"max_len_a": 0, "max_len_b": 12}
+    draft = BlockDraftOptions(None, 4)
+    generator = AggressiveGenerator(models, words, src_dict=words, decoding="blockwise", block_draft=draft, **options)
+    found = decode(generator, models, sample)
+    assert_same_up_to_near_ties(found, stock_beam_one(models, words, sample, **options), models, sample)
+    assert size == 1 or generator.totals.accepted > 0
+
+
+def test_half_precision() -> None:
+    model = random_blockwise("post-norm sinusoidal", "learned, own hidden", 1, JOINED, JOINED, HEADS).half()
+    sample = random_batch(0, JOINED, [4, 1, 9])
+    found, stock = decode(blockwise([model]), [model], sample), stock_beam_one([model], JOINED, sample)
+    assert sum(a["tokens"].tolist() == b["tokens"].tolist() for a, b in zip(found, stock, strict=True)) >= 2
+
+
+def test_options_of_the_command_line() -> None:
+    """Which mode is meant, and how many heads are used."""
+    from fairseq_aggdec.tasks.drafting_options import heads_to_use, resolved_mode
+
+    model, plain = cached_blockwise("post-norm sinusoidal", "learned", 0), cached_model("post-norm sinusoidal", 0)
+    cfg = SimpleNamespace(decoding="aggressive", drafter_path=None, block_size=0)
+    assert resolved_mode(cfg, [model]) == "blockwise"
+    assert resolved_mode(cfg, [plain, model]) == "blockwise"
+    assert resolved_mode(cfg, [plain]) == "iad"
+    cfg.drafter_path = "d.pt"
+    assert resolved_mode(cfg, [model]) == "gad"
+    cfg.drafter_path, cfg.block_size = None, 3
+    assert heads_to_use(cfg, [plain, model]) == 3
+    with pytest.raises(AggdecError, match="--block-size 3 needs a drafter"):
+        resolved_mode(cfg, [plain])
+    cfg.block_size = HEADS + 1
+    with pytest.raises(AggdecError, match=f"--block-size {HEADS + 1}: the model has {HEADS} heads"):
+        heads_to_use(cfg, [model])

@@ -1,0 +1,145 @@
+"""The same bits in every mode and every batch: what `--bit-exact` promises and low precisions are lossless by."""
+
+from argparse import Namespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+import fairseq_aggdec
+from fairseq_aggdec.decoding.acceptance import exact
+from fairseq_aggdec.demo.model import DemoModel
+from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.drafters import LoadedDrafter
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.precision import Arithmetic
+from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.loading import batches_of, load
+from tests.random_blockwise import HEAD_KINDS, random_blockwise
+from tests.random_models import ENGINE_SHAPES, random_batch
+from tests.scripted_decoding import examples
+from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode, seeds
+from tests.test_generator_gad import cached_drafter
+
+ARITHMETICS = {
+    "--bit-exact": Arithmetic(bit_exact=True),
+    "--int8 --bit-exact": Arithmetic("int8", bit_exact=True),
+    "--bf16 --bit-exact": Arithmetic("bf16", bit_exact=True),
+    "--int8": Arithmetic("int8"),
+    "--bf16": Arithmetic("bf16"),
+}
+
+
+def parts_of(sample: dict[str, Any], size: int) -> list[dict[str, Any]]:
+    """The same sentences in batches of their own, each padded no more than it needs."""
+    tokens, pad = sample["net_input"]["src_tokens"], JOINED.pad()
+    parts = []
+    for rows in tokens.split(size):
+        rows = rows[:, rows.ne(pad).any(dim=0)]
+        parts.append({"net_input": {"src_tokens": rows, "src_lengths": rows.ne(pad).sum(dim=1)}})
+    return parts
+
+
+def decoded_in_parts(
+    generator: AggressiveGenerator, models: Models, sample: dict[str, Any], size: int
+) -> list[Hypothesis]:
+    return [hypothesis for part in parts_of(sample, size) for hypothesis in decode(generator, models, part)]
+
+
+def assert_same_bits(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    differing = [
+        number
+        for number, (one, other) in enumerate(zip(found, expected, strict=True))
+        if not torch.equal(one["tokens"], other["tokens"])
+        or not torch.equal(one["positional_scores"], other["positional_scores"])
+        or one["score"] != other["score"]
+    ]
+    assert not differing, (
+        f"{len(differing)} of {len(expected)} sentences differ, first {found[differing[0]]['tokens'].tolist()} with "
+        f"{found[differing[0]]['positional_scores'].tolist()}, expected {expected[differing[0]]['tokens'].tolist()} "
+        f"with {expected[differing[0]]['positional_scores'].tolist()}"
+    )
+
+
+@pytest.mark.parametrize("options", list(ARITHMETICS))
+@examples(3)
+@given(
+    st.sampled_from(ENGINE_SHAPES), seeds, st.sampled_from([1, 3, 16]), st.booleans(),
+    st.lists(st.sampled_from([0, 1, 2, 5, 9, 20, 40]), min_size=16, max_size=16),
+)  # fmt: skip
+def test_every_mode_and_every_batch_gives_the_same_bits(
+    options: str, shape: str, seed: int, size: int, left_pad: bool, lengths: list[int]
+) -> None:
+    """greedy in one batch of sixteen, against all lossless modes in batches of one, three and sixteen."""
+    models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths, left_pad)
+    engines = Engines(ARITHMETICS[options])
+    common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "max_len_b": 24}
+    expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
+
+    for decoding in ("greedy", "iad"):
+        generator = AggressiveGenerator(models, JOINED, decoding=decoding, **common)
+        assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
+    block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter("causal, post-norm learned", seed)), 6, exact)
+    generator = AggressiveGenerator(models, JOINED, decoding="gad", block_draft=block_draft, **common)
+    assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
+    answers = [hypothesis["tokens"].tolist() for hypothesis in expected]
+    often_accepted = OracleGenerator(models, JOINED, answers=answers, seed=seed, **common)
+    assert_same_bits(decode(often_accepted, models, sample), expected)
+
+
+@pytest.mark.parametrize("kind", list(HEAD_KINDS))
+@pytest.mark.parametrize("options", list(ARITHMETICS))
+def test_blockwise_gives_the_same_bits(options: str, kind: str) -> None:
+    models: Models = [random_blockwise("post-norm sinusoidal", kind, 1, JOINED, JOINED, 4, eos_share=0.05)]
+    sample = random_batch(1, JOINED, [5, 20, 1, 9, 2])
+    common: dict[str, Any] = {"src_dict": JOINED, "engines": Engines(ARITHMETICS[options]), "max_len_b": 24}
+    expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
+    block_draft = BlockDraftOptions(None, 4, exact)
+    generator = AggressiveGenerator(models, JOINED, decoding="blockwise", block_draft=block_draft, **common)
+    for size in (1, 3, 5):
+        assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_low_precision_is_another_arithmetic(precision: Any) -> None:
+    """Scores near the model's own, and not the same."""
+    models, sample = [cached_model(ENGINE_SHAPES[0], 3)], random_batch(3, JOINED, [5, 9, 2, 7])
+    scores: list[Tensor] = []
+    for arithmetic in (Arithmetic(), Arithmetic(precision)):
+        generator = AggressiveGenerator(
+            models, JOINED, src_dict=JOINED, decoding="greedy", engines=Engines(arithmetic), max_len_b=3
+        )
+        first = [hypothesis["positional_scores"][0] for hypothesis in decode(generator, models, sample)]
+        scores.append(torch.stack(first))
+    assert not torch.equal(*scores)
+    torch.testing.assert_close(*scores, atol=0.3, rtol=0.1)
+
+
+@pytest.mark.parametrize("options", [{"bit_exact": True}, {"int8": True}, {"int8": True, "bit_exact": True}])
+@pytest.mark.parametrize("name", ["gec", "mt"])
+def test_shipped_models(name: str, options: dict[str, bool]) -> None:
+    fairseq_aggdec.register()
+    demo = TASKS[name]
+    drafter = {} if demo.drafter is None else {"drafter_path": str(demo.folder / demo.drafter)}
+    task, models = load(
+        str(demo.folder / "model.pt"), str(demo.folder), demo.source_dict, demo.target_dict, **drafter, **options
+    )
+    lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:16]
+    text = DemoModel.load(demo)
+    sentences = [text.encode(line.split("\t")[0]) for line in lines]
+
+    def all_of(decoding: str, size: int) -> list[Hypothesis]:
+        task.cfg.decoding = decoding
+        generator = task.build_generator(models, Namespace(beam=1))
+        found: dict[int, Hypothesis] = {}
+        for batch in batches_of(task, sentences, size):
+            decoded = task.inference_step(generator, models, batch)
+            found.update((number, best) for number, (best, *_) in zip(batch["id"].tolist(), decoded, strict=True))
+        return [found[number] for number in range(len(sentences))]
+
+    expected = all_of("greedy", 16)
+    for size in (1, 3, 16):
+        assert_same_bits(all_of("aggressive", size), expected)
