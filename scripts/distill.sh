@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Writes training targets by a teacher: scripts/distill.sh EXPERIMENT [--teacher FILE[:FILE...]] [--shards N]
-#                                       [further aggdec-distill options, e.g. --beam 5 --max-len-a 1.5 --max-len-b 10]
-# Reads work/EXPERIMENT/data-bin, writes work/EXPERIMENT/distilled/data-bin. N processes share the work here, the
-# processor's cores shared out among them. Goes on where it stopped; does nothing if that is complete.
+# Writes training targets by a teacher: scripts/distill.sh EXPERIMENT [--teacher FILE[:FILE...]] [--output FOLDER]
+#                     [--shards N] [further aggdec-distill options, e.g. --beam 5 --max-len-a 1.5 --subset train,valid]
+# Reads work/EXPERIMENT/data-bin, writes FOLDER (default work/EXPERIMENT/distilled/data-bin). N processes share the work
+# here, the processor's cores shared out among them. Goes on where it stopped; does nothing if that is complete.
 source "$(dirname "$0")/stage.sh"
 
-teacher="$(model_folder teacher)/model.pt" shards=1
+teacher="$(model_folder teacher)/model.pt" output="$work/distilled/data-bin" shards=1
 rest=()
 while (($#)); do
     case "$1" in
         --teacher) teacher="$2"; shift 2 ;;
+        --output) output="$2"; shift 2 ;;
         --shards) shards="$2"; shift 2 ;;
         *) rest+=("$1"); shift ;;
     esac
@@ -17,8 +18,7 @@ done
 
 keep_freed_memory
 
-distill=(python -m fairseq_aggdec.cli.distill "$work/data-bin" "$work/distilled/data-bin" --teacher "$teacher"
-    ${rest[@]+"${rest[@]}"})
+distill=(python -m fairseq_aggdec.cli.distill "$work/data-bin" "$output" --teacher "$teacher" ${rest[@]+"${rest[@]}"})
 if ((shards == 1)); then
     exec "${distill[@]}"
 fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs an experiment from raw text to its tables: scripts/reproduce.sh EXPERIMENT [STAGE...]
-# Without a STAGE all of configs/EXPERIMENT/stages.sh, in its order. A stage that is done does nothing, a stopped one goes on.
+# Without a STAGE all `stages` of configs/EXPERIMENT/stages.sh, in its order; its `further_stages` run where they are
+# named. A stage that is done does nothing, a stopped one goes on.
 source "$(dirname "$0")/stage.sh"
 
 if [[ ! -f "$config/stages.sh" ]]; then
@@ -27,16 +28,20 @@ run_model() {
     fi
 }
 
+stages=() further_stages=()
 source "$config/stages.sh"
 
 wanted=("$@")
 if ((${#wanted[@]} == 0)); then
     wanted=("${stages[@]}")
 fi
+known="${stages[*]}${further_stages[*]:+ ${further_stages[*]}}"
 for stage in "${wanted[@]}"; do
-    if [[ " ${stages[*]} " != *" $stage "* ]]; then
-        echo "unknown stage $stage; configs/$experiment has: ${stages[*]}" >&2
+    if [[ " $known " != *" $stage "* ]]; then
+        echo "unknown stage $stage; configs/$experiment has: $known" >&2
         exit 2
     fi
+done
+for stage in "${wanted[@]}"; do
     "stage_$stage"
 done

@@ -1,9 +1,14 @@
 # The stages of the small English-German experiment, for scripts/reproduce.sh.
 # shellcheck shell=bash disable=SC2154,SC2034
-stages=(prepare teacher distill verifier drafter decode score bench)
+stages=(prepare teacher distill verifier redistill drafter decode score bench)
+further_stages=(ablation blockwise blockwise_table)
 
 distilled="$work/distilled/data-bin"
+redistilled="$work/redistilled/data-bin"
 pair=(--model "$work/verifier/model.pt" --drafter-path "$work/drafter/model.pt")
+
+source "$config/ablation.sh"
+source "$config/blockwise.sh"
 
 stage_prepare() { run prepare; }
 stage_teacher() { run_model teacher; }
@@ -14,8 +19,15 @@ stage_verifier() {
     run_model verifier --data "$distilled" "checkpoint.finetune_from_model=$work/teacher/model.pt"
 }
 
+# What the drafter has to foresee is the verifier's own greedy output. The validation set gets it too: `accepted` then
+# is agreement with the verifier.
+stage_redistill() {
+    run distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid \
+        --shards 2 --bf16 --max-len-a 1.5 --max-len-b 10
+}
+
 stage_drafter() {
-    run_model drafter --data "$distilled" "model.encoder_from=$work/verifier/model.pt"
+    run_model drafter --data "$redistilled" "model.encoder_from=$work/verifier/model.pt"
 }
 
 stage_decode() {

@@ -1,4 +1,4 @@
-"""`aggdec-distill DATA-BIN OUT-BIN --teacher CKPT[:CKPT2...]`: training targets written by a teacher."""
+"""`aggdec-distill DATA-BIN OUT-BIN --teacher CKPT[:CKPT2...]`: targets written by a teacher."""
 
 import argparse
 import dataclasses
@@ -32,8 +32,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="aggdec-distill",
-        description="Decode the training split with a teacher and write a data folder with the teacher's translations "
-        "as targets; valid, test and dictionaries stay.",
+        description="Decode the training split (or others) with a teacher and write a data folder with the teacher's "
+        "translations as targets; other splits and the dictionaries stay.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -43,7 +43,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-s", "--source-lang")
     parser.add_argument("-t", "--target-lang")
     parser.add_argument(
-        "--subset", action="append", help="training split to distil, can be repeated (default: train, train1, ...)"
+        "--subset",
+        action="append",
+        metavar="SPLIT[,SPLIT...]",
+        help="what to distil, such as train,valid; can be repeated (default: train, train1, ...)",
     )
     parser.add_argument("--keep-skipped", action="store_true", help="skipped sentences stay, with the original target")
 
@@ -88,7 +91,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if args.gather and args.shard_id is not None:
         parser.error("--shard-id does not go with --gather, which takes all shards")
     if not args.gather and not args.teacher:
-        parser.error("--teacher is needed: the checkpoint that decodes the training split")
+        parser.error("--teacher is needed: the checkpoint that decodes the data")
     if args.shard_id is not None and args.num_shards is None:
         parser.error("--shard-id needs --num-shards")
 
@@ -103,7 +106,8 @@ def _run(args: argparse.Namespace) -> None:
     from fairseq_aggdec.distillation.teacher import fingerprints
 
     data = DataBin.find(args.data, args.source_lang, args.target_lang)
-    job = pipeline.Distillation(data, args.output, args.subset or data.training_splits(), args.keep_skipped)
+    splits = list(dict.fromkeys(split for names in args.subset or () for split in names.split(",")))
+    job = pipeline.Distillation(data, args.output, splits or data.training_splits(), args.keep_skipped)
     names = [field.name for field in dataclasses.fields(SearchOptions)]
     search = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     if args.from_generate:
@@ -114,6 +118,8 @@ def _run(args: argparse.Namespace) -> None:
         }
         if args.teacher:
             expected["teacher"] = fingerprints(args.teacher)
+        if not splits:
+            job.refuse_further_shards()
         job.gather(args.num_shards, expected)
     else:
         shard, shards = _shard(args, pipeline.shard_of_environment())

@@ -211,8 +211,8 @@ UNCOUNTABLE_PLURALS = replacement_table(
 )
 
 PHRASES_BY_FIRST_WORD: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
-"""{first word: [(number of words, the words)]} of the keys of CONNECTIVES."""
-for _phrase in CONNECTIVES:
+"""{first word: [(number of words, the words)]} of the keys of CONNECTIVES, the longest first."""
+for _phrase in sorted(CONNECTIVES, key=lambda phrase: -len(phrase.split())):
     _words = tuple(_phrase.split())
     PHRASES_BY_FIRST_WORD.setdefault(_words[0], []).append((len(_words), _words))
 

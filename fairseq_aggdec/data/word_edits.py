@@ -43,6 +43,7 @@ def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
                 and free[k]
             ):
                 places.append((k, length))
+                break  # a shorter phrase within it would leave its rest behind: because of of
     if not places:
         return False
     k, length = places[int(rng.random() * len(places))]

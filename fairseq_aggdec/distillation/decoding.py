@@ -1,4 +1,4 @@
-"""One shard of a training split through the teacher, from wherever an earlier run stopped."""
+"""One shard of a split through the teacher, from wherever an earlier run stopped."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def find_shards(folder: Path, split: str, shards: int | None = None) -> list[Sha
 
     Args:
         folder: where they are kept.
-        split: name of the training split.
+        split: its name.
         shards: how many there must be; None: as the names of the files say.
 
     Raises:

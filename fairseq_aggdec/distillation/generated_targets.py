@@ -11,8 +11,8 @@ from fairseq.data import Dictionary
 from tqdm import tqdm
 
 from fairseq_aggdec.distillation.data_bin import DataBin, Side, Tokens
-from fairseq_aggdec.distillation.generate_output import GeneratedSentence, GenerateOutput
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.evaluation.generate_output import GeneratedSentence, GenerateOutput
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def gather_generated(
     Args:
         files: outputs of fairseq-generate with subwords as they are (without --remove-bpe), together the whole split.
         data: the dictionaries and sources.
-        split: name of the training split.
+        split: its name.
         max_source_len: a longer source (EOS included) may be missing. Where a file has the message with which
             fairseq-generate skips what is too long, this is not needed.
 
@@ -115,7 +115,9 @@ def _target(number: int, sentence: GeneratedSentence, dictionary: Dictionary) ->
     fitting = [tokens for tokens in known if lengths is None or len(tokens) in lengths]
     if len(fitting) == 1:
         return fitting[0]
-    if not known:
+    if not encoded:
+        reason = "is damaged"
+    elif not known:
         reason = "has symbols that are not in the target dictionary; it must be printed without --remove-bpe, --bpe"
         reason += " and --replace-unk"
     elif not fitting:

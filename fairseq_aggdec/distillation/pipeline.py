@@ -50,7 +50,7 @@ class Distillation:
     Attributes:
         data: the original data.
         output: the folder to be made; shards are kept beside it, in `OUTPUT.shards`.
-        splits: training splits to distil.
+        splits: what to distil: the training splits, and perhaps others.
         keep_skipped: skipped sentences stay, with their original target.
     """
 
@@ -95,6 +95,20 @@ class Distillation:
             decode_shard(ShardName(self.shards_folder, each.split, shard, shards), each, self.data, teacher)
         if shards == 1:
             self.gather(1)
+
+    def refuse_further_shards(self) -> None:
+        """For a gathering that takes the splits by default.
+
+        Raises:
+            AggdecError: a split that would not be gathered has shards, too.
+        """
+        names = {name.split for name in ShardName.all_in(self.shards_folder)}
+        if further := sorted(names - set(self.splits)):
+            all_of_them = ",".join([*self.splits, *further])
+            raise AggdecError(
+                f"{self.shards_folder}: has shards of {', '.join(further)}, too; say --subset {all_of_them} to gather "
+                f"them, --subset {','.join(self.splits)} to leave them out"
+            )
 
     def gather(self, shards: int | None = None, expected: Mapping[str, Any] | None = None) -> None:
         """Puts the shards together and writes the folder.

@@ -25,7 +25,7 @@ class ShardSettings:
     """Shards of one distillation agree in all of this.
 
     Attributes:
-        split: name of the training split.
+        split: its name.
         data: fingerprints of its two sides and of the dictionaries.
         teacher: SHA-256 of each checkpoint file, in the given order.
         search: options of the beam search.

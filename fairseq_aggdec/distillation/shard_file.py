@@ -63,13 +63,13 @@ class ShardName:
         return f"run it (again) with --num-shards {self.shards} --shard-id {self.shard}; it goes on where it stopped"
 
     @classmethod
-    def all_in(cls, folder: Path, split: str) -> list[ShardName]:
-        """Those whose files are there."""
+    def all_in(cls, folder: Path, split: str | None = None) -> list[ShardName]:
+        """Those whose files are there, of one split or of all."""
         names = []
         for path in sorted(folder.glob("*.jsonl")):
             match = re.fullmatch(r"(.+)\.shard-(\d+)-of-(\d+)\.jsonl", path.name)
-            if match and match[1] == split:
-                names.append(cls(folder, split, int(match[2]), int(match[3])))
+            if match and split in (None, match[1]):
+                names.append(cls(folder, match[1], int(match[2]), int(match[3])))
         return names
 
 

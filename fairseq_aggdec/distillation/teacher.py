@@ -12,10 +12,10 @@ import torch
 from fairseq import utils
 from fairseq.models import BaseFairseqModel
 
-from fairseq_aggdec import benchmark
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens, file_sha256
 from fairseq_aggdec.distillation.settings import SearchOptions
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.loading import load
 
 PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -38,7 +38,7 @@ class Teacher:
         self, path: str, data: DataBin, search: SearchOptions, device: torch.device, precision: str = "fp32"
     ) -> None:
         try:
-            self._task, models = benchmark.load(path, str(data.folder), data.source_lang, data.target_lang)
+            self._task, models = load(path, str(data.folder), data.source_lang, data.target_lang)
         except RuntimeError as error:
             if "state_dict" not in str(error):
                 raise

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.evaluation.generate_output import GeneratedSentence, GenerateOutput
 
 
 @dataclass
@@ -27,28 +27,27 @@ class Generated:
 def read_generate_file(path: Path) -> dict[int, Generated]:
     """Returns the sentences of a generate file by their number in the data set.
 
+    Lines behind a progress bar are found, and the bar is taken out of those that it stands in.
+
     Raises:
         AggdecError: the file holds no hypothesis, or a line is damaged (the message names it).
     """
-    sentences: dict[int, Generated] = {}
-    seen: set[int] = set()
-    for number, line in enumerate(read_text_lines(path), start=1):
-        kind, separator, rest = line.partition("-")
-        if not separator or kind not in ("S", "H"):
-            continue
-        fields = rest.split("\t")
-        if not fields[0].isdigit() or len(fields) != (2 if kind == "S" else 3):
-            raise AggdecError(f"{path}, line {number}: not a line of fairseq-generate: {line.strip()[:60]!r}")
-        index = int(fields[0])
-        sentence = sentences.setdefault(index, Generated())
-        if kind == "S":
-            sentence.source = fields[1]
-        elif index not in seen:  # with --nbest the first is the best
-            seen.add(index)
-            sentence.score, sentence.hypothesis = float(fields[1]), fields[2]
-    if not seen:
-        raise AggdecError(f"{path} holds no H- lines: was it written by fairseq-generate, and is it complete?")
-    return {index: sentences[index] for index in sorted(seen)}
+    output = GenerateOutput()
+    output.add_file(path)
+    sentences = sorted(output.sentences.items())
+    return {number: _generated(number, sentence) for number, sentence in sentences if sentence.hypotheses}
+
+
+def _generated(number: int, sentence: GeneratedSentence) -> Generated:
+    """The sentence with its first hypothesis: with --nbest the best."""
+    readings = sentence.hypotheses[0]
+    if len(readings) > 1 and len(sentence.scores) == len(sentence.hypotheses):
+        # a bar stood within a word or between two: as many tokens as scores, with EOS
+        readings = [reading for reading in readings if len(reading.split(" ")) + 1 in sentence.scores[0]]
+    if len(readings) != 1 or not all(sentence.sources):
+        raise AggdecError(f"{sentence.place}: a line of sentence {number} is damaged; decode it again")
+    source = sentence.sources[0][0] if sentence.sources else ""
+    return Generated(source, readings[0], sentence.totals[0])
 
 
 def join_subwords(line: str, separator: str = "@@ ") -> str:

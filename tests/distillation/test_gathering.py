@@ -32,6 +32,24 @@ def test_two_shards_give_what_one_gives(distil: Distil, distilled: Path, output:
     assert contents(distil(output, "--gather")) == contents(distilled)
 
 
+def test_several_splits_in_shards(distil: Distil, tmp_path: Path) -> None:
+    """Stopped in the second split; gathered only when it is said that there are two."""
+    subsets = ["--subset", "test,valid"]
+    expected = contents(distil(tmp_path / "whole", *subsets))
+    output, shards = tmp_path / "out", tmp_path / "out.shards"
+    for shard in (0, 1):
+        distil(output, *subsets, "--num-shards", 2, "--shard-id", shard)
+    torn = shards / "valid.shard-1-of-2.jsonl"
+    torn.write_bytes(torn.read_bytes()[:-9])
+    with pytest.raises(AggdecError, match=r"valid: shard 1 of 2 .* torn or damaged"):
+        distil(output, *subsets, "--gather")
+    distil(output, *subsets, "--num-shards", 2, "--shard-id", 1)
+    with pytest.raises(AggdecError, match=r"has shards of test, valid, too; say --subset train,test,valid to gather"):
+        distil(output, "--gather")
+    assert not output.exists()
+    assert contents(distil(output, *subsets, "--gather")) == expected
+
+
 def change(number: int, edit: Callable[[dict], None]) -> Callable[[Path], None]:
     """Rewrites one line of shard 1, with a checksum that fits."""
 

@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -89,3 +90,17 @@ def test_all_training_shards_are_distilled_unless_one_is_named(distil: Distil, d
     single = distil(tmp_path / "single", "--subset", "train1", data=data.folder)
     assert pairs(single, "train1") == one
     assert pairs(single, "train") == pairs(data.folder, "train")
+
+
+def test_validation_set_and_training_set(distil: Distil, data: DataBin, tmp_path: Path) -> None:
+    """Each gets what it gets alone; what else there is stays."""
+    both = distil(tmp_path / "both", "--subset", "train1,valid", "--subset", "valid", data=data.folder)
+    for split in ("train1", "valid"):
+        alone = distil(tmp_path / split, "--subset", split, data=data.folder)
+        assert pairs(both, split) == pairs(alone, split) != pairs(data.folder, split)
+    for split in ("train", "test"):
+        assert pairs(both, split) == pairs(data.folder, split)
+    record = json.loads((both / "distillation.json").read_text())["splits"]
+    assert {split: record[split]["data"] for split in record} == {
+        split: data.fingerprint(split) for split in ("train1", "valid")
+    }

@@ -9,7 +9,7 @@ GENERATE = """S-1\tb@@ ad text
 T-1\tgood text
 H-1\t-0.25\tgood te@@ xt
 D-1\t-0.25\tgood text
-P-1\t-0.1 -0.2 -0.3
+P-1\t-0.1 -0.2 -0.3 -0.4
 S-0\tA - B
 H-0\t-0.5\tA - B
 H-0\t-0.7\tsecond best
@@ -29,11 +29,32 @@ def test_sentences_by_number_with_the_best_hypothesis(tmp_path: Path) -> None:
     assert sentences[2].hypothesis == ""
 
 
-@pytest.mark.parametrize("text", ["", "S-0\ta\n", "H-x\t-0.5\ta\n", "H-0\ta\n"])
-def test_damaged_files_are_named(tmp_path: Path, text: str) -> None:
+def test_bars_among_and_within_lines(tmp_path: Path) -> None:
+    """A recorded terminal: the same sentences."""
+    bar = "\r  5%|▌         | 2/41 [00:01<00:18,  1.95it/s, wps=413]"
     path = tmp_path / "generate-test.txt"
+    path.write_text(GENERATE, encoding="utf-8")
+    expected = read_generate_file(path)
+    text = GENERATE.replace("H-1", f"{bar}H-1").replace("S-0\tA", f"S-0{bar}\tA").replace("@@ xt", f"@@ x{bar}t", 1)
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(AggdecError, match=r"generate-test\.txt"):
+    assert read_generate_file(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "holds no H- lines"),
+        (b"S-0\ta\n", "holds no H- lines"),
+        (b"H-x\t-0.5\ta\n", "holds no H- lines"),
+        (b"S-0\ta\nH-0\ta\n", "line 1: a line of sentence 0 is damaged"),
+        (b"H-1\t-0.5\tb\nH-0\t-0.5\ta \xff\n", "line 2: a line of sentence 0 is damaged"),
+        (b"H-0\t-0.5\ta\r 5%|#  | 2/41 [00:01<00:18] b\n", "line 1: a line of sentence 0 is damaged"),  # a b or ab
+    ],
+)
+def test_damaged_files_are_named(tmp_path: Path, text: bytes, message: str) -> None:
+    path = tmp_path / "generate-test.txt"
+    path.write_bytes(text)
+    with pytest.raises(AggdecError, match=rf"generate-test\.txt.*{message}"):
         read_generate_file(path)
 
 

@@ -1,7 +1,9 @@
 """The stage scripts end to end, on a few hundred lines: prepare, train, resume, average, decode, score."""
 
 import gzip
+import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import compare
 from fairseq_aggdec.data.preparation import read_lines
+from fairseq_aggdec.distillation.data_bin import file_sha256
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [
@@ -26,6 +29,12 @@ SMALL = [
     "checkpoint.save_interval_updates=10",
     "lr_scheduler.warmup_updates=5",
 ]
+
+TWO_VARIANTS = """
+ablation_updates=4 ablation_every=2
+ablation_variants=("base" "bidirectional-r1 model.prefix_attention=bidirectional task.blocks_per_sentence=1")
+ablation_groups=(--group "prefix attention" base bidirectional-r1)
+"""
 
 
 def run(stage: str, *arguments: str, data: Path, work: Path) -> subprocess.CompletedProcess[str]:
@@ -96,8 +105,11 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Iterator[str]:
     (tmp_path / "data/tatoeba-en-de").mkdir(parents=True)
     with gzip.open(tmp_path / "data/tatoeba-en-de/deu.txt.gz", "wt") as output:
         output.writelines(line + "\n" for line in lines)
-    stages = (folder / "stages.sh").read_text()  # untrained models speak until they are cut off
-    (folder / "stages.sh").write_text(stages.replace("--threads 2", "--threads 1 --limit 3 --rounds 1"))
+    few = "--threads 1 --limit 3 --repeats 1"  # untrained models speak until they are cut off
+    stages = (folder / "stages.sh").read_text()
+    (folder / "stages.sh").write_text(stages.replace("--threads 2", few))
+    ablation = (folder / "ablation.sh").read_text()
+    (folder / "ablation.sh").write_text(ablation.replace("--limit 200 --threads 2", few) + TWO_VARIANTS)
     prepare = OmegaConf.load(folder / "prepare.yaml")
     prepare.sentence_pairs.long_words = 2
     prepare.sentence_pairs.joined_pairs.lines = 5
@@ -116,11 +128,18 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Iterator[str]:
     shutil.rmtree(folder)
 
 
-def test_translation_from_text_to_tables(small_translation: str, tmp_path: Path) -> None:
+def test_translation_from_text_to_tables(
+    small_translation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folders = {"data": tmp_path / "data", "work": tmp_path / "work"}
     work = tmp_path / "work" / small_translation
-    run("reproduce", small_translation, "prepare", "teacher", "distill", "verifier", "drafter", **folders)
+    training = ("prepare", "teacher", "distill", "verifier", "redistill", "drafter")
+    run("reproduce", small_translation, *training, **folders)
     assert all((work / name / "model.pt").is_file() for name in ("teacher", "verifier", "drafter"))
+    record = json.loads((work / "redistilled/data-bin/distillation.json").read_text())["splits"]
+    assert record.keys() == {"train", "valid"}
+    assert record["valid"]["search"]["beam"] == 1
+    assert record["valid"]["teacher"] == [file_sha256(work / "verifier/model.pt")]
     tables = run("reproduce", small_translation, **folders)
     assert "checkpoint_last" not in tables.stdout  # nothing is trained again
     outputs = {file.parent.name: file for file in (work / "decode/test").glob("*/generate-test.txt")}
@@ -132,12 +151,30 @@ def test_translation_from_text_to_tables(small_translation: str, tmp_path: Path)
     for word in ("sacrebleu", "mean accepted tokens", "3 of 3", "verifier's decoder"):
         assert word in tables.stdout
 
+    ablation = run("reproduce", small_translation, "ablation", **folders)
+    for name in ("base", "bidirectional-r1"):
+        assert re.search(rf"^\| {name} +\| 4 ", ablation.stdout, re.MULTILINE)
+        assert not (work / "ablation" / name / "checkpoints").exists()
+    table = work / "ablation/table.md"
+    written = table.read_text()
+    again = run("reproduce", small_translation, "ablation", **folders)
+    assert table.read_text() == written == again.stdout  # nothing is trained or measured again
+
+    for name, value in (("SIZES", "2"), ("UPDATES", "5"), ("LIMIT", "3")):
+        monkeypatch.setenv(f"BLOCKWISE_{name}", value)
+    heads = run("reproduce", small_translation, "blockwise_table", **folders)
+    assert re.search(r"^\| 2 +\| [\d.]+ / [\d.]+ +\|", heads.stdout, re.MULTILINE)
+    assert (work / "blockwise_table/speed.png").stat().st_size > 0
+    written = (work / "blockwise_table/table.md").read_text()
+    again = run("reproduce", small_translation, "blockwise_table", **folders)
+    assert again.stdout == written  # nothing is trained or measured again
+
 
 def test_unknown_stage_is_refused_with_the_names_there_are(tmp_path: Path) -> None:
     command = ["bash", str(ROOT / "scripts/reproduce.sh"), "tatoeba_en_de", "nothing"]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AGGDEC_WORK": str(tmp_path)})
     assert done.returncode == 2
-    assert "teacher distill verifier drafter" in done.stderr
+    assert "teacher distill verifier redistill drafter decode score bench ablation" in done.stderr
 
 
 def test_unknown_experiment_is_refused_with_the_names_there_are() -> None:

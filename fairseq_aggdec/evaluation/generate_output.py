@@ -7,6 +7,7 @@ bar is taken out of them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,8 @@ class GeneratedSentence:
     Attributes:
         place: file and line of its first line.
         sources: readings of each S- line.
-        hypotheses: readings of each H- line, without the score.
+        hypotheses: readings of each H- line, without the score; none where the line is damaged.
+        totals: score of each H- line; NaN where the line is damaged.
         scores: number of scores in each P- line: tokens of the hypothesis, EOS included.
         mended: whether a bar stood before or in one of its lines.
     """
@@ -38,6 +40,7 @@ class GeneratedSentence:
     place: str
     sources: list[list[str]] = field(default_factory=list)
     hypotheses: list[list[str]] = field(default_factory=list)
+    totals: list[float] = field(default_factory=list)
     scores: list[set[int]] = field(default_factory=list)
     mended: bool = False
 
@@ -87,14 +90,19 @@ def _add_line(sentence: GeneratedSentence, kind: str, readings: list[str]) -> No
     elif kind == "P":
         sentence.scores.append({len(reading.split()) for reading in readings})
     else:
-        sentence.hypotheses.append(_distinct([text for text in map(_without_score, readings) if text is not None]))
+        parts = [part for part in map(_score_and_text, readings) if part is not None]
+        sentence.totals.append(parts[0][0] if parts else math.nan)
+        sentence.hypotheses.append(_distinct([text for _, text in parts]))
 
 
 def _find(line: str) -> tuple[str, int, list[str], bool] | None:
     """The one line of fairseq-generate in a line of the file: kind, sentence number, readings of the rest, mended."""
     if "\r" not in line and "%|" not in line:
         match = _LINE.search(line)
-        return match and (match[1], int(match[2]), [line[match.end() :]], match.start() > 0)
+        if match is None:
+            return None
+        rest = _joined_characters(line[match.end() :])
+        return match[1], int(match[2]), [] if rest is None else [rest], match.start() > 0
     pieces = _BAR.split(line)
     match = _LINE.search("".join(pieces))
     if match is None:
@@ -123,11 +131,11 @@ def _joined_characters(text: str) -> str | None:
         return None
 
 
-def _without_score(rest: str) -> str | None:
-    """The text behind `score TAB`; None where there is no number or no text field."""
+def _score_and_text(rest: str) -> tuple[float, str] | None:
+    """The parts of `score TAB text`; None where there is no number or no text field."""
     score, separator, text = rest.partition("\t")
     try:
-        float(score)
+        value = float(score)
     except ValueError:
         return None
-    return text if separator and "\t" not in text else None
+    return (value, text) if separator and "\t" not in text else None

@@ -1,9 +1,10 @@
+import math
 from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.distillation.generate_output import GenerateOutput
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.evaluation.generate_output import GenerateOutput
 
 BAR = "\r 12%|█▎        | 5/41 [00:02<00:18,  1.95it/s, wps=413]"
 
@@ -27,6 +28,7 @@ def test_plain_lines(tmp_path: Path) -> None:
     three = output.sentences[3]
     assert three.place.endswith("generate.txt, line 1")
     assert (three.sources, three.hypotheses, three.scores) == ([["a b"]], [["A B@@ c"]], [{4}])
+    assert three.totals == [-0.25]
     assert not three.mended
     assert output.sentences[0].hypotheses == [[""]]
 
@@ -63,7 +65,11 @@ def test_a_bar_within_a_character(tmp_path: Path) -> None:
 
 
 def test_several_hypotheses_and_damaged_ones(tmp_path: Path) -> None:
-    assert hypotheses(tmp_path, "H-1\t-0.1\ta\nH-1\t-0.2\tb\nH-2\tcut\n") == {1: [["a"], ["b"]], 2: [[]]}
+    lines = b"H-1\t-0.1\ta\nH-1\t-0.2\tb\nH-2\tcut\nH-3\t-0.5\tnot \xff UTF-8\n"
+    assert hypotheses(tmp_path, lines) == {1: [["a"], ["b"]], 2: [[]], 3: [[]]}
+    totals = [sentence.totals for sentence in read(tmp_path, lines).sentences.values()]
+    assert totals[0] == [-0.1, -0.2]
+    assert all(math.isnan(total) for (total,) in totals[1:])
 
 
 def test_limits_of_skipping(tmp_path: Path) -> None:

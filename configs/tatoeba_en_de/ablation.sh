@@ -1,0 +1,72 @@
+# The stage `ablation`: drafters that differ from one another in one thing each, trained alike for a short time and then
+# measured. Each in a folder of its own, work/tatoeba_en_de/ablation/NAME; the table is work/tatoeba_en_de/ablation/table.md.
+# shellcheck shell=bash disable=SC2154,SC2034
+ablation_updates="${ABLATION_UPDATES:-1000}"
+ablation_every="${ABLATION_EVERY:-100}" # updates between two looks at the validation set
+
+# Whatever drafter.yaml says: causal prefix, R = 4, two layers, the verifier's encoder, transition head, no glancing. The
+# others say what they change.
+ablation_base=(
+    model.prefix_attention=causal task.blocks_per_sentence=4 model.decoder.layers=2 model.freeze_encoder=true
+    model.transition_dim=128 criterion.glancing=0 criterion.position_decay=0.8
+)
+ablation_variants=(
+    "base"
+    "causal-r1 task.blocks_per_sentence=1"
+    "bidirectional-r1 model.prefix_attention=bidirectional task.blocks_per_sentence=1" # a row serves one block there
+    "causal-r8 task.blocks_per_sentence=8"
+    "depth1 model.decoder.layers=1"
+    "depth6 model.decoder.layers=6" # the verifier's three layers, and three new ones
+    "own-encoder model.freeze_encoder=false" # begins as the verifier's
+    "no-transitions model.transition_dim=0"
+    "glancing criterion.glancing=0.5:0.3" # as in papers/000; a second pass
+)
+ablation_groups=(
+    --group "prefix attention" causal-r1 bidirectional-r1
+    --group "blocks a sentence (R)" causal-r1 base causal-r8
+    --group "decoder layers" depth1 base depth6
+    --group "encoder" base own-encoder
+    --group "transition head" base no-transitions
+    --group "glancing" base glancing
+)
+
+stage_ablation() {
+    local variant words
+    for variant in "${ablation_variants[@]}"; do
+        read -ra words <<<"$variant"
+        train_variant "${words[@]}"
+    done
+    # measured one after the other when nothing is trained any more
+    for variant in "${ablation_variants[@]}"; do
+        measure_variant "${variant%% *}"
+    done
+    python -m fairseq_aggdec.cli.ablation "$work/ablation" "${ablation_groups[@]}" --output "$work/ablation/table.md"
+}
+
+# Trains one variant unless that is done: train_variant NAME [hydra overrides]. Its best checkpoint becomes its model.
+train_variant() {
+    local place="$work/ablation/$1"
+    shift
+    if [[ -f "$place/model.pt" ]]; then
+        return
+    fi
+    run train --config drafter --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
+        "checkpoint.save_dir=$place/checkpoints" "hydra.run.dir=$place/train" \
+        "optimization.max_update=$ablation_updates" "lr_scheduler.total_num_update=$ablation_updates" \
+        "lr_scheduler.warmup_updates=$((ablation_updates / 10))" "common.log_interval=$ablation_every" \
+        "dataset.validate_interval_updates=$ablation_every" "checkpoint.save_interval_updates=$ablation_every" \
+        "checkpoint.keep_interval_updates=1" "${ablation_base[@]}" "$@"
+    mv "$place/checkpoints/checkpoint_best.pt" "$place/model.pt"
+    rm -r "$place/checkpoints"
+}
+
+# Decodes with one variant unless that is done: measure_variant NAME.
+measure_variant() {
+    local place="$work/ablation/$1"
+    if [[ -f "$place/bench.json" ]]; then
+        return
+    fi
+    echo "== ablation: $1" >&2
+    python -m fairseq_aggdec.cli.bench "$work/data-bin" --path "$work/verifier/model.pt" --drafter-path "$place/model.pt" \
+        --modes greedy,gad --limit 200 --threads 2 --profile --no-memory --json "$place/bench.json"
+}

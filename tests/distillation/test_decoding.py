@@ -1,0 +1,97 @@
+"""One shard through a teacher that only counts, stopped and gone on with."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
+from fairseq_aggdec.distillation.decoding import decode_shard, plan_for
+from fairseq_aggdec.distillation.settings import ShardSettings
+from fairseq_aggdec.distillation.shard_file import ShardName, read_shard
+
+
+class Stopped(Exception):  # noqa: N818
+    """In place of a kill."""
+
+
+class Echo:
+    """Translates a sentence to itself; stops before a batch, if told to."""
+
+    def __init__(self, stop_before: int | None = None) -> None:
+        self.batches: list[list[int]] = []
+        self.stop_before = stop_before
+
+    def translate(self, numbers: Sequence[int], sources: Sequence[Tokens]) -> list[Tokens]:
+        if len(self.batches) == self.stop_before:
+            raise Stopped
+        self.batches.append(list(numbers))
+        return [source.astype(np.int32) for source in sources]
+
+
+def settings_of(data: DataBin, longest: int) -> ShardSettings:
+    return ShardSettings("train", data.fingerprint("train"), ["0" * 64], longest, max_tokens=40)
+
+
+def run(folder: Path, data: DataBin, echo: Echo, shard: int = 0, shards: int = 1, longest: int = 64) -> ShardName:
+    name = ShardName(folder, "train", shard, shards)
+    decode_shard(name, settings_of(data, longest), data, echo)  # type: ignore[arg-type]
+    return name
+
+
+def test_a_stopped_shard_goes_on_with_the_next_batch(small_data: DataBin, tmp_path: Path) -> None:
+    whole = Echo()
+    expected = run(tmp_path / "whole", small_data, whole).path.read_bytes()
+    assert len(whole.batches) > 5
+    first, second = Echo(stop_before=3), Echo()
+    with pytest.raises(Stopped):
+        run(tmp_path, small_data, first)
+    name = run(tmp_path, small_data, second)
+    assert first.batches + second.batches == whole.batches
+    assert name.path.read_bytes() == expected
+    again = Echo()
+    run(tmp_path, small_data, again)
+    assert again.batches == []
+
+
+def test_a_torn_end_is_said_and_decoded_again(
+    small_data: DataBin, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = run(tmp_path, small_data, Echo())
+    expected = name.path.read_bytes()
+    name.path.write_bytes(expected[:-5])
+    echo = Echo()
+    with caplog.at_level(logging.WARNING):
+        run(tmp_path, small_data, echo)
+    assert len(echo.batches) == 1
+    assert "its last" in caplog.text
+    assert "bytes were torn or damaged; redone" in caplog.text
+    assert name.path.read_bytes() == expected
+
+
+def test_shards_hold_every_source_once(small_data: DataBin, tmp_path: Path) -> None:
+    sources = small_data.source("train")
+    found: dict[int, list[int]] = {}
+    for shard in range(3):
+        for batch in read_shard(run(tmp_path, small_data, Echo(), shard, 3))[1]:
+            for number, target in zip(batch.sentences, batch.targets, strict=True):
+                assert number not in found
+                found[number] = target.tolist()
+    plan = plan_for(sources, settings_of(small_data, 64))
+    assert sorted(found) == sorted(set(plan.representative.tolist()))
+    assert all(found[number] == sources[number].tolist() for number in found)
+
+
+def test_skipped_sentences_are_counted_and_the_first_named(
+    small_data: DataBin, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sizes = small_data.source("train").sizes
+    long = np.flatnonzero(sizes > 8).tolist()
+    assert len(long) > 5
+    with caplog.at_level(logging.WARNING):
+        run(tmp_path, small_data, Echo(), longest=8)
+    named = ", ".join(f"{number} ({sizes[number]} tokens)" for number in long[:5])
+    assert f"train: {len(long)} of 60 sources are empty or longer than 8 tokens and are skipped" in caplog.text
+    assert f"number {named}, ...\n" in caplog.text

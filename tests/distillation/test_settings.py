@@ -1,0 +1,50 @@
+"""What shards must agree in, as it is stored and as it is compared."""
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from fairseq.dataclass.configs import GenerationConfig
+
+from fairseq_aggdec.distillation.settings import SearchOptions, ShardSettings
+
+SETTINGS = ShardSettings("train", {"source": "a" * 64, "target": "b" * 64}, ["c" * 64, "d" * 64], 64, 100)
+
+
+def test_stored_and_read() -> None:
+    settings = replace(SETTINGS, batch_size=7, precision="bf16", search=SearchOptions(beam=2, lenpen=0.6))
+    assert ShardSettings.from_dict(json.loads(json.dumps(settings.as_dict()))) == settings
+    for damage in ({"extra": 1}, {"search": {**settings.as_dict()["search"], "extra": 1}}):
+        with pytest.raises(TypeError):
+            ShardSettings.from_dict({**settings.as_dict(), **damage})
+
+
+def test_equal_ones_do_not_differ() -> None:
+    assert SETTINGS.difference(replace(SETTINGS, search=SearchOptions()), "here", "there") is None
+
+
+def test_every_field_counts() -> None:
+    """None can be changed without being noticed."""
+    other: dict[str, Any] = {"split": "valid", "data": {"source": "e" * 64, "target": "b" * 64}, "teacher": ["c" * 64]}
+    other |= {"longest_source": 65, "max_tokens": 99, "batch_size": 3, "precision": "fp16", "search": SearchOptions(4)}
+    assert other.keys() == {field.name for field in fields(ShardSettings)}
+    for name, value in other.items():
+        assert SETTINGS.difference(replace(SETTINGS, **{name: value}), "here", "there"), name
+    for field in fields(SearchOptions):
+        changed = replace(SETTINGS, search=replace(SETTINGS.search, **{field.name: 17}))
+        difference = changed.difference(SETTINGS, "now", "in the file")
+        assert difference == f"{field.name}: 17 now, {field.default} in the file"
+
+
+def test_differences_are_named_and_fingerprints_short() -> None:
+    changed = replace(SETTINGS, teacher=["e" * 64], data={"source": "f" * 64, "target": "b" * 64})
+    assert changed.difference(SETTINGS, "now", "before") == (
+        f"teacher: {'e' * 12} now, {'c' * 12}:{'d' * 12} before; data (source): {'f' * 12} now, {'a' * 12} before"
+    )
+
+
+def test_defaults_are_fairseqs() -> None:
+    stock = GenerationConfig()
+    for field in fields(SearchOptions):
+        assert getattr(stock, field.name) == field.default, field.name
