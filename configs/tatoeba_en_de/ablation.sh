@@ -43,21 +43,12 @@ stage_ablation() {
     python -m fairseq_aggdec.cli.ablation "$work/ablation" "${ablation_groups[@]}" --output "$work/ablation/table.md"
 }
 
-# Trains one variant unless that is done: train_variant NAME [hydra overrides]. Its best checkpoint becomes its model.
+# Trains one variant unless that is done: train_variant NAME [hydra overrides].
 train_variant() {
     local place="$work/ablation/$1"
     shift
-    if [[ -f "$place/model.pt" ]]; then
-        return
-    fi
-    run train --config drafter --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
-        "checkpoint.save_dir=$place/checkpoints" "hydra.run.dir=$place/train" \
-        "optimization.max_update=$ablation_updates" "lr_scheduler.total_num_update=$ablation_updates" \
-        "lr_scheduler.warmup_updates=$((ablation_updates / 10))" "common.log_interval=$ablation_every" \
-        "dataset.validate_interval_updates=$ablation_every" "checkpoint.save_interval_updates=$ablation_every" \
-        "checkpoint.keep_interval_updates=1" "${ablation_base[@]}" "$@"
-    mv "$place/checkpoints/checkpoint_best.pt" "$place/model.pt"
-    rm -r "$place/checkpoints"
+    run_variant drafter "$redistilled" "$place" "$ablation_updates" "$ablation_every" \
+        "model.encoder_from=$work/verifier/model.pt" "common.log_interval=$ablation_every" "${ablation_base[@]}" "$@"
 }
 
 # Decodes with one variant unless that is done: measure_variant NAME.

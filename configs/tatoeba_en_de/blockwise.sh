@@ -38,21 +38,12 @@ stage_blockwise_table() {
 
 blockwise_fine_tuning=(model.freeze_base=false model.dropout=0.1 "optimization.lr=[0.0005]" lr_scheduler.end_learning_rate=0.00003)
 
-# Trains heads unless that is done: train_heads NAME HEADS DATA BASE [hydra overrides]. Its best checkpoint is its model.
+# Trains heads unless that is done: train_heads NAME HEADS DATA BASE [hydra overrides].
 train_heads() {
-    local place="$work/blockwise_table/$1" heads="$2" train_data="$3" base="$4"
+    local name="$1" heads="$2" train_data="$3" base="$4"
     shift 4
-    if [[ -f "$place/model.pt" ]]; then
-        return
-    fi
-    run train --config blockwise --data "$train_data" "model.base_checkpoint=$work/$base/model.pt" \
-        "model.block_heads=$heads" "checkpoint.save_dir=$place/checkpoints" "hydra.run.dir=$place/train" \
-        "optimization.max_update=$blockwise_updates" "lr_scheduler.total_num_update=$blockwise_updates" \
-        "lr_scheduler.warmup_updates=$((blockwise_updates / 10))" \
-        "dataset.validate_interval_updates=$((blockwise_updates / 5))" \
-        "checkpoint.save_interval_updates=$((blockwise_updates / 5))" "checkpoint.keep_interval_updates=1" "$@"
-    mv "$place/checkpoints/checkpoint_best.pt" "$place/model.pt"
-    rm -r "$place/checkpoints"
+    run_variant blockwise "$train_data" "$work/blockwise_table/$name" "$blockwise_updates" $((blockwise_updates / 5)) \
+        "model.base_checkpoint=$work/$base/model.pt" "model.block_heads=$heads" "$@"
 }
 
 # Decodes with a block size unless that is done: measure_heads COLUMN HEADS NAME.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairseq_aggdec.benchmarking.results import ModeResult
+from fairseq_aggdec.benchmarking.results import ModeResult, Timed
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
@@ -19,7 +19,7 @@ FORMAT = 2
 
 
 @dataclass
-class Run:
+class Run(Timed):
     """One mode at one batch size. Lists without other notice have one entry a sentence, by its number."""
 
     mode: str
@@ -46,16 +46,6 @@ class Run:
     """peak resident memory of a process that runs this mode alone"""
     device_bytes: int | None = None
     """peak memory that PyTorch took on the device there"""
-
-    @property
-    def rounds(self) -> list[float]:
-        """Seconds for all sentences, one entry a round."""
-        return [sum(latencies) for latencies in self.latencies]
-
-    @property
-    def seconds(self) -> float:
-        """Median of the rounds."""
-        return median(self.rounds)
 
     @property
     def sentence_latencies(self) -> list[float]:

@@ -20,8 +20,25 @@ class Output:
     """fairseq's"""
 
 
+class Timed:
+    """Arithmetic on the times of a mode's rounds."""
+
+    latencies: list[list[float]]
+    """seconds of each batch, one list a round"""
+
+    @property
+    def rounds(self) -> list[float]:
+        """Seconds for all sentences, one entry a round."""
+        return [sum(latencies) for latencies in self.latencies]
+
+    @property
+    def seconds(self) -> float:
+        """Median of the rounds."""
+        return median(self.rounds)
+
+
 @dataclass
-class ModeResult:
+class ModeResult(Timed):
     """What one mode did with all sentences."""
 
     mode: Mode
@@ -32,13 +49,3 @@ class ModeResult:
     """seconds of each batch, one list a round"""
     outputs: dict[int, Output] = field(default_factory=dict)
     """of the last round, by sentence number"""
-
-    @property
-    def rounds(self) -> list[float]:
-        """Seconds for all batches, one entry a round."""
-        return [sum(latencies) for latencies in self.latencies]
-
-    @property
-    def seconds(self) -> float:
-        """Median of the rounds."""
-        return median(self.rounds)
