@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import accepted_beginning
+from fairseq_aggdec.decoding.block_draft import lengths_to_end
 from fairseq_aggdec.decoding.loop import Drafter
 from fairseq_aggdec.generator import AggressiveGenerator
 
@@ -150,9 +150,10 @@ class OracleBlockDrafter:
         self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
     ) -> tuple[Tensor, Tensor]:
         """See `loop.Drafter.propose`."""
+        self._drafter.block_size = self.block_size  # the loop may have lowered it
         self._drafter.propose(tokens, lengths, lengths_host)
-        draft = self._drafts.gather(1, lengths[:, None] - 1 + self._columns)  # B x k
-        return draft, 1 + accepted_beginning(draft[:, :-1] != self._eos)
+        draft = self._drafts.gather(1, lengths[:, None] - 1 + self._columns[: self.block_size])  # B x k
+        return draft, lengths_to_end(draft, self._eos)
 
     def keep(self, rows: Tensor) -> None:
         self._drafter.keep(rows)

@@ -63,22 +63,19 @@ class BlockwiseLoss(FairseqCriterion):
         candidates = trainable_heads(layer, model.base_is_frozen)
         # on the host, from the random state that fairseq sets for each update: a resumed run repeats it
         drawn = torch.randperm(len(candidates))[: self.heads_per_step].tolist()
-        wanted = [
-            (head, targets_of_head(sample["target"], head, self.padding_idx))
-            for head in map(candidates.__getitem__, drawn)
-        ]
-        targets = dict(wanted)
+        wanted, targets = [], {}
+        for head in map(candidates.__getitem__, drawn):
+            target = targets_of_head(sample["target"], head, self.padding_idx)
+            mask = target.ne(self.padding_idx)
+            wanted.append((head, mask))
+            targets[head] = target[mask]
 
         def take(head: int, logits: Tensor) -> tuple[Tensor, Tensor]:
-            return smoothed_loss(logits, targets[head][targets[head].ne(self.padding_idx)], self.label_smoothing)
+            return smoothed_loss(logits, targets[head], self.label_smoothing)
 
-        losses = model(
-            **sample["net_input"], heads=[(head, target.ne(self.padding_idx)) for head, target in wanted], take=take
-        )
+        losses = model(**sample["net_input"], heads=wanted, take=take)
         loss, nll = (torch.stack(parts).sum() for parts in zip(*losses, strict=True))
-        return self._result(
-            sample, loss, nll, sum(int(target.ne(self.padding_idx).sum()) for target in targets.values())
-        )
+        return self._result(sample, loss, nll, sum(target.numel() for target in targets.values()))
 
     def _validate(self, model: Any, sample: dict[str, Any], heads: int) -> tuple[Tensor, int, dict[str, Any]]:
         targets = [targets_of_head(sample["target"], head, self.padding_idx) for head in range(1, heads + 1)]

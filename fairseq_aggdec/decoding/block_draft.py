@@ -81,9 +81,14 @@ def best_tokens(logits: Tensor, never: Sequence[int]) -> Tensor:
     Returns:
         ...
     """
+    exclude(logits, never)
+    return best(logits)[1]
+
+
+def exclude(logits: Tensor, never: Sequence[int]) -> None:
+    """Set the scores (... x V) of tokens that are not taken to minus infinity, in place."""
     for token in never:
         logits[..., token].fill_(-torch.inf)
-    return best(logits)[1]
 
 
 def lengths_to_end(draft: Tensor, eos: int) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.block_draft import best_tokens
+from fairseq_aggdec.decoding.block_draft import exclude
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.layers import hiding
 from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
@@ -66,10 +66,11 @@ class DraftDecoder:
     def score(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
         """See `block_draft.BlockModel.score`."""
         features = self._block_features(tokens, lengths, block_size, lengths_host)
-        if self._transitions is not None:
+        head = self._decoder.transitions
+        if head is not None:
             last = _last_tokens(tokens, lengths)
             before = torch.cat([last[:, None], self._choose(features, last)[:, :-1]], dim=1)
-            features = self._transitions.after(features, before)
+            features = head(features, self._decoder.embed(before))
         return self._engine.project(features)
 
     def keep(self, rows: Tensor) -> None:
@@ -81,8 +82,10 @@ class DraftDecoder:
     def _choose(self, features: Tensor, last: Tensor) -> Tensor:
         """Drafted tokens, B x k, after the token that stands before each block, B."""
         logits = self._engine.project(features)
-        best = best_tokens(logits, self._decoder.never_drafted)
-        return best if self._transitions is None else self._transitions.chain(features, logits, last)
+        if self._transitions is None:
+            return self._decoder.best_tokens(logits)
+        exclude(logits, self._decoder.never_drafted)
+        return self._transitions.chain(features, logits, last)
 
     def _block_features(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
         """Decoder output at the masks behind each row's prefix, B x k x D; a causal prefix is then known as read."""

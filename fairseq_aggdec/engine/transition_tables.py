@@ -45,7 +45,3 @@ class TransitionTables:
         hidden = (self._before[before] + self._head.here(features)[:, :, None]).relu_()  # B x k x C x H
         transitions = hidden @ self._after[candidates].transpose(-1, -2)  # B x k x C x C
         return chained(candidates, scores, transitions)
-
-    def after(self, features: Tensor, before: Tensor) -> Tensor:
-        """Features with the head's correction for the token before each position (B x k), B x k x D."""
-        return features + self._head.out((self._before[before] + self._head.here(features)).relu_())

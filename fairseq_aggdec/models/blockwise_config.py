@@ -6,6 +6,7 @@ from typing import Optional
 from fairseq.models.transformer import TransformerConfig
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.refused_architectures import refuse_architectures
 
 
 @dataclass
@@ -40,16 +41,7 @@ class BlockwiseTransformerConfig(TransformerConfig):
 
 def refuse_unsupported(cfg: BlockwiseTransformerConfig) -> None:
     """Raises `AggdecError` for options that heads cannot be put on, and for numbers without meaning."""
-    refused = {
-        "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff is not None,
-        "--cross-self-attention": cfg.cross_self_attention,
-        "--no-cross-attention": cfg.no_cross_attention,
-        "--quant-noise-pq": cfg.quant_noise.pq > 0,
-        "--base-layers": bool(cfg.base_layers),
-    }
-    for option, is_given in refused.items():
-        if is_given:
-            raise AggdecError(f"{option}: --arch blockwise_transformer does not support it; leave it out")
+    refuse_architectures(cfg, "--arch blockwise_transformer")
     if cfg.block_heads < 2:
         raise AggdecError(f"--block-heads {cfg.block_heads}: give at least 2; with one, it is the base model itself")
     if cfg.head_ffn_embed_dim < 0:

@@ -7,6 +7,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models.transformer import TransformerConfig
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.refused_architectures import refuse_architectures
 
 
 @dataclass
@@ -54,18 +55,11 @@ class NarDrafterConfig(TransformerConfig):
 
 
 def refuse_unsupported(cfg: NarDrafterConfig) -> None:
-    refused = {
-        "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff is not None,
-        "--cross-self-attention": cfg.cross_self_attention,
-        "--no-cross-attention": cfg.no_cross_attention,
-        "--quant-noise-pq": cfg.quant_noise.pq > 0,
-        "--base-layers": bool(cfg.base_layers),
+    further = {
         "--decoder-layerdrop": cfg.decoder.layerdrop > 0,
         "--checkpoint-activations": cfg.checkpoint_activations,
     }
-    for option, is_given in refused.items():
-        if is_given:
-            raise AggdecError(f"{option}: the drafter does not support it; leave it out")
+    refuse_architectures(cfg, "the drafter", further)
     if cfg.block_size < 1:
         raise AggdecError(f"--block-size {cfg.block_size}: give at least 1")
     if cfg.transition_dim < 0:

@@ -8,6 +8,7 @@ from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
+from fairseq_aggdec.decoding.block_draft import best_tokens
 from fairseq_aggdec.engine.layers import hiding
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, own_keys_values, run_layer
@@ -182,8 +183,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
 
     def best_tokens(self, logits: Tensor) -> Tensor:
         """The best tokens that a draft may contain, in place of `logits` (... x V), which it overwrites in part."""
-        logits[..., self.never_drafted] = -torch.inf
-        return logits.max(dim=-1).indices  # on a CPU several times as fast as argmax
+        return best_tokens(logits, self.never_drafted)
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Token embeddings as the layers read them, scaled, without positions: ... -> ... x D."""

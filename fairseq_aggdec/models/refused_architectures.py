@@ -1,0 +1,30 @@
+"""Options of fairseq's Transformer that neither a drafter nor proposal heads work with."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairseq_aggdec.errors import AggdecError
+
+
+def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None = None) -> None:
+    """Refuse what the model cannot be built with.
+
+    Args:
+        cfg: a `TransformerConfig`.
+        by: who refuses, for the message.
+        further: option: whether it is given, of those that this model alone refuses.
+
+    Raises:
+        AggdecError: naming the option.
+    """
+    refused = {
+        "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff is not None,
+        "--cross-self-attention": cfg.cross_self_attention,
+        "--no-cross-attention": cfg.no_cross_attention,
+        "--quant-noise-pq": cfg.quant_noise.pq > 0,
+        "--base-layers": bool(cfg.base_layers),
+        **(further or {}),
+    }
+    for option, is_given in refused.items():
+        if is_given:
+            raise AggdecError(f"{option}: {by} does not support it; leave it out")
