@@ -7,16 +7,21 @@
 blockwise_sizes="${BLOCKWISE_SIZES:-2 4 6 8 10}"
 blockwise_limit="${BLOCKWISE_LIMIT:-500}" # sentences that are decoded
 blockwise_fine_tuning=(model.freeze_base=false)
-one_frozen_model=0 # 1: the heads of a frozen base are trained once, for the largest block
+# 1: the heads of a frozen base are trained once, for the largest block, and the fine-tuned models start from the first of
+# them: heads that know nothing would spoil the base in the first updates, and a short training does not mend that.
+one_frozen_model=0
 
 stage_blockwise_table() {
-    local k largest="${blockwise_sizes##* }" frozen
+    local k largest="${blockwise_sizes##* }" frozen from_regular="$regular_base" from_distilled="$distilled_base"
+    if ((one_frozen_model)); then
+        from_regular="blockwise_table/regular-$largest" from_distilled="blockwise_table/distilled-$largest"
+    fi
     for k in $blockwise_sizes; do
         frozen=$((one_frozen_model ? largest : k))
         train_heads "regular-$frozen" "$frozen" "$work/data-bin" "$regular_base"
         train_heads "distilled-$frozen" "$frozen" "$distilled" "$distilled_base"
-        train_heads "fine-tuned-$k" "$k" "$work/data-bin" "$regular_base" "${blockwise_fine_tuning[@]}"
-        train_heads "both-$k" "$k" "$distilled" "$distilled_base" "${blockwise_fine_tuning[@]}"
+        train_heads "fine-tuned-$k" "$k" "$work/data-bin" "$from_regular" "${blockwise_fine_tuning[@]}"
+        train_heads "both-$k" "$k" "$distilled" "$from_distilled" "${blockwise_fine_tuning[@]}"
     done
     # measured one after the other when nothing is trained any more
     for k in $blockwise_sizes; do

@@ -13,15 +13,19 @@ stage_blockwise() {
 # The block sizes of papers/004 Table 1. The heads of a frozen base learn independently of one another here (own_hidden),
 # so those of the largest block serve for all.
 source "$shared/blockwise_table.sh"
-blockwise_updates="${BLOCKWISE_UPDATES:-1500}"
+blockwise_updates="${BLOCKWISE_UPDATES:-1500}" # of a frozen base's heads
+fine_tuning_updates="${FINE_TUNING_UPDATES:-$((blockwise_updates / 3))}"
 regular_base=teacher distilled_base=verifier one_frozen_model=1
 blockwise_bench=(--threads 2 --reference "$work/text/test.$target")
-blockwise_fine_tuning+=(model.dropout=0.1 "optimization.lr=[0.0005]" lr_scheduler.end_learning_rate=0.00003)
+blockwise_fine_tuning+=(model.dropout=0.1 "optimization.lr=[0.0003]" lr_scheduler.end_learning_rate=0.00003)
 
 # Trains heads unless that is done: train_heads NAME HEADS DATA BASE [hydra overrides].
 train_heads() {
-    local name="$1" heads="$2" train_data="$3" base="$4"
+    local name="$1" heads="$2" train_data="$3" base="$4" updates="$blockwise_updates"
     shift 4
-    run_variant blockwise "$train_data" "$work/blockwise_table/$name" "$blockwise_updates" $((blockwise_updates / 5)) \
+    if [[ "$base" == blockwise_table/* ]]; then
+        updates="$fine_tuning_updates"
+    fi
+    run_variant blockwise "$train_data" "$work/blockwise_table/$name" "$updates" $((updates / 3)) \
         "model.base_checkpoint=$work/$base/model.pt" "model.block_heads=$heads" "$@"
 }

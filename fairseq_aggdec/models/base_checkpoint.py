@@ -69,13 +69,15 @@ def load_base(model: Any, path: str) -> None:
     """Copy a checkpoint's weights into a model that has them all and some more; log what was loaded and skipped.
 
     Args:
-        model: an encoder-decoder; of what it has beyond a plain Transformer, what fits is loaded as well.
+        model: an encoder-decoder; beyond a plain Transformer it loads what its decoder finds `fitting`.
         path: the checkpoint.
 
     Raises:
         AggdecError: a weight of a plain Transformer that only one of them has, or of another shape.
     """
-    state = dict(read_checkpoint(path)["model"])
+    checkpoint = read_checkpoint(path)
+    options = _options_in(checkpoint)
+    state = dict(checkpoint["model"])
     model.upgrade_state_dict(state)  # names of older versions
     theirs = weights_of(state)
     ours = weights_of(model.state_dict())
@@ -85,10 +87,13 @@ def load_base(model: Any, path: str) -> None:
         value = theirs[name]
         if name.startswith(_FOREIGN_PARTS):
             skipped.append(f"{name} (not needed)")
-        elif name.startswith(own) and (name not in ours or value.shape != ours[name].shape):
-            skipped.append(
-                f"{name} ({tuple(value.shape)} there, {tuple(ours[name].shape) if name in ours else 'none'} here)"
-            )
+        elif name.startswith(own):
+            fitting = model.decoder.fitting(name.removeprefix("decoder."), value, options)
+            if fitting is None:
+                here = tuple(ours[name].shape) if name in ours else "none"
+                skipped.append(f"{name} ({tuple(value.shape)} there, {here} here)")
+            else:
+                loaded[name] = fitting
         elif name not in ours:
             raise AggdecError(f"--base-checkpoint {path}: has {name}, for which a plain Transformer has no place")
         elif value.shape != ours[name].shape:
@@ -109,12 +114,17 @@ def load_base(model: Any, path: str) -> None:
     logger.info("--base-checkpoint %s: new here %s", path, ", ".join(new) or "nothing")
 
 
+def _options_in(checkpoint: dict[str, Any]) -> Any:
+    """The model's options as a checkpoint records them: argparse's or a group of the configuration."""
+    return checkpoint.get("args") or (checkpoint.get("cfg") or {}).get("model")
+
+
 def _architecture_of(path: str) -> TransformerConfig:
     """The Transformer options of a checkpoint, completed as fairseq completes them when it loads it."""
     checkpoint = read_checkpoint(path)
     if not any(name.startswith("decoder.layers.0.encoder_attn.") for name in checkpoint["model"]):
         raise AggdecError(f"--base-checkpoint {path}: no Transformer encoder-decoder")
-    options = checkpoint.get("args") or (checkpoint.get("cfg") or {}).get("model")
+    options = _options_in(checkpoint)
     if isinstance(options, dict):
         options = OmegaConf.create({"model": options}).model  # where its interpolations begin
     if isinstance(options, Namespace):

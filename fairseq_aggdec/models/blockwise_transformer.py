@@ -6,6 +6,7 @@ that knows nothing of heads this is an ordinary Transformer: fairseq's own searc
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -40,6 +41,25 @@ class BlockwiseDecoder(TransformerDecoderBase):
             cfg.block_heads, self.output_embed_dim, hidden, cfg.dropout, cfg.identity_head, cfg.own_hidden
         )
         self.never_proposed = [dictionary.pad(), dictionary.bos()]
+
+    def fitting(self, name: str, value: Tensor, options: Any) -> Tensor | None:
+        """What of another checkpoint's heads these can start from: with hidden layers of their own, its first ones.
+
+        Args:
+            name: a weight, as this decoder names its own.
+            value: the weight there.
+            options: of the other model.
+
+        Returns:
+            The value for the weight here; None where none of it fits.
+        """
+        ours = self.state_dict().get(name)
+        there = options.get if isinstance(options, dict) else partial(getattr, options)
+        if ours is None or there("identity_head", False) != self.heads.identity_head:
+            return None
+        if self.heads.own_hidden and there("own_hidden", False):
+            value = value[: len(ours)]
+        return value if value.shape == ours.shape else None
 
     def output_layer(self, features: Tensor) -> Tensor:
         """Logits of head 1: ... x D -> ... x V."""

@@ -108,6 +108,21 @@ def test_what_is_loaded_and_skipped_is_said(tmp_path: Path, caplog: pytest.LogCa
     assert "new here decoder.heads.inner" in new
 
 
+def test_the_first_heads_of_a_larger_block_are_taken(tmp_path: Path) -> None:
+    """Only where heads are independent of one another and number alike."""
+    shape = {"own_hidden": True, "identity_head": True}
+    plain = save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt")
+    first = on_base(plain, WORDS, WORDS, block_heads=K, **shape)
+    draw_heads(first)
+    path = save_base(first, tmp_path / "heads.pt", arch="blockwise_transformer", block_heads=K, **shape)
+    fewer = on_base(path, WORDS, WORDS, block_heads=3, **shape)
+    for name, value in fewer.decoder.heads.state_dict().items():
+        assert torch.equal(value, first.decoder.heads.state_dict()[name][:2])
+    assert not on_base(path, WORDS, WORDS, block_heads=K + 1, **shape).decoder.heads.outer.any()
+    for other in ({"own_hidden": False}, {"identity_head": False, "block_heads": K - 1}):
+        assert not on_base(path, WORDS, WORDS, **{"block_heads": 3, **shape, **other}).decoder.heads.outer.any()
+
+
 def test_architecture_of_a_yaml_checkpoint_and_yaml_options(tmp_path: Path) -> None:
     """Groups instead of prefixes, on both sides."""
     base = random_model(1, WORDS, WORDS, decoder_layers=3, share_all_embeddings=True)
