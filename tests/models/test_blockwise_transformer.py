@@ -146,8 +146,6 @@ def test_architecture_of_a_yaml_checkpoint_and_yaml_options(tmp_path: Path) -> N
     ("options", "message"),
     [
         ({"decoder_layers": 5}, "--decoder-layers is 2 there and 5 here: leave it out"),
-        ({"block_heads": 1}, "--block-heads 1"),
-        ({"head_ffn_embed_dim": -1}, "--head-ffn-embed-dim -1"),
         ({"base_checkpoint": None, "freeze_base": True}, "--freeze-base without --base-checkpoint"),
         ({"base_checkpoint": "/nowhere.pt"}, "/nowhere.pt: no such file"),
     ],
@@ -190,15 +188,6 @@ def test_a_checkpoint_at_hand_is_loaded_without_its_base(tmp_path: Path, monkeyp
     assert module.proposal_heads(model) == 3
     assert all(weight.requires_grad for weight in model.parameters()), "as the base model's, which rounds alike"
     assert not compat.is_loading_models()
-
-
-def test_frozen_weights_are_saved_exactly_whatever_the_precision(tmp_path: Path) -> None:
-    base = random_model(1, WORDS, WORDS)
-    model = on_base(save_base(base, tmp_path / "base.pt"), WORDS, WORDS, identity_head=True, freeze_base=True)
-    state = model.bfloat16().state_dict()
-    for name, value in base.state_dict().items():
-        assert torch.equal(state[name], value), name
-    assert state["decoder.heads.inner"].dtype == torch.bfloat16
 
 
 def test_sizes_of_the_architectures() -> None:

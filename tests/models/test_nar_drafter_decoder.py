@@ -1,0 +1,161 @@
+"""The drafter's forward pass against fairseq's own layers under one big mask, and what it must not depend on."""
+
+import pytest
+import torch
+from fairseq.modules import SinusoidalPositionalEmbedding
+from torch import Tensor
+
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+from tests.models.drafter_inputs import WORDS, K, batch, drafter, prefixes
+from tests.random_drafters import DRAFTER_SHAPES
+
+
+def by_stock_layers(model: NarDrafterModel, source: dict[str, Tensor], prefix: Tensor) -> Tensor:
+    """One sentence, one block, nothing shared: fairseq's layers over prefix and masks in a row, under a square mask.
+
+    Args:
+        source: a batch of one.
+        prefix: start symbol and y1..yp.
+
+    Returns:
+        k x V.
+    """
+    decoder, length = model.decoder, len(prefix)
+    encoder_out = model.encoder(**source)
+    positions = torch.arange(length + K)
+    masks = decoder.mask_inputs(positions[None, length:], encoder_out)[0]
+    x = torch.cat([decoder.embed(prefix), masks])
+    table = decoder.embed_positions
+    if isinstance(table, SinusoidalPositionalEmbedding):
+        x = x + table.get_embedding(100, x.size(-1), WORDS.pad())[WORDS.pad() + 1 + positions]
+    elif table is not None:
+        x = x + table.weight[WORDS.pad() + 1 + positions]
+    if decoder.layernorm_embedding is not None:
+        x = decoder.layernorm_embedding(x)
+    hidden = torch.zeros(length + K, length + K)
+    if decoder.is_causal:
+        hidden[:length] = torch.full((length + K, length + K), -torch.inf).triu(1)[:length]
+    x = x[:, None]
+    for layer in decoder.layers:
+        x = layer(x, encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0], self_attn_mask=hidden)[0]
+    if decoder.layer_norm is not None:
+        x = decoder.layer_norm(x)
+    if decoder.project_out_dim is not None:
+        x = decoder.project_out_dim(x)
+    return decoder.output_layer(x[length:, 0])
+
+
+@pytest.mark.parametrize("shape", DRAFTER_SHAPES)
+@torch.no_grad()
+def test_equals_stock_layers(shape: str) -> None:
+    """Sentences of different lengths in one batch, and every prefix length at once."""
+    model, source, tokens = drafter(shape), batch([3, 7, 5]), prefixes(3, 5)
+    lengths = torch.arange(5).expand(3, -1)
+    features = model.decoder(tokens, model.encode(**source), lengths)
+    logits = model.decoder.output_layer(features)  # B x R x k x V
+    for row in range(3):
+        alone = source["src_tokens"][row][source["src_tokens"][row].ne(WORDS.pad())][None]
+        one = {"src_tokens": alone, "src_lengths": torch.tensor([alone.size(1)])}
+        for length in range(5):
+            expected = by_stock_layers(model, one, tokens[row, : length + 1])
+            torch.testing.assert_close(logits[row, length], expected, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional, source copy, pre-norm learned"])
+@torch.no_grad()
+def test_blocks_of_one_pass_equal_passes_of_one_block(shape: str) -> None:
+    model, source, tokens = drafter(shape), batch([6, 6]), prefixes(2, 7)
+    lengths = torch.tensor([[0, 3, 6, 3], [5, 1, 0, 2]])
+    together = model.decoder.output_layer(model.decoder(tokens, model.encode(**source), lengths))
+    for block in range(4):
+        alone = model.draft_logits(**source, prefix_tokens=tokens, prefix_lengths=lengths[:, block])
+        torch.testing.assert_close(together[:, block], alone, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", ["causal, source copy", "causal, post-norm learned", "bidirectional"])
+@torch.no_grad()
+def test_source_padding_does_not_matter(shape: str) -> None:
+    model, tokens, lengths = drafter(shape), prefixes(2, 4), torch.tensor([3, 1])
+    left, right = batch([3, 9]), batch([3, 9], left_pad=False)
+    wide = {**left, "src_tokens": torch.nn.functional.pad(left["src_tokens"], (4, 0), value=WORDS.pad())}
+    expected = model.draft_logits(**left, prefix_tokens=tokens, prefix_lengths=lengths)
+    for other in (right, wide):
+        found = model.draft_logits(**other, prefix_tokens=tokens, prefix_lengths=lengths)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional"])
+@torch.no_grad()
+def test_what_stands_behind_the_prefix_does_not_matter(shape: str) -> None:
+    model, source, tokens = drafter(shape), batch([6, 4]), prefixes(2, 7)
+    lengths = torch.tensor([2, 4])
+    changed = tokens.clone()
+    changed[0, 3:], changed[1, 5:] = WORDS.pad(), WORDS.unk()
+    expected = model.draft_logits(**source, prefix_tokens=tokens, prefix_lengths=lengths)
+    assert torch.equal(model.draft_logits(**source, prefix_tokens=changed, prefix_lengths=lengths), expected)
+    changed = tokens.clone()
+    changed[:, 2] = (tokens[:, 2] + 1 - WORDS.nspecial) % 20 + WORDS.nspecial
+    assert not torch.equal(model.draft_logits(**source, prefix_tokens=changed, prefix_lengths=lengths), expected)
+
+
+@torch.no_grad()
+def test_causal_prefix_is_read_without_what_follows() -> None:
+    """The cached keys and values of a position depend on nothing to its right."""
+    model, source, tokens = drafter("causal, pre-norm sinusoidal"), batch([6, 4]), prefixes(2, 7)
+    encoder_out = model.encode(**source)
+    whole, part = model.decoder.read(tokens, encoder_out), model.decoder.read(tokens[:, :4], encoder_out)
+    for long, short in zip(whole.prefix, part.prefix, strict=True):
+        torch.testing.assert_close(long.keys[:, :, :4], short.keys, atol=1e-6, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_unk_in_a_prefix_is_no_mask() -> None:
+    """What the prefix with `<unk>` becomes does not depend on the mask vector."""
+    model, source, tokens = drafter("causal, post-norm sinusoidal"), batch([6]), prefixes(1, 4)
+    tokens[0, 2] = WORDS.unk()
+    before = model.decoder.read(tokens, model.encode(**source)).prefix[1].keys
+    model.decoder.mask_embedding.mul_(-1)
+    assert torch.equal(model.decoder.read(tokens, model.encode(**source)).prefix[1].keys, before)
+
+
+@torch.no_grad()
+def test_revealed_positions_show_the_target() -> None:
+    """A block with everything revealed reads the same as those tokens; with nothing revealed, masks."""
+    model, source, tokens = drafter("causal, post-norm sinusoidal"), batch([6, 4]), prefixes(2, 4)
+    lengths = torch.tensor([[1, 3], [0, 2]])
+    gold = torch.randint(4, 24, (2, 2, K), generator=torch.Generator().manual_seed(1))
+    reading = model.decoder.read(tokens, model.encode(**source))
+    plain = model.decoder.draft(reading, lengths)
+    nothing = model.decoder.draft(reading, lengths, torch.zeros(2, 2, K, dtype=torch.bool), gold)
+    assert torch.equal(plain, nothing)
+    one = torch.zeros(2, 2, K, dtype=torch.bool)
+    one[0, 1, 2] = True
+    shown = model.decoder.draft(reading, lengths, one, gold)
+    differs = (shown != plain).any(-1).any(-1)
+    assert differs.tolist() == [[False, True], [False, False]]
+    other = gold.clone()
+    other[0, 1, 2] = (gold[0, 1, 2] - 3) % 20 + 4
+    assert not torch.equal(model.decoder.draft(reading, lengths, one, other), shown)
+    other = gold.clone()
+    other[~one] = WORDS.unk()
+    assert torch.equal(model.decoder.draft(reading, lengths, one, other), shown)
+
+
+@torch.no_grad()
+def test_positions_past_the_models_last() -> None:
+    """A block at the end of the longest sentence."""
+    model = drafter("causal, post-norm learned", max_target_positions=8)
+    tokens = prefixes(1, 8)
+    logits = model.draft_logits(**batch([6]), prefix_tokens=tokens, prefix_lengths=torch.tensor([7]))
+    assert bool(logits.isfinite().all())
+    sinusoidal = drafter("causal, post-norm sinusoidal", max_target_positions=8)
+    expected = by_stock_layers(sinusoidal, batch([6]), tokens[0])
+    found = sinusoidal.draft_logits(**batch([6]), prefix_tokens=tokens, prefix_lengths=torch.tensor([7]))[0]
+    torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
+
+
+def test_drafts_hold_neither_pad_nor_bos() -> None:
+    logits = torch.zeros(2, len(WORDS))
+    logits[:, [WORDS.pad(), WORDS.bos()]] = 9.0
+    logits[0, WORDS.eos()], logits[1, WORDS.unk()] = 1.0, 1.0
+    assert drafter("bidirectional").best_tokens(logits).tolist() == [WORDS.eos(), WORDS.unk()]
