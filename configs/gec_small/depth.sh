@@ -5,6 +5,9 @@
 depths="${DEPTHS:-6-6 9-3 11-1}" # of the small series in fairseq_aggdec/models/sizes.py
 depth_limit="${DEPTH_LIMIT:-300}" # sentences whose decoding is timed
 depth_options=()                  # hydra overrides of their trainings
+if [[ -n "${DEPTH_UPDATES:-}" ]]; then
+    depth_options=("optimization.max_update=$DEPTH_UPDATES" "lr_scheduler.total_num_update=$DEPTH_UPDATES")
+fi
 
 stage_depth() {
     local depth mode
