@@ -36,7 +36,7 @@ setup(
     ],
     extras_require={
         "bench": ["ctranslate2"],
-        "dev": ["ctranslate2", "hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"],
+        "dev": ["ctranslate2", "filelock", "hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"],
     },
     entry_points={
         "console_scripts": [

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.helpers import ToyModel, make_toy_data, train_toy
+from tests.sharing import made_once
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -52,13 +54,13 @@ def aggdec_data() -> Path:
 @pytest.fixture(scope="session")
 def toy_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Binarised toy data with a joined dictionary; see `tests.helpers.make_toy_data`."""
-    return make_toy_data(tmp_path_factory.mktemp("toy_data"))
+    return made_once(tmp_path_factory, "toy_data", make_toy_data)
 
 
 @pytest.fixture(scope="session")
 def toy_model_dir(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
     """A small stock fairseq Transformer, trained for a few updates by fairseq-train, with its data."""
-    return train_toy(toy_data, tmp_path_factory.mktemp("toy_model"), updates=20)
+    return made_once(tmp_path_factory, "toy_model", partial(train_toy, toy_data, updates=20))
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,5 +1,6 @@
 """The models that all command-line tests decode with."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,26 +14,27 @@ from tests.cli_integration.correction import (
     train_heads,
 )
 from tests.helpers import ToyModel
+from tests.sharing import made_once
 
 
 @pytest.fixture(scope="session")
 def correction_model(tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
-    return train_correction_model(tmp_path_factory.mktemp("correction"))
+    return made_once(tmp_path_factory, "correction", train_correction_model)
 
 
 @pytest.fixture(scope="session")
 def correction_drafter(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A block drafter on that model's encoder."""
-    return train_drafter(correction_model, tmp_path_factory.mktemp("drafter"))
+    return made_once(tmp_path_factory, "drafter", partial(train_drafter, correction_model))
 
 
 @pytest.fixture(scope="session")
 def heads(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> TrainedHeads:
     """Proposal heads on that model."""
-    return train_heads(correction_model, tmp_path_factory.mktemp("heads"))
+    return made_once(tmp_path_factory, "heads", partial(train_heads, correction_model))
 
 
 @pytest.fixture(scope="session")
-def beam_one(correction_model: ToyModel) -> Process:
+def beam_one(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory) -> Process:
     """What stock fairseq gives for the test set."""
-    return generate(correction_model, None)
+    return made_once(tmp_path_factory, "beam_one", lambda _: generate(correction_model, None))
