@@ -91,8 +91,7 @@ class LoadedDrafter:
         if verifiers and self._shared is not None:
             self._engine.start(encoder_outs[self._shared])
         else:
-            rows = net_input["src_tokens"].size(0)
-            self._engine.start_later(lambda wanted: self._encode(net_input, wanted, arithmetic), rows)
+            self._engine.start_later(lambda wanted: self._encode(net_input, wanted, arithmetic))
         return self._engine
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:

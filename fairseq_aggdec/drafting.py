@@ -12,20 +12,34 @@ from fairseq_aggdec.decoding.acceptance import Acceptance, exact
 from fairseq_aggdec.decoding.block_draft import BlockDrafter
 from fairseq_aggdec.decoding.blockwise import HeadDrafter
 from fairseq_aggdec.decoding.copy_trust import CopyTrust
-from fairseq_aggdec.decoding.draft_width import DraftWidth
+from fairseq_aggdec.decoding.deferred import DeferredDrafter
+from fairseq_aggdec.decoding.draft_width import DrafterCost, DraftWidth
 from fairseq_aggdec.decoding.hybrid_draft import Copier, HybridDrafter
 from fairseq_aggdec.decoding.input_guided import FOREIGN, SourceCopyDrafter, align_source
 from fairseq_aggdec.decoding.loop import Drafter, NoDrafter
-from fairseq_aggdec.decoding.single_source import SingleSourceDrafter, align_sentence
+from fairseq_aggdec.decoding.single_source import SingleSourceDrafter, SourcesDrafter, align_sentence
 from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.errors import AggdecError
 
-_FREE_ROWS = {"cpu": 24, "cuda": 256}
-"""What a block costs before its rows cost anything, in rows, by device. On a CPU with 3 layers of 256/1024 and 5,000
-symbols 1 row takes 0.7 ms, 12 rows 0.95 ms, 32 rows 1.8 ms. A GPU has to read its weights for the time in which it
-could multiply some hundred rows."""
+# What a call costs beside its rows, in multiplications with weights that a CPU does in the time: docs/engine-log.md.
+_CALL = 50e6
+"""the small operations of a block that stand outside its layers"""
+_LAYER = 50e6
+"""those of a layer"""
+_DRAFT = 60e6
+"""those of a draft that stand outside its block's layers"""
+_START = 0.3
+"""what a drafter's first call of a batch costs more, as a share of others"""
+_CHOICE = 500
+"""choosing a drafted token after the one before it, for each symbol"""
+_READING = 19
+"""reading a weight from memory, where a model's do not fit into the processor's caches"""
+_CACHED = 8e6
+"""how many weights do"""
+_FREE_ROWS_OF_A_GPU = 256
+"""A GPU has to read its weights for the time in which it could multiply some hundred rows."""
 
 _CONTINUES = "@@"
 """at the end of subwords that do not end a word, by subword-nmt"""
@@ -80,8 +94,11 @@ class Drafting:
         self._models = models
         self._engines = engines
         self._to_target = symbol_map(*dictionaries)
-        unfinished = [symbol.endswith(_CONTINUES) for symbol in dictionaries[1].symbols]
-        self._unfinished = unfinished if any(unfinished) else None
+        self._unfinished: list[bool] | None = None  # symbols that do not end a word; `hybrid` alone guesses words
+        if decoding == "hybrid":
+            unfinished = [symbol.endswith(_CONTINUES) for symbol in dictionaries[1].symbols]
+            self._unfinished = unfinished if any(unfinished) else None
+        self._unfinished_on: dict[torch.device, Tensor] = {}  # the same, for batches
         self._pad, self._eos = dictionaries[1].pad(), dictionaries[1].eos()
         self._copying = copying
         self._block = block
@@ -101,7 +118,7 @@ class Drafting:
         if self._decoding == "greedy":
             return NoDrafter()
         if self._decoding == "iad":
-            return self._copier(net_input["src_tokens"], start, persists=False)
+            return self._iad(net_input["src_tokens"], start)
         model = NoDrafter() if self._block is None else self._model(net_input, encoder_outs)
         if self._decoding != "hybrid":
             return model
@@ -112,12 +129,34 @@ class Drafting:
         """What learns how long drafts are best; None for `greedy`, which has none."""
         if self._decoding == "greedy":
             return None
-        share = 0.0 if self._decoding in ("iad", "hybrid") else self._cost()  # hybrid seldom asks
-        return DraftWidth(_FREE_ROWS["cpu" if device.type == "cpu" else "cuda"], share)
+        decoders = [model.decoder for model in self._models]
+        row = sum(map(_row_cost, decoders))
+        free_rows = sum(map(_call_cost, decoders)) / row if device.type == "cpu" else _FREE_ROWS_OF_A_GPU
+        if self._decoding in ("iad", "hybrid") or self._block is None or self._block.drafter is None:
+            return DraftWidth(free_rows)  # hybrid seldom asks, and proposal heads cost next to nothing
+        drafter = self._block.drafter.model.decoder
+        share, projection = self._cost(), drafter.output_projection.weight
+        call = (_call_cost(drafter) - _CALL + _DRAFT) / row if device.type == "cpu" else free_rows * share
+        choice = _CHOICE * projection.size(0) / row
+        return DraftWidth(free_rows, DrafterCost(call, share + choice, share - projection.numel() / row, _START * call))
 
     def align(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """`align_source` with the symbols and dictionaries of the generator."""
         return align_source(source, self._pad, self._eos, self._symbols_on(source.device))
+
+    def _iad(self, source: Tensor, start: int) -> Drafter:
+        if source.size(0) == 1 or source.device.type != "cpu":
+            return self._copier(source, start, persists=False)
+        options = self._copying
+
+        def of(rows: Tensor | None) -> Drafter:
+            sentences = (source if rows is None else source[rows]).split(1)
+            aligned = [align_sentence(sentence, self._pad, self._eos, self._to_target) for sentence in sentences]
+            return SourcesDrafter(
+                aligned, self._eos, options.min_suffix, options.max_suffix, options.max_draft_len, start
+            )
+
+        return DeferredDrafter(of)
 
     def _copier(self, source: Tensor, start: int, persists: bool) -> Copier:
         options = self._copying
@@ -125,7 +164,9 @@ class Drafting:
         if source.size(0) == 1 and source.device.type == "cpu":
             sentence = align_sentence(source, self._pad, self._eos, self._to_target)
             return SingleSourceDrafter(sentence, self._eos, *limits, persists, self._unfinished)
-        unfinished = None if self._unfinished is None else torch.tensor(self._unfinished, device=source.device)
+        if self._unfinished is not None and source.device not in self._unfinished_on:
+            self._unfinished_on[source.device] = torch.tensor(self._unfinished, device=source.device)
+        unfinished = self._unfinished_on.get(source.device)
         return SourceCopyDrafter(*self.align(source), self._eos, *limits, persists, unfinished)
 
     def _model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> Drafter:
@@ -161,6 +202,12 @@ def _row_cost(decoder: nn.Module) -> int:
     """Multiplications for one token, those with the source's keys and values aside."""
     weights = decoder.named_parameters(remove_duplicate=False)  # the projection's may be the embedding's
     return sum(weight.numel() for name, weight in weights if weight.dim() == 2 and "embed" not in name)
+
+
+def _call_cost(decoder: Any) -> float:
+    """What a block costs a CPU whatever it holds, in multiplications."""
+    weights = _row_cost(decoder)
+    return _CALL + _LAYER * len(decoder.layers) + (_READING * weights if weights > _CACHED else 0)
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> Tensor | None:

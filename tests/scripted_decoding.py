@@ -7,7 +7,7 @@ import torch
 from hypothesis import HealthCheck, Phase, settings
 from torch import Tensor
 
-from fairseq_aggdec.decoding.loop import Drafter
+from fairseq_aggdec.decoding.loop import Drafter, Verifier
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
 FIRST_WORD = 4
@@ -25,7 +25,7 @@ def examples(count: int) -> settings:
     )
 
 
-class ScriptedVerifier:
+class ScriptedVerifier(Verifier):
     """A `loop.Verifier` that prefers each row's target along its path and a hashed token anywhere else.
 
     It checks what the loop promises: rows without holes, a first block token that the verifier itself has chosen, and

@@ -87,10 +87,12 @@ class SourceCopyDrafter(Drafter):
         self._last = self._source.size(1) - 1
         self._kinds = source_lengths  # B, of the last call
         self._unfinished = unfinished
-        ends = torch.arange(positions, device=source.device).expand_as(context)
-        if unfinished is not None:
-            ends = torch.where(unfinished[context.clamp(min=0)] & (context >= 0), width, ends)
-        self._word_end = ends.flip(1).cummin(dim=1).values.flip(1)  # B x (S+1), at or behind each position
+        self._word_end = torch.empty(0)
+        if persists:  # only then is anything guessed
+            ends = torch.arange(positions, device=source.device).expand_as(context)
+            if unfinished is not None:
+                ends = torch.where(unfinished[context.clamp(min=0)] & (context >= 0), width, ends)
+            self._word_end = ends.flip(1).cummin(dim=1).values.flip(1)  # B x (S+1), at or behind each position
 
     block_size: int | None = None
 
@@ -104,19 +106,19 @@ class SourceCopyDrafter(Drafter):
             matches = is_unique & (longest >= self.min_suffix)
         else:
             matches = is_unique & (longest >= lengths.clamp(max=self.min_suffix))
-            self._kinds = torch.where(lengths == 1, 0, longest)
-            if not bool(matches.all()):
-                width = self._room.size(1) - 1
-                expected, is_known = self._expected(tokens, lengths)
-                nearest = _nearest(common, longest, expected)
-                guess = self._word_end.gather(1, expected.clamp(max=width)[:, None]).squeeze(1)
-                if self._unfinished is not None:
-                    last = tokens.gather(1, lengths[:, None] - 1).squeeze(1)
-                    is_known = is_known & ~((longest == 0) & self._unfinished[last])
-                match = torch.where(matches, match, torch.where(longest > 0, nearest, guess))
-                kinds = torch.where((longest > 0) & ~is_unique, NEAREST, GUESS)
-                self._kinds = torch.where(matches, self._kinds, kinds)
-                matches = matches | is_known
+        self._kinds = torch.where(lengths == 1, 0, longest)
+        if self._persists and not bool(matches.all()):
+            width = self._room.size(1) - 1
+            expected, is_known = self._expected(tokens, lengths)
+            nearest = _nearest(common, longest, expected)
+            guess = self._word_end.gather(1, expected.clamp(max=width)[:, None]).squeeze(1)
+            if self._unfinished is not None:
+                last = tokens.gather(1, lengths[:, None] - 1).squeeze(1)
+                is_known = is_known & ~((longest == 0) & self._unfinished[last])
+            match = torch.where(matches, match, torch.where(longest > 0, nearest, guess))
+            kinds = torch.where((longest > 0) & ~is_unique, NEAREST, GUESS)
+            self._kinds = torch.where(matches, self._kinds, kinds)
+            matches = matches | is_known
         draft = self._source.gather(1, match[:, None] + self._ahead)  # B x K
         draft_lengths = self._room.gather(1, match[:, None]).squeeze(1) * matches
         return draft, draft_lengths
@@ -172,7 +174,8 @@ class SourceCopyDrafter(Drafter):
 
     def keep(self, rows: Tensor) -> None:
         self._source, self._room, self._backwards = self._source[rows], self._room[rows], self._backwards[rows]
-        self._word_end = self._word_end[rows]
+        if self._persists:
+            self._word_end = self._word_end[rows]
 
     def _expected(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Where the source goes on if the last tokens replace as many of its own, B, and whether that is known, B."""

@@ -9,6 +9,7 @@ row without a draft makes an ordinary greedy step.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -16,8 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.acceptance import NOTHING, Acceptance, Verdict, exact
-from fairseq_aggdec.decoding.draft_width import DraftWidth
+from fairseq_aggdec.decoding.draft_width import PACKING, DraftWidth
 from fairseq_aggdec.decoding.outputs import Decoded, Outputs
+from fairseq_aggdec.decoding.packing import Packing
 from fairseq_aggdec.decoding.search_rules import SearchRules
 
 _LONG = 32  # tokens; where drafts this long promise nothing, longer ones do not either
@@ -56,6 +58,10 @@ class Drafter(Protocol):
         """
         return 0
 
+    def kinds(self) -> Sequence[int] | None:
+        """Of what kind each row's last draft is: those of a kind are about equally good. None: all are alike."""
+        return None
+
     def learn(self, accepted: Sequence[int]) -> None:
         """Take in how many tokens passed of the draft that each row was last given; before `keep`."""
         return None
@@ -66,6 +72,9 @@ class Drafter(Protocol):
 
 class Verifier(Protocol):
     """The model whose greedy output is wanted."""
+
+    packs: bool = False
+    """Whether `score_packed` is faster than reading what pads a block, too."""
 
     def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
         """Read a block of tokens behind what each row has committed.
@@ -78,6 +87,10 @@ class Verifier(Protocol):
         Returns:
             logits, B x W x V, which the caller may overwrite: row w predicts the token after `block[:, w]`.
         """
+
+    def score_packed(self, block: Tensor, starts: Tensor, longest: int, packing: Packing) -> Tensor:
+        """`score` for the tokens of a block alone, N x V; what stands behind a row's tokens need not be read."""
+        return packing.pack(self.score(block, starts, longest))
 
     def keep(self, rows: Tensor) -> None:
         """Forget all rows but these; the next call has them in this order."""
@@ -125,11 +138,11 @@ def draft_verify_accept(
     drafts_early = drafter.block_size is None and first_tokens.is_cuda
     if drafts_early:
         widths = None
-    proposals = _Proposals(drafter, rules.max_len, widths)
-    draft, draft_lengths, longest_draft = proposals.next(outputs)
+    # cut to widths of their own only under a criterion that judges each token by itself
+    proposals = _Proposals(drafter, rules.max_len, widths, verifier.packs and accept is exact)
+    draft = proposals.next(outputs)
     while outputs.rows:
-        draft = draft[:, :longest_draft]
-        verdict = _verify(verifier, rules, accept, outputs, draft, draft_lengths)
+        verdict = _verify(verifier, rules, accept, outputs, draft)
 
         # accept: what passed, up to the first EOS or the verifier's own token
         is_last = (verdict.tokens == rules.eos) | ~verdict.passed  # B x W; the end of a block never passes
@@ -140,85 +153,114 @@ def draft_verify_accept(
         outputs.append(verdict.tokens, verdict.log_probs, committed)
 
         # the one transfer to the host that tells what happened; where it waits for a GPU, cheap drafts are made before
-        news = [draft_lengths, accepted.squeeze(1), committed, finished.squeeze(1)]
+        news = [draft.lengths, accepted.squeeze(1), committed, finished.squeeze(1)]
         if drafts_early:
-            next_draft, draft_lengths = proposals.cut(outputs)
-            news.append(draft_lengths)
+            early_tokens, early_lengths = proposals.cut(outputs)
+            news.append(early_lengths)
         host = torch.stack(news).tolist()
         drafter.learn(host[1])
         if widths is not None:
-            widths.learn(host[0], host[1])
-        remaining = outputs.settle(draft, *host[:4])
+            widths.learn(host[0], host[1], draft.kinds)
+        remaining = outputs.settle(draft.tokens, *host[:4])
         if not remaining:
             break
-        if len(remaining) < draft.size(0):  # finished rows leave the batch
-            rows = torch.tensor(remaining, device=draft.device)
+        if len(remaining) < draft.tokens.size(0):  # finished rows leave the batch
+            rows = torch.tensor(remaining, device=first_tokens.device)
             rules = rules.keep(rows)
             verifier.keep(rows)
             drafter.keep(rows)
             if drafts_early:
-                next_draft, draft_lengths = next_draft[rows], draft_lengths[rows]
+                early_tokens, early_lengths = early_tokens[rows], early_lengths[rows]
         if drafts_early:
-            draft, longest_draft = next_draft, max(host[4][row] for row in remaining)
+            longest = max(host[4][row] for row in remaining)
+            draft = _Drafts(early_tokens[:, :longest], early_lengths)
         else:
-            draft, draft_lengths, longest_draft = proposals.next(outputs)
+            draft = proposals.next(outputs)
     return outputs.finished()
 
 
-def _verify(
-    verifier: Verifier, rules: SearchRules, accept: Acceptance, outputs: Outputs, draft: Tensor, draft_lengths: Tensor
-) -> Verdict:
+@dataclass(frozen=True)
+class _Drafts:
+    """What is to be verified."""
+
+    tokens: Tensor
+    """B x K; junk behind `lengths`"""
+    lengths: Tensor
+    """B"""
+    kinds: Sequence[int] | None = None
+    """see `Drafter.kinds`"""
+    packing: Packing | None = None
+    """of each row's last token and its draft, B x (K+1)"""
+
+
+def _verify(verifier: Verifier, rules: SearchRules, accept: Acceptance, outputs: Outputs, draft: _Drafts) -> Verdict:
     """What the verifier says after each row's last token and after each token of its draft: B x (K+1).
 
     Behind a row's first drafted token that did not pass, nothing of this is used.
     """
-    starts = outputs.lengths - 1
-    block = torch.cat([outputs.tokens.gather(1, starts[:, None]), draft], dim=1)  # B x W
+    starts, packing = outputs.lengths - 1, draft.packing
+    block = torch.cat([outputs.tokens.gather(1, starts[:, None]), draft.tokens], dim=1)  # B x W
     longest, shortest = max(outputs.lengths_host) - 1, min(outputs.lengths_host) - 1
     end = longest + block.size(1)
     outputs.reserve(end + 1)
     if rules.no_repeat_ngram_size > 1:  # where rules look back, they see the draft
         outputs.place(block)
-    logits = verifier.score(block, starts, longest)  # B x W x V
-    choices = rules.choose(logits, starts, outputs.tokens[:, :end], shortest, end - 1)
-    proposed = F.pad(draft, (0, 1), value=NOTHING)  # B x W: what was drafted for each position
-    if draft.size(0) > 1 or draft.is_cuda:  # otherwise the draft has no width to spare
+    sequence = outputs.tokens[:, :end]
+    proposed = F.pad(draft.tokens, (0, 1), value=NOTHING)  # B x W: what was drafted for each position
+    if block.size(0) > 1 or block.is_cuda:  # otherwise the draft has no width to spare
         columns = torch.arange(block.size(1), device=block.device)
-        proposed = proposed.masked_fill(columns >= draft_lengths[:, None], NOTHING)
-    return accept(proposed, choices)
+        proposed = proposed.masked_fill(columns >= draft.lengths[:, None], NOTHING)
+    if packing is None:
+        logits = verifier.score(block, starts, longest)  # B x W x V
+        return accept(proposed, rules.choose(logits, starts, sequence, shortest, end - 1))
+    logits = verifier.score_packed(block, starts, longest, packing)[:, None]  # N x 1 x V: every token is a row
+    if rules.no_repeat_ngram_size > 1:
+        sequence = sequence[packing.rows]
+    positions = starts[packing.rows] + packing.columns
+    choices = rules.keep(packing.rows).choose(logits, positions, sequence, shortest, end - 1)
+    verdict = accept(packing.pack(proposed)[:, None], choices)
+    # behind a row's tokens its last one is repeated, which has not passed
+    return Verdict(*(packing.spread(part.squeeze(1)) for part in verdict))
 
 
 class _Proposals:
     """A drafter's drafts, none longer than is allowed or worth it."""
 
-    def __init__(self, drafter: Drafter, max_len: int, widths: DraftWidth | None) -> None:
+    def __init__(self, drafter: Drafter, max_len: int, widths: DraftWidth | None, packs: bool) -> None:
         self._drafter = drafter
         self._block_size = drafter.block_size
         self._end = max_len + 1
         self._widths = widths
+        self._packs = packs
 
-    def next(self, outputs: Outputs) -> tuple[Tensor, Tensor, int]:
-        """Drafts, their lengths, and the longest of these, or what none exceeds where a look would wait for a GPU."""
+    def next(self, outputs: Outputs) -> _Drafts:
+        """The drafts for the next block."""
         rows, widths, block_size = len(outputs.rows), self._widths, self._block_size
         wanted = _LONG if block_size is None else block_size
         if widths is not None:
-            wanted = widths.choose(rows, wanted, self._drafter.unread(outputs.lengths_host))
+            unread, position = self._drafter.unread(outputs.lengths_host), max(outputs.lengths_host)
+            wanted = widths.choose(rows, wanted, unread, self._packs, position)
             if wanted == 0:  # not even if every row had a draft
-                return outputs.tokens.new_empty(rows, 0), torch.zeros_like(outputs.lengths), 0
+                return _Drafts(outputs.tokens.new_empty(rows, 0), torch.zeros_like(outputs.lengths))
             if block_size is not None:
                 self._drafter.block_size = wanted
         draft, lengths = self.cut(outputs, outputs.lengths_host)
-        if lengths.device.type != "cpu":
-            return draft, lengths, max(0, min(draft.size(1), self._end - min(outputs.lengths_host)))
-        known = lengths.tolist()
+        if lengths.device.type != "cpu":  # a look would wait for the device
+            longest = max(0, min(draft.size(1), self._end - min(outputs.lengths_host)))
+            return _Drafts(draft[:, :longest], lengths)
+        known, kinds = lengths.tolist(), None
+        if widths is not None and (block_size is None or max(known) > wanted):  # drafts of any length
+            kinds = self._drafter.kinds()
+            if block_size is None:
+                widths.see(known, kinds)
+            worth = widths.cut(known, kinds, self._packs)
+            if worth != known:
+                known, lengths = worth, torch.tensor(worth)
         longest = max(known, default=0)
-        if widths is not None and block_size is None:
-            widths.see(known)
-        if widths is not None and longest > (0 if block_size is None else wanted):  # drafts of any length
-            wanted = widths.cut(known)
-            if wanted < longest:
-                return draft, lengths.clamp(max=wanted), wanted
-        return draft, lengths, longest
+        packing = None
+        if widths is not None and self._packs and rows * longest - sum(known) > PACKING:
+            packing = Packing.of([1 + length for length in known], lengths.device)
+        return _Drafts(draft[:, :longest], lengths, kinds, packing)
 
     def cut(self, outputs: Outputs, lengths_host: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
         """Drafts, cut so that no block reads or predicts behind the last position, where EOS is forced."""

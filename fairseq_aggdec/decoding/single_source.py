@@ -1,6 +1,7 @@
-"""`SourceCopyDrafter` for one sentence at a time, on lists.
+"""`SourceCopyDrafter` on lists.
 
-For one sentence on a CPU, the fixed cost of some thirty tensor operations a draft is most of the drafter's time.
+On a CPU, the fixed cost of some thirty tensor operations a draft is most of the drafter's time, and a list is searched
+within microseconds: the places of a token are known, and there are few.
 """
 
 from collections.abc import Sequence
@@ -35,6 +36,9 @@ class SingleSourceDrafter(Drafter):
         """
         begin = eos if start is None else start
         self._context = [begin, *(FOREIGN if token == eos else token for token in source)]
+        self._ends: dict[int, list[int]] = {}  # of each token, where it stands
+        for end, token in enumerate(self._context):
+            self._ends.setdefault(token, []).append(end)
         self._min_suffix = max(1, min_suffix)
         self._persists = persists
         self._eos = eos
@@ -54,10 +58,15 @@ class SingleSourceDrafter(Drafter):
     ) -> tuple[Tensor, Tensor]:
         """See `loop.Drafter.propose`; drafts end with the first EOS and have no width to spare."""
         length = int(lengths) if lengths_host is None else lengths_host[0]
-        match = self._place(tokens[0, :length].tolist())
-        room = 0 if match is None or match >= len(self._room) else self._room[match]
-        first = match or 0
+        first, room = self.copy(tokens[0, :length].tolist())
         return self._source[:, first : first + room], torch.tensor([room])
+
+    def copy(self, output: list[int]) -> tuple[int, int]:
+        """Where in the source the draft begins behind an output (the start symbol first), and how long it is."""
+        match = self._place(output)
+        if match is None or match >= len(self._room):
+            return 0, 0
+        return match, self._room[match]
 
     def kinds(self) -> list[int]:
         """See `SourceCopyDrafter.kinds`."""
@@ -94,8 +103,8 @@ class SingleSourceDrafter(Drafter):
         """Where, in start symbol and source, that ends which the draft stands behind."""
         longest, ends = self._matches(output)
         least = min(self._min_suffix, len(output)) if self._persists else self._min_suffix
+        self._kind = longest if len(output) > 1 else 0
         if len(ends) == 1 and longest >= least:
-            self._kind = longest if len(output) > 1 else 0
             return ends[0]
         if not self._persists:
             return None
@@ -127,19 +136,65 @@ class SingleSourceDrafter(Drafter):
 
     def _matches(self, output: list[int]) -> tuple[int, list[int]]:
         """The length of the longest suffix of the output that start symbol and source have, and where it ends there."""
-        context, last = self._context, output[-1]
+        context = self._context
         limit = min(len(output), self._max_suffix)
-        longest, ends = 0, []
-        for end, token in enumerate(context):
-            if token == last:
-                common = 1
-                while common < limit and common <= end and context[end - common] == output[-1 - common]:
-                    common += 1
-                if common > longest:
-                    longest, ends = common, [end]
-                elif common == longest:
-                    ends.append(end)
+        longest: int = 0
+        ends: list[int] = []
+        for end in self._ends.get(output[-1], ()):
+            common = 1
+            while common < limit and common <= end and context[end - common] == output[-1 - common]:
+                common += 1
+            if common > longest:
+                longest, ends = common, [end]
+            elif common == longest:
+                ends.append(end)
         return longest, ends
+
+
+class SourcesDrafter(Drafter):
+    """Drafts as `SourceCopyDrafter` does where it does not persist, for a batch on a CPU."""
+
+    block_size: int | None = None
+
+    def __init__(
+        self,
+        sources: Sequence[Sequence[int]],
+        eos: int,
+        min_suffix: int = 1,
+        max_suffix: int = 0,
+        max_draft_len: int = 0,
+        start: int | None = None,
+    ) -> None:
+        """
+        Args:
+            sources: tokens of each row in the target's vocabulary, EOS last; `FOREIGN` where there is none.
+            eos, min_suffix, max_suffix, max_draft_len, start: see `SourceCopyDrafter`.
+        """
+        self._rows = [
+            SingleSourceDrafter(source, eos, min_suffix, max_suffix, max_draft_len, start) for source in sources
+        ]
+        longest = max(map(len, sources))
+        padded = [[*source, *[eos] * (2 * longest - len(source))] for source in sources]
+        self._source = torch.tensor(padded).clamp_(min=0)  # B x 2S; no draft reaches a foreign token
+
+    def propose(
+        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See `loop.Drafter.propose`; drafts end with the first EOS."""
+        known = lengths.tolist() if lengths_host is None else lengths_host
+        outputs = tokens[:, : max(known)].tolist()
+        copies = [row.copy(output[:length]) for row, output, length in zip(self._rows, outputs, known, strict=True)]
+        first, room = torch.tensor(copies).unbind(1)
+        ahead = torch.arange(max(room for _, room in copies))
+        return self._source.gather(1, first[:, None] + ahead), room
+
+    def kinds(self) -> list[int]:
+        """See `SourceCopyDrafter.kinds`."""
+        return [kind for row in self._rows for kind in row.kinds()]
+
+    def keep(self, rows: Tensor) -> None:
+        self._rows = [self._rows[row] for row in rows.tolist()]
+        self._source = self._source[rows]
 
 
 def align_sentence(source: Tensor, pad: int, eos: int, to_target: Tensor | None = None) -> list[int]:

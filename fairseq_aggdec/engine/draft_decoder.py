@@ -55,22 +55,19 @@ class DraftDecoder:
 
     def start(self, encoder_out: dict[str, Any]) -> None:
         """Take a new batch: what the drafter's encoder, or one with the same weights, returned for it."""
-        self.start_later(lambda rows: _rows_of(encoder_out, rows), encoder_out["encoder_out"][0].size(1))
+        self.start_later(lambda rows: _rows_of(encoder_out, rows))
 
-    def start_later(self, encode: Encode, batch_size: int) -> None:
+    def start_later(self, encode: Encode) -> None:
         """Take a new batch of which nothing is computed before a draft is wanted: in a large one that may be never.
 
         Args:
             encode: returns what the drafter's encoder has for some rows of the batch, or for all where given None.
-            batch_size: B.
         """
         self._encode, self._rows = encode, None
-        self._read = torch.zeros(batch_size, dtype=torch.long, device=self._decoder.mask_embedding.device)
-        self._read_host = [0] * batch_size
 
     def unread(self, lengths_host: Sequence[int]) -> int:
         """See `block_draft.BlockModel.unread`."""
-        return sum(lengths_host) - sum(self._read_host)
+        return sum(lengths_host) - (0 if self._encode is not None else sum(self._read_host))
 
     def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
         """See `block_draft.BlockModel.draft`."""
@@ -90,9 +87,9 @@ class DraftDecoder:
     def keep(self, rows: Tensor) -> None:
         if self._encode is not None:
             self._rows = rows if self._rows is None else self._rows[rows]
-        else:
-            self._engine.keep(rows)
-            self._encoder_out = {part: [value[rows] for value in values] for part, values in self._encoder_out.items()}
+            return
+        self._engine.keep(rows)
+        self._encoder_out = {part: [value[rows] for value in values] for part, values in self._encoder_out.items()}
         self._read = self._read[rows]
         self._read_host = [self._read_host[row] for row in rows.tolist()]
 
@@ -100,6 +97,9 @@ class DraftDecoder:
         """What `start_later` has put off, for the rows that are left."""
         assert self._encode is not None
         encoder_out = self._encode(self._rows)
+        rows = encoder_out["encoder_out"][0].size(1)
+        self._read = torch.zeros(rows, dtype=torch.long, device=self._decoder.mask_embedding.device)
+        self._read_host = [0] * rows
         self._engine.start(encoder_out)
         parts = ("encoder_embedding", "encoder_padding_mask") if self._copies_source else ()
         self._encoder_out = {part: encoder_out[part] for part in parts}

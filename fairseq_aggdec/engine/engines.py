@@ -6,10 +6,11 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import nn
 
 from fairseq_aggdec.engine.bit_exact_probe import BitExactProbe
-from fairseq_aggdec.engine.block_decoder import STOCK_DECODERS, BlockDecoder, unsupported_reason
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder, unsupported_encoder
 from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported_reason
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 

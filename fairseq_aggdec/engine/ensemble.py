@@ -8,7 +8,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.loop import Verifier
 
 
-class EnsembleVerifier:
+class EnsembleVerifier(Verifier):
     """A `loop.Verifier` over several."""
 
     def __init__(self, members: list[Verifier], temperatures: list[float]) -> None:

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from fairseq.modules import MultiheadAttention, SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
+_MANY_HEADS = 16  # of all rows; below, the fixed cost of two products is more than they save
+
 
 class Norm:
     """A layer's own normalisation, without the module around it."""
@@ -22,6 +24,35 @@ class Norm:
 def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Scaled dot-product attention, B x H x W x D/H -> B x W x D."""
     return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask).transpose(1, 2).flatten(2)
+
+
+def attend_in_products(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    """`attend`, as two products for all heads of all rows at once, where that is faster.
+
+    On a CPU, PyTorch's own attention costs several microseconds for every head of every row as soon as there are two
+    queries, and a small part of that for one.
+
+    Args:
+        query: B x H x W x D/H.
+        keys, values: B x H x L x D/H, each head's lying together and the heads at equal distances: others are copied.
+        mask: additive, broadcast to B x H x W x L.
+
+    Returns:
+        B x W x D.
+    """
+    batch_size, heads, width, head_dim = query.shape
+    if width == 1 or batch_size * heads < _MANY_HEADS or query.is_cuda or query.dtype != torch.float32:
+        return attend(query, keys, values, mask)
+    length = keys.size(2)
+    scale = 1 / math.sqrt(head_dim)
+    flat, keys = query.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2)  # BH x W x D/H, BH x D/H x L
+    if mask is None:
+        scores = torch.bmm(flat * scale, keys)
+    else:
+        scores = mask.expand(batch_size, heads, width, length).flatten(0, 1)  # a copy
+        scores = scores.baddbmm_(flat, keys, alpha=scale)
+    attended = torch.bmm(scores.softmax(dim=-1), values.flatten(0, 1))
+    return attended.view(query.shape).transpose(1, 2).flatten(2)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:

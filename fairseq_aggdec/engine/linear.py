@@ -82,16 +82,28 @@ def rounded_rows(rows: int) -> int:
 
 
 def fused(
-    *projections: nn.Linear, activation: Activation | None = None, arithmetic: Arithmetic = AS_THE_MODEL
+    *projections: nn.Linear,
+    activation: Activation | None = None,
+    arithmetic: Arithmetic = AS_THE_MODEL,
+    order: Tensor | None = None,
 ) -> Linear:
-    """One product for several projections of the same input; a single one keeps the model's own tensor."""
-    if len(projections) == 1:
+    """One product for several projections of the same input; a single one keeps the model's own tensor.
+
+    Args:
+        projections: their outputs stand one behind the other.
+        activation, arithmetic: see `Linear`.
+        order: numbers of all outputs as they are to stand instead.
+    """
+    if len(projections) == 1 and order is None:
         return Linear(projections[0].weight, projections[0].bias, activation, arithmetic)
-    weights: list[Tensor] = [projection.weight for projection in projections]
-    if all(projection.bias is None for projection in projections):
-        return Linear(torch.cat(weights), None, activation, arithmetic)
-    biases: list[Tensor] = [
-        projection.weight.new_zeros(projection.weight.size(0)) if projection.bias is None else projection.bias
-        for projection in projections
-    ]
-    return Linear(torch.cat(weights), torch.cat(biases), activation, arithmetic)
+    weight, bias = torch.cat([projection.weight for projection in projections]), None
+    if any(projection.bias is not None for projection in projections):
+        biases: list[Tensor] = [
+            projection.weight.new_zeros(projection.weight.size(0)) if projection.bias is None else projection.bias
+            for projection in projections
+        ]
+        bias = torch.cat(biases)
+    if order is not None:
+        order = order.to(weight.device)
+        weight, bias = weight[order], None if bias is None else bias[order]
+    return Linear(weight, bias, activation, arithmetic)

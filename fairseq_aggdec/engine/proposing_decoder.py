@@ -49,6 +49,7 @@ class ProposingDecoder(BlockDecoder):
             decoder, arithmetic: see `BlockDecoder`.
         """
         super().__init__(decoder, (BlockwiseDecoder,), arithmetic)
+        self.packs = False  # `proposals` reads any column
         layer = decoder.heads
         self.never_proposed = decoder.never_proposed
         self._first = None if layer.identity_head else _Heads(layer, 1, 1, arithmetic)

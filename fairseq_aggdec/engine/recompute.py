@@ -7,8 +7,10 @@ import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
+from fairseq_aggdec.decoding.loop import Verifier
 
-class RecomputeVerifier:
+
+class RecomputeVerifier(Verifier):
     """A `loop.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
 
     def __init__(self, model: FairseqEncoderDecoderModel, pad: int, temperature: float = 1.0) -> None:

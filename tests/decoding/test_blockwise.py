@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.acceptance import Acceptance, MinimumBlock, WithinDistance, exact, top_beta
 from fairseq_aggdec.decoding.blockwise import HeadDrafter
-from fairseq_aggdec.decoding.loop import draft_verify_accept
+from fairseq_aggdec.decoding.loop import Verifier, draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, examples
@@ -22,7 +22,7 @@ Predict = Callable[[int, Sequence[int]], Tensor]
 """p_i(y_{j+i} | y_<=j): head (from 1) and y1..yj -> scores, V"""
 
 
-class HeadedScript:
+class HeadedScript(Verifier):
     """A verifier with heads whose predictions are a function of what was read; a `blockwise.ProposingModel`."""
 
     def __init__(self, predicts: Sequence[Predict]) -> None:

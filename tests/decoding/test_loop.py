@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.draft_width import DraftWidth
+from fairseq_aggdec.decoding.draft_width import DrafterCost, DraftWidth
 from fairseq_aggdec.decoding.input_guided import SourceCopyDrafter, align_source
 from fairseq_aggdec.decoding.loop import Drafter, NoDrafter, draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
+from fairseq_aggdec.decoding.packing import Packing
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.scripted_decoding import (
     EOS,
@@ -110,19 +111,66 @@ def test_any_draft_gives_the_verifiers_output(
 
 
 @examples(60)
-@given(targets_of_batch, st.integers(0, 10_000), st.sampled_from([1, 3, 12]), st.booleans(), st.integers(1, 60))
+@given(
+    targets_of_batch,
+    st.integers(0, 10_000),
+    st.sampled_from([1, 3, 12]),
+    st.booleans(),
+    st.integers(1, 60),
+    st.booleans(),
+)
 def test_shortened_drafts_give_the_verifiers_output(
-    targets: list[list[int]], seed: int, longest: int, is_block: bool, free_rows: int
+    targets: list[list[int]], seed: int, longest: int, is_block: bool, free_rows: int, packs: bool
 ) -> None:
     verifier = ScriptedVerifier(targets, VOCABULARY)
+    verifier.packs = packs
     drafter = OracleDrafter(targets, VOCABULARY, seed, longest, longest if is_block else None)
-    check(decode(drafter, verifier, widths=DraftWidth(free_rows, 0.5 if is_block else 0.0)), targets)
+    check(
+        decode(drafter, verifier, widths=DraftWidth(free_rows, DrafterCost(free_rows, 0.5, 0.5) if is_block else None)),
+        targets,
+    )
+
+
+def test_a_long_draft_beside_short_ones_is_packed_and_cut_for_itself() -> None:
+    """By the kind of its draft: one is always right, the other never."""
+
+    class OneIsRight(OracleDrafter):
+        def propose(
+            self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+        ) -> tuple[Tensor, Tensor]:
+            self.right = [target[0] == 5 for target in self.targets]
+            drafts = [
+                [*target, *[3] * 4][length - 1 : length + 3] if right else [3] * 4
+                for target, length, right in zip(self.targets, lengths.tolist(), self.right, strict=True)
+            ]
+            return torch.tensor(drafts), torch.full_like(lengths, 4)
+
+        def kinds(self) -> list[int]:
+            return [int(right) for right in self.right]
+
+    class PackingVerifier(ScriptedVerifier):
+        packs = True
+        scored = 0
+
+        def score_packed(self, block: Tensor, starts: Tensor, longest: int, packing: Packing) -> Tensor:
+            self.scored += packing.rows.size(0)
+            return super().score_packed(block, starts, longest, packing)
+
+    targets = [[5, *[6, 7] * 60, EOS]] + [[8, *[9, 10] * 10, EOS]] * 15
+    widths = DraftWidth(free_rows=100)
+    for _ in range(3):
+        verifier = PackingVerifier(targets, VOCABULARY)
+        decoded = decode(OneIsRight(targets, VOCABULARY, 0, 4), verifier, widths=widths)
+        check(decoded, targets)
+    assert verifier.scored > 0
+    assert sum(decoded[0].stats.drafted) > 80
+    assert sum(sum(sentence.stats.drafted) for sentence in decoded[1:]) < 20
 
 
 def test_drafts_that_cost_more_than_they_save_are_not_made() -> None:
     targets = [[5, 6, 7, 8, EOS]] * 8
     decoded = decode(OracleDrafter(targets, VOCABULARY, 0, 4, 4), ScriptedVerifier(targets, VOCABULARY),
-                     widths=DraftWidth(free_rows=1, drafter_share=1.0))  # fmt: skip
+                     widths=DraftWidth(1, DrafterCost(1, 1, 1)))  # fmt: skip
     assert all(sentence.stats.drafted == [0] * 5 for sentence in decoded)
 
 

@@ -1,13 +1,16 @@
 """Copying from the source for one sentence, on examples; that it equals the batched drafter: test_input_guided.py."""
 
+import random
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.input_guided import FOREIGN
-from fairseq_aggdec.decoding.single_source import SingleSourceDrafter, align_sentence
-from tests.scripted_decoding import EOS, PAD
+from fairseq_aggdec.decoding.input_guided import FOREIGN, SourceCopyDrafter
+from fairseq_aggdec.decoding.single_source import SingleSourceDrafter, SourcesDrafter, align_sentence
+from tests.scripted_decoding import EOS, PAD, examples
 
 A, B, C, D = 4, 5, 6, 7
 
@@ -70,3 +73,34 @@ def test_aligned(tokens: list[int], expected: list[int]) -> None:
 def test_aligned_to_another_dictionary() -> None:
     to_target = torch.tensor([0, 1, 2, 3, 9, FOREIGN, 8])
     assert align_sentence(torch.tensor([[A, B, C, EOS]]), PAD, EOS, to_target) == [9, FOREIGN, 8, EOS]
+
+
+@examples(60)
+@given(
+    st.lists(st.lists(st.sampled_from([FOREIGN, *range(4, 9)]), max_size=8), min_size=1, max_size=5),
+    st.sampled_from([(1, 0, 0), (2, 0, 0), (1, 2, 0), (1, 0, 3)]),
+    st.randoms(use_true_random=False),
+)
+def test_a_batch_drafts_as_the_tensors_do(
+    sentences: list[list[int]], options: tuple[int, int, int], rng: random.Random
+) -> None:
+    sources = [[*sentence, EOS] for sentence in sentences]
+    width = max(map(len, sources))
+    padded = torch.tensor([source + [FOREIGN] * (width - len(source)) for source in sources])
+    lengths = torch.tensor(list(map(len, sources)))
+    tensors = SourceCopyDrafter(padded, lengths, EOS, *options)
+    lists = SourcesDrafter(sources, EOS, *options)
+    for _ in range(4):
+        outputs = [[EOS, *rng.choices(range(4, 9), k=rng.randint(0, 6))] for _ in sources]
+        known = [len(output) for output in outputs]
+        tokens = torch.tensor([output + [7] * (8 - len(output)) for output in outputs])
+        expected, expected_lengths = tensors.propose(tokens, torch.tensor(known))
+        actual, actual_lengths = lists.propose(tokens, torch.tensor(known), known)
+        assert actual_lengths.tolist() == expected_lengths.tolist()
+        for row, length in enumerate(actual_lengths.tolist()):
+            assert actual[row, :length].tolist() == expected[row, :length].tolist()
+        assert lists.kinds() == tensors.kinds()
+        kept = rng.sample(range(len(sources)), rng.randint(1, len(sources)))
+        sources = [sources[row] for row in kept]
+        tensors.keep(torch.tensor(kept))
+        lists.keep(torch.tensor(kept))

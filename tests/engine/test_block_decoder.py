@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.loop import Verifier
-from fairseq_aggdec.engine.block_decoder import BlockDecoder, unsupported_reason
+from fairseq_aggdec.decoding.packing import Packing
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from fairseq_aggdec.engine.supported_decoders import unsupported_reason
 from tests.random_models import (
     ALL_SHAPES,
     ENGINE_SHAPES,
@@ -61,7 +63,7 @@ class Walk:
             member.start(output)
 
     @torch.no_grad()
-    def step(self, widest: int) -> None:
+    def step(self, widest: int, packed: bool = False) -> None:
         width = self.rng.randint(1, widest)
         right = [self.rng.randint(1, width) for _ in self.rows]
         block = [
@@ -70,7 +72,15 @@ class Walk:
             for row, count in zip(self.rows, right, strict=True)
         ]
         starts = [self.done[row] for row in self.rows]
-        scores = self.verifier.score(torch.tensor(block), torch.tensor(starts), max(starts))
+        if packed:  # the right tokens alone are read
+            packing = Packing.of(right, torch.device("cpu"))
+            block = [tokens[: max(right)] for tokens in block]
+            scores = self.verifier.score_packed(torch.tensor(block), torch.tensor(starts), max(starts), packing)
+            assert scores.shape == (sum(right), len(VOCABULARY))
+            scores, width = packing.spread(scores), max(right)
+            block = [tokens[:count] for tokens, count in zip(block, right, strict=True)]
+        else:
+            scores = self.verifier.score(torch.tensor(block), torch.tensor(starts), max(starts))
         assert scores.shape == (len(self.rows), width, len(VOCABULARY))
         scores = scores.log_softmax(-1)
         for number, row in enumerate(self.rows):
@@ -109,6 +119,18 @@ def test_blocks_equal_the_full_forward_pass(shape: str, seed: int, rows: int, le
             walk.step(widest=9)
         walk.keep_some()
     walk.step(widest=1)
+
+
+@pytest.mark.parametrize("shape", ENGINE_SHAPES[:2])
+@examples(6)
+@given(st.integers(0, 10_000), st.integers(2, 20), st.booleans())
+def test_packed_blocks_equal_the_full_forward_pass(shape: str, seed: int, rows: int, left_pad: bool) -> None:
+    """Between blocks that are not packed, and after rows have left."""
+    model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
+    walk = Walk([model], BlockDecoder(model.decoder), seed, rows, left_pad)
+    for packed in (True, False, True, True):
+        walk.step(widest=6, packed=packed)
+        walk.keep_some()
 
 
 @pytest.mark.parametrize("shape", [*FALLBACK_SHAPES, *LIGHTCONV_SHAPES, ENGINE_SHAPES[0], ENGINE_SHAPES[3]])

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.engine.block_decoder import BlockDecoder, unsupported_reason
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.supported_decoders import unsupported_reason
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 from tests.scripted_decoding import examples
 

@@ -69,7 +69,7 @@ def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(shap
         return model.encoder(**{name: value if rows is None else value[rows] for name, value in sources.items()})
 
     lazy, eager = DraftDecoder(model.decoder), DraftDecoder(model.decoder)
-    lazy.start_later(encode, 4)
+    lazy.start_later(encode)
     eager.start(model.encoder(**sources))
     tokens = torch.randint(VOCABULARY.nspecial, len(VOCABULARY), (4, 9))
     lengths = torch.tensor([2, 4, 6, 1])

@@ -10,7 +10,7 @@ from fairseq_aggdec.decoding.loop import Verifier
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 
 
-class FixedVerifier:
+class FixedVerifier(Verifier):
     """Gives the same scores whatever it reads, and notes what it is told."""
 
     def __init__(self, scores: list[float]) -> None:
