@@ -1,7 +1,7 @@
 # The stages of a grammatical error correction experiment of full size: Transformer-big with 6+6 and with 9+3 layers.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
-stages=(prepare scratch shallow decode score bench)
+stages=(prepare scratch shallow decode score bench table)
 further_stages=("${measuring_stages[@]}")
 model="$work/scratch/model.pt"
 
@@ -35,4 +35,19 @@ stage_bench() {
     for name in scratch scratch-9-3; do
         model="$work/$name/model.pt" measure "bench-$name"
     done
+}
+
+# Synthetic pairs from the clean English that the user names in CLEAN_ENGLISH, unless that is done: synthesise PREFIX writes
+# PREFIX.src and PREFIX.tgt. As many pairs come out as lines go in; papers/000 §4.1.1 makes 300 million (and names neither its
+# text nor all of its method).
+synthesise() {
+    if [[ ! -f "${CLEAN_ENGLISH:-}" ]]; then
+        echo "error: CLEAN_ENGLISH=${CLEAN_ENGLISH:-} is no file: set it to clean tokenised English text, one sentence a line" \
+            "(for example News Crawl, https://data.statmt.org/news-crawl/en/)" >&2
+        exit 1
+    fi
+    if [[ ! -f "$1.tgt" ]]; then
+        mkdir -p "$(dirname "$1")"
+        python -m fairseq_aggdec.cli.corrupt "$CLEAN_ENGLISH" "$1" --seed 1 --workers "$(nproc)"
+    fi
 }

@@ -86,11 +86,7 @@ def read_m2(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
     the source.
     """
     for sentence in parse_m2(streams[0], "M2"):
-        target = list(sentence.tokens)
-        edits = next(iter(sentence.annotators.values()))
-        for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
-            target[edit.start : edit.end] = edit.corrections[0].split()
-        yield " ".join(sentence.tokens), " ".join(target)
+        yield " ".join(sentence.tokens), " ".join(sentence.first_correction())
 
 
 def read_nlpcc(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.data import subwords
-from fairseq_aggdec.data.text_stages import TextStages, read_config, read_lines, write_lines
+from fairseq_aggdec.data.text_files import given_file, read_lines, write_lines
+from fairseq_aggdec.data.text_stages import TextStages, read_config
+from fairseq_aggdec.demo.tasks import TASKS, DemoTask
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import PARTIAL, written_whole
 
@@ -39,6 +41,16 @@ class Preparation(TextStages):
         """The language whose Moses rules split a side's running text; None where the text is tokenised already."""
         language = self.config.get("tokenizer_language")
         return language[side] if isinstance(language, dict) else language
+
+    @property
+    def _shipped(self) -> DemoTask | None:
+        """The shipped model whose subwords are taken, so that a training can start from it: `bpe: {shipped: gec}`."""
+        name = (self.config.get("bpe") or {}).get("shipped")
+        if name is None:
+            return None
+        if name not in TASKS:
+            raise AggdecError(f"bpe: shipped: no model {name!r} is shipped; there are {', '.join(TASKS)}")
+        return TASKS[name]
 
     def run(self) -> None:
         """Runs all stages that are not complete yet.
@@ -97,9 +109,12 @@ class Preparation(TextStages):
         if settings is None:
             return None
         if "gpt2" in settings:
-            files = [self._given(settings["gpt2"][name]) for name in ("encoder_json", "vocab_bpe")]
+            files = [given_file(self.data / settings["gpt2"][name]) for name in ("encoder_json", "vocab_bpe")]
             return (subwords.gpt2, *files)
         codes = self.work / "codes"
+        if self._shipped is not None and not codes.exists():
+            with written_whole(codes) as partial:
+                shutil.copy(self._shipped.folder / "bpecodes", partial)
         if not codes.exists():
             # Synthetic errors must not shape the vocabulary, so with a clean side only that side is learned from.
             sides = [self.languages[1]] if "clean_text" in self.config else list(self.languages)
@@ -107,17 +122,6 @@ class Preparation(TextStages):
             with written_whole(codes) as partial:
                 subwords.learn_codes(text, partial, settings["symbols"], settings["min_frequency"])
         return subwords.subword_nmt, codes
-
-    def _given(self, name: str) -> Path:
-        """A file of the data folder.
-
-        Raises:
-            AggdecError: it is not there.
-        """
-        path = self.data / name
-        if not path.is_file():
-            raise AggdecError(f"{path} does not exist: set AGGDEC_DATA to the folder that holds the data sets")
-        return path
 
     def binarise(self) -> None:
         """Runs `fairseq-preprocess` with one dictionary for both sides; the result is `data-bin/`."""
@@ -130,8 +134,10 @@ class Preparation(TextStages):
         bpe = self.work / "bpe"
         command = [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", source, "--target-lang", target]
         command += ["--joined-dictionary", "--workers", str(self.workers)]
-        if "dictionary" in self.config:
-            command += ["--srcdict", str(self._given(self.config["dictionary"]))]
+        if self._shipped is not None:
+            command += ["--srcdict", str(self._shipped.folder / f"dict.{self._shipped.source_dict}.txt")]
+        elif "dictionary" in self.config:
+            command += ["--srcdict", str(given_file(self.data / self.config["dictionary"]))]
         tests = ",".join(str(bpe / name) for name in self.splits[len(self.training_sets) + 1 :])
         files = ["--trainpref", str(bpe / "train"), "--validpref", str(bpe / "valid"), "--testpref", tests]
         _run([*command, *files, "--destdir", str(partial)])
@@ -150,5 +156,7 @@ class Preparation(TextStages):
         if (self.work / "codes").exists():
             shutil.copy(self.work / "codes", partial / "codes")
         for name, file in (self.config.get("bpe") or {}).get("gpt2", {}).items():  # to turn numbers into words again
-            shutil.copy(self._given(file), partial / {"encoder_json": "encoder.json", "vocab_bpe": "vocab.bpe"}[name])
+            shutil.copy(
+                given_file(self.data / file), partial / {"encoder_json": "encoder.json", "vocab_bpe": "vocab.bpe"}[name]
+            )
         partial.rename(output)

@@ -31,6 +31,15 @@ def is_usual(pair: Pair, max_words: int, ratio: float) -> bool:
     return short > 0 and long <= min(max_words, ratio * short)
 
 
+def without(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
+    """The pairs that share neither source nor target with one of the others, white space aside."""
+    others = list(others)
+    sources, targets = ({"".join(pair[side].split()) for pair in others} for side in (0, 1))
+    return [
+        pair for pair in pairs if "".join(pair[0].split()) not in sources and "".join(pair[1].split()) not in targets
+    ]
+
+
 def split(
     pairs: Sequence[Pair], sizes: dict[str, int], long_words: int = 0, long_share: float = 0.0
 ) -> dict[str, list[Pair]]:

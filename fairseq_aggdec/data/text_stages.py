@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,8 +13,10 @@ from tqdm import tqdm
 
 from fairseq_aggdec.data import clean_text, ptb, sentence_pairs, splits
 from fairseq_aggdec.data.documents import read_documents, reading_pairs
+from fairseq_aggdec.data.pair_files import read_pairs
+from fairseq_aggdec.data.sentence_pairs import Pair
+from fairseq_aggdec.data.text_files import read_lines, write_lines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import decode_text, open_lines, written_whole
 
 logger = logging.getLogger(__name__)
 
@@ -23,32 +24,6 @@ logger = logging.getLogger(__name__)
 def read_config(path: Path) -> dict[str, Any]:
     """Returns an experiment's `prepare.yaml` as plain dictionaries and lists."""
     return dict(OmegaConf.to_container(OmegaConf.load(path), resolve=True))
-
-
-def read_lines(path: Path, column: int | None = None) -> Iterator[str]:
-    """Yields the lines of a text file, gzipped or not, or one tab-separated column of them.
-
-    Raises:
-        AggdecError: the file is absent (the message says which variable points at the data) or damaged.
-    """
-    if not path.is_file():
-        raise AggdecError(f"{path} does not exist: set AGGDEC_DATA to the folder that holds the data sets")
-    with open_lines(path) as (lines, _):
-        for number, data in enumerate(lines, start=1):
-            line = decode_text(data, str(path), number).rstrip("\r\n")
-            if column is None:
-                yield line
-                continue
-            fields = line.split("\t")
-            if column >= len(fields):
-                raise AggdecError(f"{path}, line {number}: has no column {column}, counted from 0: {line[:60]!r}")
-            yield fields[column]
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Writes lines to a file that is there only when it is complete."""
-    with written_whole(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as output:
-        output.writelines(line + "\n" for line in lines)
 
 
 @dataclass
@@ -94,6 +69,7 @@ class TextStages:
         """
         if "parallel" in self.config:
             self.copy_parallel()
+            self.copy_test_sets()
         elif "sentence_pairs" in self.config:
             self.split_pairs()
         elif "documents" in self.config:
@@ -172,27 +148,41 @@ class TextStages:
     def copy_parallel(self) -> None:
         """Writes given sentence pairs to `text/`; with `clean`, of the training pairs those that `is_usual`.
 
-        Further `references` beside a target are `text/NAME.ref0` and so on.
+        Further `references` beside a target are `text/NAME.ref0` and so on. Splits that `hold_out` names are taken out
+        of the training pairs, which then share no sentence with any other split.
         """
-        for name, files in self.config["parallel"].items():
-            for number, file in enumerate(files.get("references", [])):
+        given = self.config["parallel"]
+        for name, entry in given.items():
+            references = [] if isinstance(entry, list) else entry.get("references", [])
+            for number, file in enumerate(references):
                 if not (reference := self.work / "text" / f"{name}.ref{number}").exists():
                     write_lines(reference, (" ".join(line.split()) for line in read_lines(self.data / file)))
-            outputs = [self.work / "text" / f"{name}.{side}" for side in self.languages]
-            if all(output.exists() for output in outputs):
-                continue
-            sides = [read_lines(self.data / files[key]) for key in ("source", "target")]
-            label = f"copy {name}"
-            pairs = [
-                (" ".join(source.split()), " ".join(target.split()))
-                for source, target in tqdm(zip(*sides, strict=True), desc=label, unit=" pairs")
-            ]
-            if name in self.training_sets and "clean" in self.config:
-                before = len(pairs)
-                pairs = [pair for pair in pairs if sentence_pairs.is_usual(pair, **self.config["clean"])]
-                logger.info("%s: %d of %d pairs kept", name, len(pairs), before)
-            for index, output in enumerate(outputs):
-                write_lines(output, (pair[index] for pair in pairs))
+        sizes = self.config.get("hold_out", {})
+        outputs = {
+            name: [self.work / "text" / f"{name}.{side}" for side in self.languages] for name in (*given, *sizes)
+        }
+        missing = [name for name, files in outputs.items() if not all(file.exists() for file in files)]
+        if not missing:
+            return
+        parts = {name: self._given_pairs(name) for name in given if sizes or name in missing}
+        if sizes:
+            others = chain.from_iterable(parts[name] for name in given if name != "train")
+            parts |= sentence_pairs.split(sentence_pairs.without(parts["train"], others), sizes)
+        for name in missing:
+            for index, output in enumerate(outputs[name]):
+                write_lines(output, (pair[index] for pair in parts[name]))
+
+    def _given_pairs(self, name: str) -> list[Pair]:
+        """The pairs of a split as `parallel` names it."""
+        entry = self.config["parallel"][name]
+        pairs = list(tqdm(read_pairs(entry, self.data), desc=f"copy {name}", unit=" pairs"))
+        if not pairs:
+            raise AggdecError(f"{name}: the files that `parallel` names hold no pairs")
+        if name in self.training_sets and "clean" in self.config:
+            before = len(pairs)
+            pairs = [pair for pair in pairs if sentence_pairs.is_usual(pair, **self.config["clean"])]
+            logger.info("%s: %d of %d pairs kept", name, len(pairs), before)
+        return pairs
 
     def split_pairs(self) -> None:
         """Writes running text of the splits of one parallel corpus to `text/`."""

@@ -45,6 +45,14 @@ class M2Sentence:
     annotators: dict[int, tuple[GoldEdit, ...]]
     """by annotator; at least one"""
 
+    def first_correction(self) -> list[str]:
+        """The tokens after the first annotator's edits; of several corrections of an edit the first."""
+        target = list(self.tokens)
+        edits = next(iter(self.annotators.values()))
+        for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
+            target[edit.start : edit.end] = edit.corrections[0].split()
+        return target
+
     def in_characters(self) -> M2Sentence:
         """The same edits with each character a token (for Chinese): offsets and corrections are converted."""
         starts = [0]

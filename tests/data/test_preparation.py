@@ -1,45 +1,15 @@
-import gzip
 import json
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.data.preparation import Preparation, read_config, read_lines, write_lines
+from fairseq_aggdec.data.preparation import Preparation
 from fairseq_aggdec.data.subwords import gpt2
+from fairseq_aggdec.data.text_files import write_lines
+from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.errors import AggdecError
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def make_data(folder: Path) -> Path:
-    """Writes tiny stand-ins for the data sets of configs/gec_small."""
-    names = ["Tom", "Mary", "The teacher", "My friend", "The old man", "She", "He", "Somebody"]
-    verbs = ["reads", "buys", "wants", "likes", "finds", "has", "was given"]
-    things = ["a new book", "the red car", "an apple", "some money", "the best answer", "a good friend"]
-    sentences = [f"{name} {verb} {thing} and is happy." for name in names for verb in verbs for thing in things]
-    files = {
-        "tatoeba-en-de/deu.txt.gz": [f"{sentence}\tSatz" for sentence in sentences],
-        "mono-openstax-psychology/psychology2e.en.txt.gz": ["People are often influenced by the group they are in."],
-        "mono-peps/peps.en.txt.gz": [f"This document describes what {name} has decided to do." for name in names] * 3,
-        "mono-litbank/litbank.en.txt.gz": ["He finds the red car and is happy.", "Thou art a knave and is happy."],
-    }
-    for name, lines in files.items():
-        (folder / name).parent.mkdir(parents=True)
-        with gzip.open(folder / name, "wt", encoding="utf-8") as output:
-            output.writelines(line + "\n" for line in lines)
-    (folder / "jfleg").mkdir()
-    for part in ("dev", "test"):
-        for suffix in ("src", "ref0", "ref1", "ref2", "ref3"):
-            write_lines(folder / "jfleg" / f"{part}.{suffix}", ["I do n't know it . ", "She reads the book ."])
-    return folder
-
-
-def small(config: Path, data: Path, work: Path) -> Preparation:
-    preparation = Preparation.from_file(config, data, work)
-    preparation.config |= {"hold_out": {"valid": 20, "test": 20}, "bpe": {"symbols": 150, "min_frequency": 2}}
-    preparation.config["joined"]["lines"] = 10
-    return preparation
+from tests.data.preparing import ROOT, make_data, parallel, small, write_gzipped
 
 
 def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
@@ -114,37 +84,6 @@ def test_long_pairs_leave_the_training_set_only(tmp_path: Path) -> None:
     assert len((preparation.work / "bpe/valid.src").read_text().splitlines()) == 20
 
 
-def test_what_a_killed_corruption_left_does_not_block_the_next_run(tmp_path: Path) -> None:
-    preparation = small(ROOT / "configs/gec_small/prepare.yaml", make_data(tmp_path / "data"), tmp_path / "work")
-    preparation.clean()
-    write_lines(preparation.work / "text/valid.partial.src", ["complete, but not under its own name yet"])
-    preparation.corrupt()
-    names = {path.name for path in (preparation.work / "text").iterdir()}
-    assert names == {f"{name}.{side}" for name in ("train", "train1", "valid", "test") for side in ("src", "tgt")}
-
-
-def test_missing_data_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match="AGGDEC_DATA"):
-        list(read_lines(tmp_path / "missing.gz"))
-
-
-def test_read_column(tmp_path: Path) -> None:
-    write_lines(tmp_path / "table", ["a\tb", "c\td"])
-    assert list(read_lines(tmp_path / "table", 1)) == ["b", "d"]
-    with pytest.raises(AggdecError, match="table, line 1: has no column 2"):
-        list(read_lines(tmp_path / "table", 2))
-
-
-@pytest.mark.parametrize("experiment", ["gec_small", "ape_small"])
-def test_configs_name_existing_data(experiment: str, aggdec_data: Path) -> None:
-    config = read_config(ROOT / "configs" / experiment / "prepare.yaml")
-    files = [item["file"] for item in config.get("clean_text", [])]
-    files += [file for pair in config.get("parallel", {}).values() for file in pair.values()]
-    files += [file for item in config.get("test_sets", []) for file in [item["source"], *item["references"]]]
-    assert files
-    assert [file for file in files if not (aggdec_data / file).is_file()] == []
-
-
 def test_documents_from_json_to_binary(tmp_path: Path) -> None:
     """Several references where there are several summaries, sources cut, pairs to learn to read from."""
     words = ["model", "learns", "data", "deep", "network", "finds", "better", "the", "small", "images"]
@@ -154,9 +93,7 @@ def test_documents_from_json_to_binary(tmp_path: Path) -> None:
             sentences = [" ".join(words[(number + i + j) % 10] for j in range(6)) + "." for i in range(5)]
             summaries = [sentences[1], sentences[2]][: 1 if name == "train" else 1 + number % 2]
             records.append(json.dumps({"source": sentences, "target": summaries, "source_labels": [0, 1, 0, 0, 0]}))
-        (tmp_path / "scitldr").mkdir(exist_ok=True)
-        with gzip.open(tmp_path / f"scitldr/{name}.jsonl.gz", "wt", encoding="utf-8") as output:
-            output.writelines(record + "\n" for record in records)
+        write_gzipped(tmp_path / f"scitldr/{name}.jsonl.gz", records)
     preparation = Preparation.from_file(ROOT / "configs/scitldr/prepare.yaml", tmp_path, tmp_path / "work")
     preparation.config |= {"bpe": {"symbols": 60, "min_frequency": 2}, "max_source_tokens": 12}
     preparation.run()
@@ -173,18 +110,6 @@ def test_documents_from_json_to_binary(tmp_path: Path) -> None:
     times = {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()}
     preparation.run()
     assert {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()} == times
-
-
-def parallel(tmp_path: Path, train: list[tuple[str, str]], **config: object) -> Preparation:
-    """An experiment on given pairs without subwords."""
-    files = {}
-    for name, pairs in (("train", train), ("valid", [("a b", "a b")]), ("test", [("b", "b" + " x" * 99)])):
-        for index, side in enumerate(("src", "tgt")):
-            write_lines(tmp_path / f"{name}.{side}", (pair[index] for pair in pairs))
-        files[name] = {"source": f"{name}.src", "target": f"{name}.tgt"}
-    languages = {"source": "src", "target": "tgt"}
-    settings = {"languages": languages, "parallel": files, "max_tokens": 1000, "score": [], **config}
-    return Preparation(settings, tmp_path, tmp_path / "work")
 
 
 def test_text_without_subwords_and_unusual_training_pairs(tmp_path: Path) -> None:
@@ -224,3 +149,15 @@ def test_a_training_set_of_another_training(tmp_path: Path) -> None:
     preparation.run()
     assert (tmp_path / "work/data-bin/last.src-tgt.src.bin").exists()
     assert not (tmp_path / "work/data-bin/train1.src-tgt.src.bin").exists()
+
+
+def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
+    """So that a training can start from it: the same codes, whatever the text is."""
+    preparation = parallel(tmp_path, [("He go home .", "He goes home .")] * 3, bpe={"shipped": "gec"})
+    for stage in (preparation.write_text, preparation.tokenise, preparation.encode):
+        stage()
+    assert (tmp_path / "work/codes").read_bytes() == (TASKS["gec"].folder / "bpecodes").read_bytes()
+    assert (tmp_path / "work/bpe/train.tgt").read_text().splitlines()[0] == "He goes home ."
+    preparation.config["bpe"] = {"shipped": "no"}
+    with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
+        preparation.encode()

@@ -1,6 +1,6 @@
 import pytest
 
-from fairseq_aggdec.data.sentence_pairs import clean_pairs, join_pairs, split
+from fairseq_aggdec.data.sentence_pairs import clean_pairs, join_pairs, split, without
 from fairseq_aggdec.errors import AggdecError
 
 SHORT = [(f"Tom likes number {i}.", f"Tom mag Nummer {i}.") for i in range(300)]
@@ -65,3 +65,9 @@ def test_joined_pairs_stay_parallel_and_short_enough() -> None:
 def test_the_result_is_the_same_every_time() -> None:
     assert split(CORPUS, SIZES) == split(list(CORPUS), SIZES)
     assert list(join_pairs(SHORT, 5, 16)) == list(join_pairs(list(reversed(SHORT)), 5, 16))
+
+
+def test_pairs_that_others_share_a_sentence_with_are_left_out() -> None:
+    pairs = [("a b", "1"), ("c", "2 3"), ("d", "4"), ("d", "4")]
+    assert without(pairs, [("ab", "x"), ("y", "23")]) == [("d", "4")] * 2
+    assert without(pairs, iter([("4", "d")])) == pairs  # a source is no target

@@ -1,0 +1,121 @@
+"""Sentence pairs in the files that a `prepare.yaml` names under `parallel`.
+
+An entry, or each of a list of them, names one of
+
+    {source: FILE, target: FILE}            two files, one sentence a line
+    {file: FILE, columns: [0, 1]}           a table; its columns are separated by tabs
+    {file: FILE, blocks: "*****"}           a sentence a line, a line of that text after each group of them
+    {m2: FILE}                              gold edits: the target is what the first annotator makes of the sentence
+
+`columns` also says which of a block's lines are source and target. What is read may then be changed:
+
+    without: TEXT        this text is taken out of both sides
+    treebank: true       Penn Treebank tokens become running text
+    tokens: words        running text becomes words and marks, for languages that Moses' rules do not know
+    first: NUMBER        only so many pairs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from fairseq_aggdec.data import ptb
+from fairseq_aggdec.data.sentence_pairs import Pair
+from fairseq_aggdec.data.text_files import given_file, read_lines
+from fairseq_aggdec.data.words import split_words
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.evaluation.m2_file import parse_m2
+from fairseq_aggdec.files import open_lines
+
+_KNOWN = {"source", "target", "references", "file", "columns", "blocks", "m2", "without", "treebank", "tokens", "first"}
+
+
+def read_pairs(entry: dict[str, Any] | Sequence[dict[str, Any]], data: Path) -> Iterator[Pair]:
+    """Yields the pairs of an entry, or of several, with single spaces.
+
+    Args:
+        entry: what `parallel` says of a split; see the module.
+        data: the folder of the data sets.
+
+    Raises:
+        AggdecError: a file is absent, damaged or has another layout, or the entry says something unknown.
+    """
+    for item in [entry] if isinstance(entry, dict) else entry:
+        if unknown := sorted(item.keys() - _KNOWN):
+            raise AggdecError(f"parallel: unknown {', '.join(unknown)}; there are {', '.join(sorted(_KNOWN))}")
+        change = _changes(item)
+        for source, target in islice(_raw_pairs(item, data), item.get("first")):
+            yield change(source), change(target)
+
+
+def _raw_pairs(item: dict[str, Any], data: Path) -> Iterator[Pair]:
+    columns = item.get("columns", [0, 1])
+    if "m2" in item:
+        return _gold_pairs(given_file(data / item["m2"]))
+    if "blocks" in item:
+        return _block_pairs(data / item["file"], item["blocks"], columns)
+    if "file" in item:
+        file = data / item["file"]
+        return zip(*(read_lines(file, column) for column in columns), strict=True)
+    return _line_pairs(data / item["source"], data / item["target"])
+
+
+def _gold_pairs(file: Path) -> Iterator[Pair]:
+    with open_lines(file) as (lines, _):
+        for sentence in parse_m2(lines, str(file)):
+            yield " ".join(sentence.tokens), " ".join(sentence.first_correction())
+
+
+def _block_pairs(file: Path, end: str, columns: Sequence[int]) -> Iterator[Pair]:
+    block: list[str] = []
+    number = 0
+    for number, line in enumerate(read_lines(file), start=1):
+        line = line.strip("\ufeff \t")
+        if line and line != end:
+            block.append(line)
+        elif line:
+            yield _columns_of(block, columns, f"{file}, the block that ends at line {number}")
+            block = []
+    if block:
+        yield _columns_of(block, columns, f"{file}, the block that ends at line {number}")
+
+
+def _columns_of(block: list[str], columns: Sequence[int], place: str) -> Pair:
+    if len(block) <= max(columns):
+        raise AggdecError(f"{place}: has {len(block)} lines where {max(columns) + 1} are expected")
+    source, target = (block[column] for column in columns)
+    return source, target
+
+
+def _line_pairs(source: Path, target: Path) -> Iterator[Pair]:
+    sides = [read_lines(source), read_lines(target)]
+    number = 0
+    for number, first in enumerate(sides[0], start=1):
+        second = next(sides[1], None)
+        if second is None:
+            raise AggdecError(f"{target} ends after {number - 1} lines, {source} does not: they must have as many")
+        yield first, second
+    if next(sides[1], None) is not None:
+        raise AggdecError(f"{source} ends after {number} lines, {target} does not: they must have as many")
+
+
+def _changes(item: dict[str, Any]) -> Callable[[str], str]:
+    steps: list[Callable[[str], str]] = []
+    if "without" in item:
+        steps.append(lambda line: line.replace(item["without"], " "))
+    if item.get("treebank"):
+        steps.append(ptb.detokenise)
+    if "tokens" in item:
+        if item["tokens"] != "words":
+            raise AggdecError(f"parallel: tokens: {item['tokens']} is unknown; there is: words")
+        steps.append(split_words)
+    return lambda line: " ".join(_all(steps, line).split())
+
+
+def _all(steps: Iterable[Callable[[str], str]], line: str) -> str:
+    for step in steps:
+        line = step(line)
+    return line

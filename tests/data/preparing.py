@@ -1,0 +1,59 @@
+"""Small data to prepare experiments from."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from fairseq_aggdec.data.preparation import Preparation
+from fairseq_aggdec.data.text_files import write_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def write_gzipped(path: Path, lines: list[str]) -> None:
+    """Writes lines to a gzipped file in a folder that need not be there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as output:
+        output.writelines(line + "\n" for line in lines)
+
+
+def make_data(folder: Path) -> Path:
+    """Writes tiny stand-ins for the data sets of configs/gec_small."""
+    names = ["Tom", "Mary", "The teacher", "My friend", "The old man", "She", "He", "Somebody"]
+    verbs = ["reads", "buys", "wants", "likes", "finds", "has", "was given"]
+    things = ["a new book", "the red car", "an apple", "some money", "the best answer", "a good friend"]
+    sentences = [f"{name} {verb} {thing} and is happy." for name in names for verb in verbs for thing in things]
+    files = {
+        "tatoeba-en-de/deu.txt.gz": [f"{sentence}\tSatz" for sentence in sentences],
+        "mono-openstax-psychology/psychology2e.en.txt.gz": ["People are often influenced by the group they are in."],
+        "mono-peps/peps.en.txt.gz": [f"This document describes what {name} has decided to do." for name in names] * 3,
+        "mono-litbank/litbank.en.txt.gz": ["He finds the red car and is happy.", "Thou art a knave and is happy."],
+    }
+    for name, lines in files.items():
+        write_gzipped(folder / name, lines)
+    (folder / "jfleg").mkdir()
+    for part in ("dev", "test"):
+        for suffix in ("src", "ref0", "ref1", "ref2", "ref3"):
+            write_lines(folder / "jfleg" / f"{part}.{suffix}", ["I do n't know it . ", "She reads the book ."])
+    return folder
+
+
+def small(config: Path, data: Path, work: Path) -> Preparation:
+    """The preparation of configs/gec_small with smaller held-out sets and vocabulary."""
+    preparation = Preparation.from_file(config, data, work)
+    preparation.config |= {"hold_out": {"valid": 20, "test": 20}, "bpe": {"symbols": 150, "min_frequency": 2}}
+    preparation.config["joined"]["lines"] = 10
+    return preparation
+
+
+def parallel(tmp_path: Path, train: list[tuple[str, str]], **config: object) -> Preparation:
+    """An experiment on given pairs without subwords."""
+    files = {}
+    for name, pairs in (("train", train), ("valid", [("a b", "a b")]), ("test", [("b", "b" + " x" * 99)])):
+        for index, side in enumerate(("src", "tgt")):
+            write_lines(tmp_path / f"{name}.{side}", (pair[index] for pair in pairs))
+        files[name] = {"source": f"{name}.src", "target": f"{name}.tgt"}
+    languages = {"source": "src", "target": "tgt"}
+    settings = {"languages": languages, "parallel": files, "max_tokens": 1000, "score": [], **config}
+    return Preparation(settings, tmp_path, tmp_path / "work")

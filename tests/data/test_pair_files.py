@@ -1,0 +1,78 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairseq_aggdec.data.pair_files import read_pairs
+from fairseq_aggdec.data.text_files import write_lines
+from fairseq_aggdec.errors import AggdecError
+
+M2 = ["S He go home .", "A 1 2|||V|||goes||went|||REQUIRED|||-NONE-|||0", "A 3 4|||P|||!|||REQUIRED|||-NONE-|||1", ""]
+
+
+def pairs(folder: Path, **entry: Any) -> list[tuple[str, str]]:
+    return list(read_pairs(entry, folder))
+
+
+def test_two_files(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a", ["one  two ", "three"])
+    write_lines(tmp_path / "b", ["1 2", "3"])
+    write_lines(tmp_path / "long", ["1", "2", "3"])
+    assert pairs(tmp_path, source="a", target="b") == [("one two", "1 2"), ("three", "3")]
+    assert pairs(tmp_path, source="a", target="b", first=1) == [("one two", "1 2")]
+    with pytest.raises(AggdecError, match=r"a ends after 2 lines, .*long does not: they must have as many"):
+        pairs(tmp_path, source="a", target="long")
+    with pytest.raises(AggdecError, match=r"a ends after 2 lines, .*long does not"):
+        pairs(tmp_path, source="long", target="a")
+
+
+def test_table(tmp_path: Path) -> None:
+    write_lines(tmp_path / "table", ["x\tHe did n't . <::::> She did .\tz", "x\ty\tz"])
+    assert pairs(tmp_path, file="table", columns=[2, 0]) == [("z", "x"), ("z", "x")]
+    split = pairs(tmp_path, file="table", columns=[0, 1], without="<::::>", treebank=True)
+    assert split[0] == ("x", "He didn't. She did.")
+    with pytest.raises(AggdecError, match="table, line 1: has no column 3"):
+        pairs(tmp_path, file="table", columns=[0, 3])
+
+
+def test_blocks(tmp_path: Path) -> None:
+    write_lines(tmp_path / "blocks", ["\ufeffhard words", "", "easy words ", "***", "c", "d", "***"])
+    assert pairs(tmp_path, file="blocks", blocks="***") == [("hard words", "easy words"), ("c", "d")]
+    assert pairs(tmp_path, file="blocks", blocks="***", columns=[1, 0]) == [("easy words", "hard words"), ("d", "c")]
+    write_lines(tmp_path / "blocks", ["a", "b", "***", "alone"])
+    with pytest.raises(AggdecError, match="blocks, the block that ends at line 4: has 1 lines where 2 are expected"):
+        pairs(tmp_path, file="blocks", blocks="***")
+
+
+def test_gold_edits(tmp_path: Path) -> None:
+    write_lines(tmp_path / "gold.m2", M2)
+    assert pairs(tmp_path, m2="gold.m2") == [("He go home .", "He goes home .")]  # the first annotator's first choice
+    write_lines(tmp_path / "gold.m2", ["T He go home ."])
+    with pytest.raises(AggdecError, match=r"gold.m2, line 1: a block of an M2 file begins with 'S '"):
+        pairs(tmp_path, m2="gold.m2")
+
+
+def test_words(tmp_path: Path) -> None:
+    write_lines(tmp_path / "table", ["буд-яке,так\tтак!"])
+    assert pairs(tmp_path, file="table", tokens="words") == [("буд-яке , так", "так !")]
+    with pytest.raises(AggdecError, match="tokens: letters is unknown; there is: words"):
+        pairs(tmp_path, file="table", tokens="letters")
+
+
+def test_several_entries_one_after_the_other(tmp_path: Path) -> None:
+    write_lines(tmp_path / "table", ["a\tb"])
+    assert list(read_pairs([{"file": "table"}, {"file": "table", "columns": [1, 0]}], tmp_path)) == [
+        ("a", "b"),
+        ("b", "a"),
+    ]
+
+
+@pytest.mark.parametrize("entry", [{"m2": "no"}, {"file": "no"}, {"source": "no", "target": "no"}])
+def test_missing_files_are_named(entry: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match="no does not exist: set AGGDEC_DATA"):
+        pairs(tmp_path, **entry)
+
+
+def test_unknown_words_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match="parallel: unknown detokenise; there are blocks, columns"):
+        pairs(tmp_path, file="x", detokenise=True)

@@ -1,0 +1,87 @@
+"""The small experiments whose data come in many forms: real files, few lines of them."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from fairseq_aggdec.cli import prepare, score
+from fairseq_aggdec.data.preparation import Preparation
+from fairseq_aggdec.data.text_files import read_lines
+from fairseq_aggdec.demo.tasks import TASKS
+from tests.configs.composing import compose
+from tests.data.preparing import ROOT, write_gzipped
+from tests.scripts.checkout import checkout_with, run
+
+
+def test_ukrainian_correction_to_scores_of_gold_edits(
+    tmp_path: Path, aggdec_data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = checkout_with("ua_gec_small", tmp_path)
+    given, data = aggdec_data / "ua-gec", tmp_path / "data/ua-gec"
+    write_gzipped(
+        data / "train.a1+a2.src-tgt.tsv.gz", list(islice(read_lines(given / "train.a1+a2.src-tgt.tsv.gz"), 300))
+    )
+    gold = list(islice(read_lines(given / "gec-only.test.m2.gz"), 59))  # the last block is cut short
+    write_gzipped(data / "gec-only.test.m2.gz", gold)
+    settings = OmegaConf.load(root / "configs/ua_gec_small/prepare.yaml")
+    settings.hold_out.valid, settings.bpe.symbols = 20, 300
+    OmegaConf.save(settings, root / "configs/ua_gec_small/prepare.yaml")
+    train = OmegaConf.load(root / "configs/ua_gec_small/train.yaml")
+    for side in (train.model.encoder, train.model.decoder):
+        side.layers, side.embed_dim, side.ffn_embed_dim = 1, 32, 64
+    train.optimization.max_update = 5
+    train.checkpoint.save_interval_updates = train.dataset.validate_interval_updates = 1
+    train.dataset.max_tokens = 500
+    OmegaConf.save(train, root / "configs/ua_gec_small/train.yaml")
+    with (root / "configs/ua_gec_small/stages.sh").open("a") as stages:
+        stages.write("modes=iad\n")
+
+    work = tmp_path / "work/ua_gec_small"
+    prepare_yaml = str(root / "configs/ua_gec_small/prepare.yaml")
+    places = ["--data", str(data.parent), "--work", str(work)]
+    prepare.main([prepare_yaml, *places])  # not by their scripts: starting a process takes longer than the stage
+    tokens = (work / "tok/test.src").read_text().splitlines()
+    assert [f"S {line}" for line in tokens] == [line for line in gold if line.startswith("S ")]
+    run("reproduce", "ua_gec_small", "train", "decode", data=data.parent, work=work.parent, root=root)
+    capsys.readouterr()
+    score.main(["experiment", prepare_yaml, *places])
+    rows = {line.split("  ")[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "M2 F0.5" in rows[f"test ({len(tokens)})"]
+    assert rows["source, unchanged"].split()[2:5] == ["100.00", "0.00", "0.00"]  # no edit is wrong, none is found
+    assert len(rows["iad"].split()) == 6
+
+
+def test_simplification_starts_from_the_shipped_model(tmp_path: Path, aggdec_data: Path) -> None:
+    """Its data in the shipped subwords, its model in the shipped shape: fairseq only finds out at the first update."""
+    for name in ("tune", "validation", "test"):
+        file = f"wikisplit/{name}.tsv.gz"
+        write_gzipped(tmp_path / file, list(islice(read_lines(aggdec_data / file), 20)))
+    for file in [f"onestopenglish/{name}.txt" for name in ("ADV-INT", "ADV-ELE", "ELE-INT")]:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("\n".join(islice(read_lines(aggdec_data / file), 30)) + "\n")
+    (tmp_path / "asset").mkdir()
+    for name in ("orig", *(f"simp.{number}" for number in range(10))):
+        few = islice(read_lines(aggdec_data / f"asset/asset.test.{name}"), 5)
+        (tmp_path / f"asset/asset.test.{name}").write_text("\n".join(few) + "\n")
+    preparation = Preparation.from_file(ROOT / "configs/wikisplit_small/prepare.yaml", tmp_path, tmp_path / "work")
+    preparation.config["hold_out"]["valid"] = 5
+    preparation.run()
+    text, binary = tmp_path / "work/text", tmp_path / "work/data-bin"
+    for side in ("complex", "simple"):
+        lines = (text / f"train.{side}").read_text().splitlines()
+        assert 60 <= len(lines) <= 2 * 20 + 3 * 10 - 5  # less those that share a sentence with the held-out ones
+        assert not [line for line in lines if "<::::>" in line or line.endswith((" .", "*"))]
+    assert len(list(text.glob("asset.ref*"))) == 10
+    assert (binary / "test1.complex-simple.simple.bin").is_file()
+    shipped = torch.load(TASKS["gec"].folder / "model.pt", map_location="cpu", weights_only=False)
+    assert (binary / "dict.complex.txt").read_bytes() == (TASKS["gec"].folder / "dict.src.txt").read_bytes()
+
+    model, trained = compose("wikisplit_small", "train").model, shipped["cfg"]["model"]
+    for side in ("encoder", "decoder"):
+        for option in ("embed_dim", "ffn_embed_dim", "layers", "attention_heads", "normalize_before"):
+            assert model[side][option] == trained[side][option], f"{side}.{option}"
+    for option in ("share_all_embeddings", "activation_fn", "max_source_positions", "max_target_positions"):
+        assert model[option] == trained[option]
