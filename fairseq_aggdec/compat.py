@@ -12,7 +12,7 @@ Batches. After 0.12.2 fairseq drops the last batch unless its size is a multiple
 
 Training. fairseq's commands take `--bf16` for `--tpu` and end without torch_xla: see `_bf16_without_tpu`. `--store-ema`
 averages whatever a model's state holds: see `_averaging_weights_alone`. A BART that is built from YAML takes no weights
-from a checkpoint: see `_bart_with_a_task`.
+from a checkpoint: see `_bart_with_a_task`. For non-autoregressive models see `compat_nat`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.models.bart import BARTModel
 from fairseq.models.ema import EMA
 
+from fairseq_aggdec import compat_nat
 from fairseq_aggdec.errors import AggdecError, install_excepthook
 
 
@@ -292,6 +293,7 @@ def install() -> None:
     distributed_utils._broadcast_object_slow = _broadcast_object
     data_utils.batch_by_size = _keep_last_batch(data_utils.batch_by_size)
     BARTModel.__init__ = _bart_with_a_task(BARTModel.__init__)
+    compat_nat.install()
     EMA.__init__ = _averaging_weights_alone(EMA.__init__)
     options.parse_args_and_arch = _bf16_without_tpu(options.parse_args_and_arch)
     checkpoint_utils.mended_by_aggdec = True

@@ -16,12 +16,11 @@ from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.record import Record, Run, run_of
 from fairseq_aggdec.benchmarking.results import ModeResult
 from fairseq_aggdec.benchmarking.rounds import Runner, compare, run_once, warm_up
-from fairseq_aggdec.benchmarking.subject import OracleSettings, Runners, Subject
+from fairseq_aggdec.benchmarking.subject import OracleSettings, Runners, Subject, precision_of, read_subject
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.bleu import detokenised_bleu
 from fairseq_aggdec.evaluation.edit_ratio import edit_ratio
 from fairseq_aggdec.files import read_text_lines
-from fairseq_aggdec.loading import load
 
 _RANDOM_SENTENCES = 16
 _RANDOM_BLOCK = 25  # k of papers/000
@@ -52,26 +51,13 @@ def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Re
 
 def _subject(args: argparse.Namespace) -> tuple[Subject, list[str]]:
     """What to decode, and its references."""
-    task, _ = load(args.path, args.data, args.source_lang, args.target_lang)
-    task.load_dataset(args.gen_subset)
-    dataset = task.dataset(args.gen_subset)
+    subject, task = read_subject(args)
     references = list(read_text_lines(args.reference)) if args.reference else []
-    if references and len(references) != len(dataset):
+    sentences = len(task.dataset(args.gen_subset))
+    if references and len(references) != sentences:
         raise AggdecError(
-            f"{args.reference} has {len(references)} lines, {args.gen_subset} of {args.data} {len(dataset)} sentences"
+            f"{args.reference} has {len(references)} lines, {args.gen_subset} of {args.data} {sentences} sentences"
         )
-    numbers = range(len(dataset))[: args.limit]
-    subject = Subject(
-        path=args.path,
-        data=args.data,
-        sentences=[dataset.src[number].tolist() for number in numbers],
-        source_lang=task.cfg.source_lang,
-        target_lang=task.cfg.target_lang,
-        drafter_path=args.drafter_path,
-        block_size=args.block_size,
-        device=args.device,
-        precision=_precision(args),
-    )
     return subject, references
 
 
@@ -89,15 +75,11 @@ def _random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Pat
         drafter_path=None if model.drafter is None else str(model.drafter),
         block_size=block_size if drafts else 0,
         device=args.device,
-        precision=_precision(args),
+        precision=precision_of(args),
         generation={"min_len": args.length, "max_len_a": 0, "max_len_b": args.length},
         oracle=OracleSettings(args.edit_ratio, args.accepted),
         keep=str(folder),
     )
-
-
-def _precision(args: argparse.Namespace) -> str:
-    return "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
 
 
 def _measure(

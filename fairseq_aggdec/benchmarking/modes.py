@@ -1,5 +1,7 @@
 """Names of the ways to decode that the benchmark knows."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairseq_aggdec.errors import AggdecError
@@ -17,6 +19,43 @@ _KNOWN = (
     "hybrid, each that verifies drafts with +adaptive where wanted, ctranslate2:greedy, ctranslate2:beam5, each with "
     "@fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
+
+
+@dataclass(frozen=True)
+class NatPeer:
+    """A non-autoregressive model of fairseq's, and how to decode with it."""
+
+    label: str
+    path: str
+    iterations: int = 10
+    """decoder passes at most, the first included: one more than fairseq's --iter-decode-max-iter"""
+    length_beam: int = 1
+    """lengths that are tried side by side: fairseq's --iter-decode-with-beam"""
+
+    @classmethod
+    def parse(cls, text: str) -> "NatPeer":
+        """The peer of LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]].
+
+        Raises:
+            AggdecError: it is written otherwise, or the label is a mode's name.
+        """
+        match = re.fullmatch(r"(?P<label>[\w.+-]+)=(?P<path>[^:]+)(:(?P<passes>\d+)(:(?P<beam>\d+))?)?", text, re.ASCII)
+        if match is None:
+            raise AggdecError(
+                f"--nat-peer {text}: write LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]], such as cmlm=model.pt:10:5; PATH is "
+                "one model's, without a colon"
+            )
+        iterations, length_beam = int(match["passes"] or cls.iterations), int(match["beam"] or cls.length_beam)
+        if min(iterations, length_beam) < 1:
+            raise AggdecError(f"--nat-peer {text}: iterations and length beam must be at least 1")
+        if match["label"] in _OWN or re.fullmatch(r"beam\d*", match["label"]):
+            raise AggdecError(f"--nat-peer {text}: {match['label']} is a mode's name; give the model another label")
+        return cls(match["label"], match["path"], iterations, length_beam)
+
+    @property
+    def option(self) -> str:
+        """What errors call it."""
+        return f"--nat-peer {self.label}"
 
 
 @dataclass(frozen=True)
@@ -38,6 +77,8 @@ class Mode:
     """under --adaptive-draft"""
     oracle: float | None = None
     """of random models, after `~`: accepted tokens (gad, gad++) or edit ratio (iad); None for the benchmark's"""
+    nat: NatPeer | None = None
+    """the other model that decodes, non-autoregressively"""
 
     @classmethod
     def parse(cls, name: str) -> "Mode":
@@ -87,27 +128,30 @@ class Mode:
     @property
     def implementation(self) -> str:
         """Whose code decodes."""
-        return self.peer or ("fairseq" if self.decoding == "beam" else "fairseq_aggdec")
+        return self.peer or ("fairseq" if self.decoding == "beam" or self.nat else "fairseq_aggdec")
 
 
-def parse_modes(modes: str, peers: str = "") -> list[Mode]:
+def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> list[Mode]:
     """The modes of comma-separated lists.
 
     Args:
         modes: names that `Mode.parse` knows.
         peers: keys of `PEERS`, or modes of peers.
+        nat_peers: as `NatPeer.parse` reads them.
 
     Raises:
-        AggdecError: an unknown name, the same one twice, or none at all.
+        AggdecError: an unknown or malformed name, the same one twice, or none at all.
     """
     names = [name.strip() for name in modes.split(",") if name.strip()]
     for peer in (name.strip() for name in peers.split(",") if name.strip()):
         if peer not in PEERS and peer.partition(":")[0] not in PEERS:
             raise AggdecError(f"--peers {peer}: unknown; choose from {', '.join(PEERS)}")
         names += PEERS.get(peer, (peer,))
-    if not names:
+    others = [NatPeer.parse(text) for text in nat_peers]
+    if not names and not others:
         raise AggdecError("--modes: none given")
-    for name in names:
-        if names.count(name) > 1:
-            raise AggdecError(f"--modes: {name} is given twice")
-    return [Mode.parse(name) for name in names]
+    for option, given in (("--modes", names), ("--nat-peer", [peer.label for peer in others])):
+        for name in given:
+            if given.count(name) > 1:
+                raise AggdecError(f"{option}: {name} is given twice")
+    return [*map(Mode.parse, names), *(Mode(peer.label, "nat", nat=peer) for peer in others)]

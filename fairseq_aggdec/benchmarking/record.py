@@ -36,7 +36,7 @@ class Run(Timed):
     outputs: list[str]
     """fingerprints of the output tokens"""
     iterations: list[int] | None = None
-    """of this plugin's modes"""
+    """of this plugin's modes; of non-autoregressive peers the decoder's passes"""
     drafted: list[int] | None = None
     accepted: list[int] | None = None
     bleu: float | None = None
@@ -76,8 +76,8 @@ class Run(Timed):
 
     @property
     def mean_accepted_tokens(self) -> float | None:
-        """Committed tokens an iteration, the verifier's own included (papers/000 Table 5, "Tok.")."""
-        return None if self.iterations is None else sum(self.tokens) / sum(self.iterations)
+        """Committed tokens an iteration, the verifier's own included (papers/000 Table 6, "Tok."); not of peers."""
+        return None if self.iterations is None or self.accepted is None else sum(self.tokens) / sum(self.iterations)
 
     def identical_to(self, other: "Run") -> int:
         """Number of sentences with the same output."""
@@ -124,6 +124,7 @@ def run_of(result: ModeResult, precision: str) -> Run:
     outputs = [result.outputs[number] for number in sorted(result.outputs)]
     stats = [output.stats for output in outputs if output.stats is not None]
     has_stats = len(stats) == len(outputs)
+    passes = [output.passes for output in outputs if output.passes is not None]
     return Run(
         mode=result.mode.name,
         implementation=result.mode.implementation,
@@ -133,7 +134,7 @@ def run_of(result: ModeResult, precision: str) -> Run:
         latencies=[[round(seconds, 6) for seconds in latencies] for latencies in result.latencies],
         tokens=[len(output.tokens) for output in outputs],
         outputs=[fingerprint(output.tokens) for output in outputs],
-        iterations=[sentence.iterations for sentence in stats] if has_stats else None,
+        iterations=[sentence.iterations for sentence in stats] if has_stats else passes or None,
         drafted=[sum(sentence.drafted) for sentence in stats] if has_stats else None,
         accepted=[sum(sentence.accepted) for sentence in stats] if has_stats else None,
     )

@@ -18,6 +18,8 @@ class Output:
     """of this plugin's modes"""
     hypothesis: dict[str, Any] | None = None
     """fairseq's"""
+    passes: int | None = None
+    """of a non-autoregressive peer's decoder"""
 
 
 class Timed:

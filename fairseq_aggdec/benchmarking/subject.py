@@ -1,5 +1,6 @@
 """What is timed, as plain data that another process can take, and the runners made of it."""
 
+import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,10 +12,11 @@ import torch
 from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec import loading
-from fairseq_aggdec.benchmarking import ctranslate2_runner
+from fairseq_aggdec.benchmarking import ctranslate2_runner, nat_runner
 from fairseq_aggdec.benchmarking.ctranslate2_runner import CTranslate2Runner
 from fairseq_aggdec.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.benchmarking.modes import CTRANSLATE2, Mode
+from fairseq_aggdec.benchmarking.nat_runner import NatRunner
 from fairseq_aggdec.benchmarking.oracle import Oracle
 from fairseq_aggdec.benchmarking.rounds import Runner
 from fairseq_aggdec.errors import AggdecError
@@ -52,6 +54,38 @@ class Subject:
     """folder for what is converted for peers; None to make and remove one"""
 
 
+def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslationTask]:
+    """What the options of a command name: the first sentences of a split, and the task, which has loaded the split.
+
+    Args:
+        args: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`, `target_lang`, `device`, those of
+            `precision_of` and, where the command has it, `block_size`.
+
+    Raises:
+        AggdecError: the data or the checkpoint cannot be used.
+    """
+    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang)
+    task.load_dataset(args.gen_subset)
+    sources = task.dataset(args.gen_subset).src
+    subject = Subject(
+        path=args.path,
+        data=args.data,
+        sentences=[sources[number].tolist() for number in range(len(sources))[: args.limit]],
+        source_lang=task.cfg.source_lang,
+        target_lang=task.cfg.target_lang,
+        drafter_path=args.drafter_path,
+        block_size=getattr(args, "block_size", 0),
+        device=args.device,
+        precision=precision_of(args),
+    )
+    return subject, task
+
+
+def precision_of(args: argparse.Namespace) -> str:
+    """One of `PRECISIONS`, of the options --fp16 and --bf16."""
+    return "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
+
+
 Loaded = tuple[AggressiveTranslationTask, list[BaseFairseqModel]]
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -72,6 +106,7 @@ class Runners:
         self.subject = subject
         self._loaded: dict[tuple[str, str | None, int], Loaded] = {}
         self._on_gpu = subject.device != "cpu"
+        self._nat_models: dict[tuple[str, str], nat_runner.Loaded] = {}
         self._translators: dict[str, Any] = {}
         self._converted: Path | None = None
         self._greedy: dict[tuple[str, int], dict[int, list[int]]] = {}
@@ -118,6 +153,8 @@ class Runners:
             AggdecError: the mode cannot decode this.
         """
         precision = self.precision(mode)
+        if mode.nat is not None:
+            return self._nat(mode, precision, batch_size)
         if mode.peer == CTRANSLATE2:
             return self._peer(mode, precision, batch_size)
         task, models = self.load(precision, stock=mode.decoding == "beam")
@@ -138,9 +175,20 @@ class Runners:
             return dict(enumerate(self.subject.sentences))
         return self._copying_oracle(self.precision(mode), batch_size, self.subject.oracle.edit_ratio).texts
 
+    def _sentences(self) -> list[torch.Tensor]:
+        return [torch.tensor(sentence) for sentence in self.subject.sentences]
+
     def _batches(self, task: AggressiveTranslationTask, size: int) -> list[dict[str, Any]]:
-        sentences = [torch.tensor(sentence) for sentence in self.subject.sentences]
-        return loading.batches_of(task, sentences, size, by_length=size > 1)
+        return loading.batches_of(task, self._sentences(), size, by_length=size > 1)
+
+    def _nat(self, mode: Mode, precision: str, batch_size: int) -> NatRunner:
+        assert mode.nat is not None
+        key = (mode.nat.path, precision)
+        if key not in self._nat_models:
+            subject = self.subject
+            task, model = nat_runner.load_nat(mode.nat, subject.data, subject.source_lang, subject.target_lang)
+            self._nat_models[key] = task, model.to(device=subject.device, dtype=_DTYPES[precision])
+        return NatRunner(self._nat_models[key], mode, self._sentences(), batch_size)
 
     def _peer(self, mode: Mode, precision: str, batch_size: int) -> CTranslate2Runner:
         task = self.any_task()

@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = _parser()
     args = parser.parse_args(argv)
     _check(parser, args)
-    modes = parse_modes(args.modes, args.peers)
+    modes = parse_modes(args.modes, args.peers, args.nat_peer)
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
@@ -65,6 +65,14 @@ def _parser() -> argparse.ArgumentParser:
         default="",
         help="ctranslate2: the same checkpoint, in fp32 and int8, greedy and beam of 5; or some of these, such as "
         "ctranslate2:greedy,ctranslate2:greedy@int8. Needs the package ctranslate2",
+    )
+    parser.add_argument(
+        "--nat-peer",
+        action="append",
+        default=[],
+        metavar="LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]]",
+        help="a model of fairseq's task translation_lev (NAT, iNAT, CMLM, Levenshtein Transformer), decoded in so many "
+        "passes at most (default: 10), for so many lengths side by side (default: 1); repeatable",
     )
     parser.add_argument(
         "--batch-sizes", "--batch-size", default="1", help="comma separated, one after another (default: 1)"
@@ -121,7 +129,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if args.random_model:
         given = [
             name for name, value in (("DATA", args.data), ("--path", args.path), ("--drafter-path", args.drafter_path),
-                                     ("--reference", args.reference)) if value
+                                     ("--reference", args.reference), ("--nat-peer", args.nat_peer)) if value
         ]  # fmt: skip
         if given:
             parser.error(f"--random-model makes up its own data and models: leave out {', '.join(given)}")

@@ -161,17 +161,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTranslationTask]:
     """What to decode, what to compare it with, and the task with the dictionaries."""
-    from fairseq_aggdec.benchmarking.subject import Subject
+    from fairseq_aggdec.benchmarking.subject import read_subject
     from fairseq_aggdec.evaluation.m2_file import read_m2
-    from fairseq_aggdec.loading import load
 
-    task, _ = load(args.path, args.data, args.source_lang, args.target_lang)
-    task.load_dataset(args.gen_subset)
+    subject, task = read_subject(args)
     dataset = task.dataset(args.gen_subset)
     if dataset.tgt is None:
         raise AggdecError(f"{args.gen_subset} of {args.data} has no target side to compare with")
-    numbers = range(len(dataset))[: args.limit]
-    sources = [_words(task.source_dictionary, dataset.src[number].tolist()) for number in numbers]
+    numbers = range(len(subject.sentences))
+    sources = [_words(task.source_dictionary, sentence) for sentence in subject.sentences]
     references = [_words(task.target_dictionary, dataset.tgt[number].tolist()) for number in numbers]
     text = read_text_lines(args.text_reference) if args.text_reference else []
     gold = read_m2(args.m2) if args.m2 else []
@@ -181,16 +179,6 @@ def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTr
     gold = gold[: len(numbers)]
     if gold:
         check_sources(sources, gold, Path(args.data) / args.gen_subset, args.m2)
-    subject = Subject(
-        path=args.path,
-        data=args.data,
-        sentences=[dataset.src[number].tolist() for number in numbers],
-        source_lang=task.cfg.source_lang,
-        target_lang=task.cfg.target_lang,
-        drafter_path=args.drafter_path,
-        device=args.device,
-        precision="fp16" if args.fp16 else "bf16" if args.bf16 else "fp32",
-    )
     running = [text[: len(numbers)]] if text else []
     return subject, ReferenceSet(sources, [references], running, task.cfg.target_lang, gold), task
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fairseq_aggdec.benchmarking.modes import Mode, parse_modes
+from fairseq_aggdec.benchmarking.modes import Mode, NatPeer, parse_modes
 from fairseq_aggdec.errors import AggdecError
 
 
@@ -68,6 +68,41 @@ def test_a_peer_stands_for_all_its_modes() -> None:
         "ctranslate2:beam5@int8",
     ]
     assert [mode.name for mode in parse_modes("", "ctranslate2:beam2")] == ["ctranslate2:beam2"]
+
+
+def test_non_autoregressive_peers_come_after_the_modes() -> None:
+    modes = parse_modes("greedy", nat_peers=["nat=a/nat.pt:1", "cmlm-4=b=c.pt:4:5", "levt=levt.pt"])
+    assert [mode.nat for mode in modes] == [
+        None,
+        NatPeer("nat", "a/nat.pt", 1, 1),
+        NatPeer("cmlm-4", "b=c.pt", 4, 5),
+        NatPeer("levt", "levt.pt", 10, 1),
+    ]
+    assert modes[1] == Mode("nat", "nat", nat=modes[1].nat)
+    assert modes[1].implementation == "fairseq"
+    assert [mode.name for mode in parse_modes("", nat_peers=["nat=a.pt"])] == ["nat"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["model.pt"], "--nat-peer model.pt: write LABEL=PATH"),
+        (["=model.pt"], "write LABEL=PATH"),
+        (["a b=model.pt"], "write LABEL=PATH"),
+        (["nat="], "write LABEL=PATH"),
+        (["nat=a.pt:b.pt"], "PATH is one model's, without a colon"),
+        (["nat=a.pt:ten"], "such as cmlm=model.pt:10:5"),
+        (["nat=a.pt:1:2:3"], "write LABEL=PATH"),
+        (["nat=a.pt:0"], "--nat-peer nat=a.pt:0: iterations and length beam must be at least 1"),
+        (["nat=a.pt:1:0"], "must be at least 1"),
+        (["greedy=a.pt"], "greedy is a mode's name; give the model another label"),
+        (["beam5=a.pt"], "beam5 is a mode's name"),
+        (["nat=a.pt", "nat=b.pt"], "--nat-peer: nat is given twice"),
+    ],
+)
+def test_malformed_peers_are_refused(texts: list[str], reason: str) -> None:
+    with pytest.raises(AggdecError, match=re.escape(reason)):
+        parse_modes("greedy", nat_peers=texts)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ def made_up_run(mode: str, seconds: float, batch_size: int = 1, sentences: int =
         "tokens": [10 + number for number in numbers],
         "outputs": [f"{mode if number == 0 and mode.startswith('beam') else ''}{number}" for number in numbers],
     }
+    if changes.get("iterations"):
+        settings |= {"drafted": [0] * sentences, "accepted": [0] * sentences}
     return Run(**{**settings, **changes})
 
 

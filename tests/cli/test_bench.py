@@ -43,6 +43,7 @@ def test_a_missing_checkpoint_is_one_line(toy_model_dir: ToyModel) -> None:
         ("DATA --path x --batch-sizes a", "--batch-sizes a: give different numbers"),
         ("DATA", "give DATA and --path, or --random-model"),
         ("DATA --random-model base --path x", "leave out DATA, --path"),
+        ("--random-model base --nat-peer nat=x", "leave out --nat-peer"),
         ("--random-model base --edit-ratio 2", "--edit-ratio 2.0: must be from 0 to 1"),
         ("--random-model base --accepted 0", "--accepted 0.0: must be at least 1"),
         ("--random-model small", "invalid choice: 'small'"),

@@ -1,0 +1,27 @@
+# The stages `baselines_train` and `baselines`: the non-autoregressive models of papers/000 Table 5 that fairseq ships, and their
+# times beside those of our modes; see docs/baselines.md. The experiment defines `train_baseline NAME ARCHITECTURE PASSES`,
+# PASSES being those of the decoder in an update.
+# shellcheck shell=bash disable=SC2154,SC2034
+further_stages+=(baselines_train baselines)
+
+stage_baselines_train() {
+    train_baseline nat nonautoregressive_transformer 1
+    train_baseline cmlm cmlm_transformer 1
+    train_baseline levt levenshtein_transformer 3
+    train_baseline inat iterative_nonautoregressive_transformer 4
+}
+
+# LABEL=PATH:ITERATIONS:LENGTH-BEAM. Iterations are those of the table; a length beam of 5 is that of CMLM's own paper.
+baseline_peers=(
+    --nat-peer "nat=$work/baselines/nat/model.pt:1"
+    --nat-peer "inat=$work/baselines/inat/model.pt:10"
+    --nat-peer "cmlm4=$work/baselines/cmlm/model.pt:4:5"
+    --nat-peer "cmlm10=$work/baselines/cmlm/model.pt:10:5"
+    --nat-peer "levt=$work/baselines/levt/model.pt:10"
+)
+
+stage_baselines() {
+    stage_baselines_train
+    modes="${modes:-beam5,greedy,nar,gad,gad++:3:1}" measure baselines --reference "$work/text/test.$target" --no-profile \
+        --no-memory "${baseline_peers[@]}"
+}

@@ -1,0 +1,18 @@
+# The stages `baselines_train` and `baselines` of the small experiment: short trainings on the verifier's training pairs that
+# begin with the verifier's weights, iNAT's with NAT's.
+# shellcheck shell=bash disable=SC2154,SC2034
+source "$shared/baselines.sh"
+baseline_updates="${BASELINE_UPDATES:-4000}" # of models with one decoder pass an update; others get as many passes
+
+train_baseline() {
+    local place="$work/baselines/$1" updates=$((baseline_updates / $3)) start="$work/baselines/nat/model.pt"
+    if [[ -f "$place/model.pt" ]]; then
+        return
+    fi
+    if [[ "$1" != inat ]]; then
+        start="$place/start.pt"
+        python -m fairseq_aggdec.cli.nat_start "$model" "$2" --output "$start"
+    fi
+    run_variant "$1" "$distilled" "$place" "$updates" $(((updates + 1) / 2)) "checkpoint.finetune_from_model=$start"
+    rm -f "$place/start.pt"
+}

@@ -1,0 +1,44 @@
+"""`python -m fairseq_aggdec.cli.nat_start CHECKPOINT ARCHITECTURE --output FILE`: weights to begin a NAT model with."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.files import written_whole
+
+
+@on_command_line()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line; see --help.
+
+    Raises:
+        AggdecError: the checkpoint cannot be read, or is of another kind.
+    """
+    import torch
+
+    from fairseq_aggdec.compat import read_checkpoint
+    from fairseq_aggdec.models.nat_start import TABLES, nat_start
+
+    parser = argparse.ArgumentParser(
+        prog="nat_start",
+        description="Write a checkpoint with a Transformer's weights that fairseq's non-autoregressive models of the "
+        "same size take by --finetune-from-model.",
+    )
+    parser.add_argument("checkpoint", type=Path, help="of a Transformer encoder-decoder")
+    parser.add_argument("architecture", choices=TABLES)
+    parser.add_argument("--output", type=Path, required=True, help="file to write")
+    args = parser.parse_args(argv)
+    try:
+        start = nat_start(read_checkpoint(args.checkpoint), args.architecture)
+    except AggdecError as error:
+        text = str(error)
+        raise AggdecError(text if str(args.checkpoint) in text else f"{args.checkpoint}: {text}") from None
+    with written_whole(args.output) as partial:
+        torch.save(start, partial)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""A first checkpoint for fairseq's non-autoregressive models out of an autoregressive one.
+
+Their encoder and decoder have the weights of a Transformer's, and a table or two beside them. fairseq begins with a
+checkpoint only if it has every weight (`--finetune-from-model`), so the tables are added, random as fairseq's own.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from fairseq_aggdec.errors import AggdecError
+
+_LENGTHS = {"embed_length": (256, 1)}
+TABLES = {
+    "nonautoregressive_transformer": _LENGTHS,
+    "iterative_nonautoregressive_transformer": _LENGTHS,
+    "cmlm_transformer": _LENGTHS,
+    "levenshtein_transformer": {"embed_mask_ins": (256, 2), "embed_word_del": (2, 1)},
+}
+"""by architecture: what its decoder has beyond a Transformer's, as rows and multiples of the width"""
+
+
+def nat_start(state: Mapping[str, Any], architecture: str, seed: int = 1) -> dict[str, Any]:
+    """Returns a checkpoint for `--finetune-from-model` of a non-autoregressive model with a Transformer's options.
+
+    Args:
+        state: a fairseq checkpoint of an encoder-decoder Transformer as it was read; not changed.
+        architecture: a key of `TABLES`.
+        seed: of the tables.
+
+    Raises:
+        AggdecError: the checkpoint is of another kind.
+    """
+    weights = state["model"]
+    embeddings = weights.get("decoder.embed_tokens.weight")
+    if embeddings is None or "encoder.layers.0.fc1.weight" not in weights:
+        raise AggdecError("no Transformer encoder-decoder: it has no decoder.embed_tokens or no encoder.layers.0")
+    width = embeddings.size(1)
+    generator = torch.Generator().manual_seed(seed)
+    tables = {
+        f"decoder.{name}.weight": torch.randn(rows, times * width, generator=generator) * (times * width) ** -0.5
+        for name, (rows, times) in TABLES[architecture].items()
+    }
+    return {
+        **state,
+        "model": {**weights, **tables},
+        "last_optimizer_state": None,
+        "optimizer_history": list(state.get("optimizer_history") or [{"criterion_name": "", "best_loss": None}])[-1:],
+        "extra_state": {"epoch": 0, "train_iterator": {"epoch": 0}},
+    }

@@ -1,0 +1,77 @@
+"""The non-autoregressive baselines of the small experiment: they fit the verifier, learn, and are measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq import tasks
+
+from fairseq_aggdec.benchmarking.modes import NatPeer, parse_modes
+from fairseq_aggdec.cli import bench
+from fairseq_aggdec.cli.nat_start import main as nat_start
+from fairseq_aggdec.compat import read_checkpoint
+from tests.configs.composing import compose
+from tests.configs.recording import recorded
+
+NAMES = ("nat", "cmlm", "levt", "inat")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_begin_with_the_verifier_and_learn(name: str, toy_data: Path, tmp_path: Path) -> None:
+    """The models of the small experiment in the verifier's size, on toy data: one update."""
+    paths = (f"task.data={toy_data}", "task.source_lang=src", "task.target_lang=tgt")
+    verifier, config = compose("tatoeba_en_de", "verifier", paths), compose("tatoeba_en_de", name, paths)
+    torch.manual_seed(1)
+    task = tasks.setup_task(verifier.task)
+    trained = task.build_model(verifier.model)
+    state = {"args": None, "cfg": {"model": {}}, "model": trained.state_dict()}
+    torch.save(state, tmp_path / "verifier.pt")
+    nat_start([str(tmp_path / "verifier.pt"), config.model._name, "--output", str(tmp_path / "start.pt")])
+
+    task = tasks.setup_task(config.task)
+    model = task.build_model(config.model)
+    model.load_state_dict(read_checkpoint(tmp_path / "start.pt")["model"], strict=True)
+    criterion = task.build_criterion(config.criterion)
+    task.load_dataset("valid")
+    batch = task.dataset("valid").collater([task.dataset("valid")[number] for number in range(4)])
+
+    class Backward:
+        def backward(self, loss: torch.Tensor) -> None:
+            loss.backward()
+
+    loss, _, logged = task.train_step(batch, model, criterion, Backward(), 0)
+    assert loss.isfinite()
+    assert logged["nll_loss"] > 0
+    without = [path for path, weight in model.named_parameters() if weight.requires_grad and weight.grad is None]
+    assert not without
+
+
+def test_the_stage_trains_and_measures_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASELINE_UPDATES", "1200")
+    given = recorded("tatoeba_en_de", "baselines", folder=tmp_path)
+    work = tmp_path / "work/tatoeba_en_de"
+
+    def overrides(command: list[str]) -> dict[str, Any]:
+        return dict(word.split("=", 1) for word in command if "=" in word)
+
+    trainings = [overrides(command) for command in given if command[0] == "fairseq-hydra-train"]
+    assert [int(training["optimization.max_update"]) for training in trainings] == [1200, 1200, 400, 300]
+    starts = [training["checkpoint.finetune_from_model"] for training in trainings]
+    of_verifier = [str(work / f"baselines/{name}/start.pt") for name in NAMES[:3]]
+    assert starts == [*of_verifier, str(work / "baselines/nat/model.pt")]
+    assert all(training["task.data"] == str(work / "distilled/data-bin") for training in trainings)
+
+    (measuring,) = [command for command in given if "fairseq_aggdec.cli.bench" in command]
+    args = bench._parser().parse_args(measuring[3:])
+    peers = [mode.nat for mode in parse_modes(args.modes, args.peers, args.nat_peer) if mode.nat]
+    assert peers == [
+        NatPeer("nat", str(work / "baselines/nat/model.pt"), 1),
+        NatPeer("inat", str(work / "baselines/inat/model.pt"), 10),
+        NatPeer("cmlm4", str(work / "baselines/cmlm/model.pt"), 4, 5),
+        NatPeer("cmlm10", str(work / "baselines/cmlm/model.pt"), 10, 5),
+        NatPeer("levt", str(work / "baselines/levt/model.pt"), 10),
+    ]
+    assert str(args.reference) == str(work / "text/test.de")
