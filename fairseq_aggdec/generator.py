@@ -24,7 +24,7 @@ from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.stats_file import StatsFile
+from fairseq_aggdec.stats_file import DecodedText, StatsFile
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +87,9 @@ class AggressiveGenerator(SequenceGenerator):
         self.adaptive_draft = adaptive_draft
         self._engines = Engines() if engines is None else engines
         self.draft_options = draft_options or DraftOptions()
-        dictionaries = (src_dict, tgt_dict)
+        self._dictionaries = (src_dict, tgt_dict)
         self._drafting = Drafting(
-            decoding, models, self._engines, dictionaries, self.draft_options, block_draft, learns=shorten_drafts
+            decoding, models, self._engines, self._dictionaries, self.draft_options, block_draft, learns=shorten_drafts
         )
         self._widths: dict[str, DraftWidth | None] = {}  # by the kind of device
         self._said_fallback = False
@@ -242,7 +242,20 @@ class AggressiveGenerator(SequenceGenerator):
                 output=sentence.tokens[:-1].tolist(),
                 stats=sentence.stats,
                 seconds=seconds if len(decoded) == 1 else None,
+                text=self._text(source[row], sentence),
             )
+
+    def _text(self, source: Tensor, sentence: Decoded) -> DecodedText | None:
+        """For the statistics, where drafts are kept; `source` may be padded."""
+        if sentence.drafts is None:
+            return None
+        src_dict, tgt_dict = self._dictionaries
+        read = [token for token in source.tolist() if token not in (src_dict.pad(), src_dict.eos())]
+        return DecodedText(
+            source=[src_dict[token] for token in read],
+            output=[tgt_dict[token] for token in sentence.tokens.tolist()],
+            drafts=[[tgt_dict[token] for token in draft.tolist()] for draft in sentence.drafts],
+        )
 
 
 def _dtype(model: FairseqEncoderDecoderModel) -> torch.dtype:

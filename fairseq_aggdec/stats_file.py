@@ -2,11 +2,24 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.edit_ratio import edit_ratio
+
+
+@dataclass(frozen=True)
+class DecodedText:
+    """A sentence in symbols of the dictionaries, where drafts are kept (`--retain-iter-history`)."""
+
+    source: list[str]
+    """without EOS"""
+    output: list[str]
+    """with EOS"""
+    drafts: list[list[str]]
+    """of each iteration"""
 
 
 class StatsFile:
@@ -30,6 +43,7 @@ class StatsFile:
         output: Sequence[int],
         stats: SentenceStats,
         seconds: float | None,
+        text: DecodedText | None = None,
     ) -> None:
         """Append one sentence.
 
@@ -39,6 +53,7 @@ class StatsFile:
             output: output tokens without EOS.
             stats: its trace.
             seconds: wall time from encoder to output where the sentence was decoded alone.
+            text: what `aggdec-report trace` shows.
         """
         record = {
             "id": sentence_id,
@@ -51,5 +66,7 @@ class StatsFile:
             "seconds": seconds,
             "edit_ratio": round(edit_ratio(source, output), 4),
         }
-        self._file.write(json.dumps(record) + "\n")
+        if text is not None:
+            record |= {"committed_per_iteration": stats.committed, **asdict(text)}
+        self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
         self._file.flush()

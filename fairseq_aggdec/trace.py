@@ -1,11 +1,19 @@
 """Which output tokens were drafted and verified in a block, and which the verifier said (papers/000 Tables 2, 17)."""
 
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TextIO
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 
 _BLUE, _RED, _STRUCK, _PLAIN = "\033[34m", "\033[1;31m", "\033[2;9m", "\033[0m"
+
+
+BIFURCATION, BONUS, SINGLE, WHOLE = "bifurcation", "bonus token", "re-decoded", "draft to the end"
+"""kinds of iterations: the verifier put its own token in the place of a drafted one; it added one to a draft that
+passed as a whole; it decoded one without a draft; the draft that passed had the end of the sentence"""
 
 
 @dataclass(frozen=True)
@@ -18,6 +26,28 @@ class Segment:
     """the verifier's own token after them: correction, bonus token or single step; empty where the draft held EOS"""
     rejected: list[str] = field(default_factory=list)
     """tokens of the draft behind the accepted ones, where drafts were kept"""
+
+    @property
+    def step(self) -> str:
+        """What happened: `BIFURCATION`, `BONUS`, `SINGLE` or `WHOLE`; to be asked where drafts were kept."""
+        if self.rejected:
+            return BIFURCATION
+        if self.own:
+            return BONUS if self.drafted else SINGLE
+        return WHOLE
+
+
+def wants_colour(choice: str, stream: TextIO | None = None) -> bool:
+    """Whether to print colours.
+
+    Args:
+        choice: `always`, `never`, or `auto`: on a terminal, unless the environment has NO_COLOR (https://no-color.org).
+        stream: what is printed to; standard output without.
+    """
+    if choice != "auto":
+        return choice == "always"
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not plain and (stream or sys.stdout).isatty()
 
 
 def segments(

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Decodes a test set: scripts/decode.sh EXPERIMENT [--decoding beam5|beam1|beamN|greedy|iad|...] [--subset test]
 #                     [--batch-size 1] [--model FILE] [--label NAME] [further fairseq-generate options]
-# Writes work/EXPERIMENT/decode/SUBSET/LABEL/generate-SUBSET.txt, LABEL being the decoding unless named; does nothing if
-# that is complete.
+# Writes work/EXPERIMENT/decode/SUBSET/LABEL/generate-SUBSET.txt, LABEL being the decoding unless named, the command and,
+# where the plugin decodes, its counters (stats.jsonl); does nothing if that is complete.
 # `beamN` is stock fairseq; anything else is a decoding of the task aggressive_translation.
 source "$(dirname "$0")/stage.sh"
 
@@ -27,10 +27,12 @@ fi
 
 case "$decoding" in
     beam[0-9]*) mode=(--task translation --beam "${decoding#beam}") ;;
-    *) mode=(--task aggressive_translation --decoding "$decoding" --beam 1) ;;
+    *) mode=(--task aggressive_translation --decoding "$decoding" --beam 1 --decoding-stats "$output/stats.jsonl") ;;
 esac
 device=()
 has_gpu || device=(--cpu)
 mkdir -p "$output"
-fairseq-generate "$work/data-bin" --user-dir "$plugin" --path "$model" --gen-subset "$subset" \
-    --batch-size "$batch_size" --results-path "$output" "${mode[@]}" "${device[@]}" ${rest[@]+"${rest[@]}"}
+command=(fairseq-generate "$work/data-bin" --user-dir "$plugin" --path "$model" --gen-subset "$subset"
+    --batch-size "$batch_size" --results-path "$output" "${mode[@]}" "${device[@]}" ${rest[@]+"${rest[@]}"})
+(printf '%q ' "${command[@]}" && echo) >"$output/command.txt"
+"${command[@]}"

@@ -7,7 +7,7 @@ import pytest
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.stats_file import StatsFile
+from fairseq_aggdec.stats_file import DecodedText, StatsFile
 
 STATS = SentenceStats(drafted=[4, 0, 2], accepted=[1, 0, 2], committed=[2, 1, 2])
 
@@ -31,6 +31,17 @@ def test_one_record_a_sentence_as_they_come(tmp_path: Path) -> None:
     file.write(sentence_id=8, source=[], output=[], stats=SentenceStats([1], [1], [1]), seconds=None)
     last = json.loads(path.read_text(encoding="utf-8").splitlines()[1])
     assert (last["id"], last["seconds"], last["edit_ratio"]) == (8, None, 0)
+
+
+def test_text_where_drafts_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "stats.jsonl"
+    text = DecodedText(source=["ä"], output=["a", "b", "c", "d", "</s>"], drafts=[["a", "x"], [], ["d", "</s>"]])
+    StatsFile(str(path)).write(7, [4], [4, 5, 6, 7], STATS, None, text)
+    line = path.read_text(encoding="utf-8")
+    assert "ä" in line
+    record = json.loads(line)
+    assert record["committed_per_iteration"] == [2, 1, 2]
+    assert (record["source"], record["output"], record["drafts"]) == (text.source, text.output, text.drafts)
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:

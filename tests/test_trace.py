@@ -1,7 +1,11 @@
 """Tests of `fairseq_aggdec.trace`."""
 
+import io
+
+import pytest
+
 from fairseq_aggdec.decoding.stats import SentenceStats
-from fairseq_aggdec.trace import Segment, render, render_iterations, segments
+from fairseq_aggdec.trace import Segment, render, render_iterations, segments, wants_colour
 
 # "a b" drafted and accepted, "X" corrected, "c" a single step, "d </s>" drafted with its EOS
 STATS = SentenceStats(drafted=[5, 0, 2], accepted=[2, 0, 2], committed=[3, 1, 2])
@@ -26,3 +30,30 @@ def test_iterations_show_what_was_thrown_away() -> None:
     assert [part.rejected for part in parts] == [["c", "x", "y"], [], []]
     assert render_iterations(parts, colour=False) == ["[a b] X  /c x y/", "c", "[d </s>]"]
     assert render_iterations(parts, colour=True)[0].endswith("\033[2;9mc x y\033[0m")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert wants_colour("auto", Terminal())
+    assert not wants_colour("auto", io.StringIO())
+    assert wants_colour("always", io.StringIO())
+    assert not wants_colour("never", Terminal())
+    monkeypatch.setenv("TERM", "dumb")
+    assert not wants_colour("auto", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not wants_colour("auto", Terminal())
+    assert wants_colour("always", Terminal()), "asked for by name"
+
+
+def test_what_an_iteration_did() -> None:
+    drafts = [["a", "b", "c", "x", "y"], [], ["d", "</s>"]]
+    assert [part.step for part in segments(TOKENS, STATS, drafts)] == ["bifurcation", "re-decoded", "draft to the end"]
+    assert Segment(["a"], ["b"]).step == "bonus token"
+    assert Segment([], ["b"], ["a"]).step == "bifurcation"

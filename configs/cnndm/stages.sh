@@ -2,7 +2,7 @@
 # verifier and drafter of BART-base's size learn from.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
-stages=(prepare distill verifier drafter decode score bench)
+stages=(prepare distill verifier drafter decode score bench table)
 further_stages=("${measuring_stages[@]}")
 distilled="$work/distilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"

@@ -16,8 +16,7 @@ stage_depth() {
     run score
 }
 
-# Longest draft: papers/002 Table 3. L_max tokens in parallel are a draft of one less and the model's own; seconds a sentence
-# are in each folder's stats.jsonl.
+# Longest draft: papers/002 Table 3. L_max tokens in parallel are a draft of one less and the model's own.
 stage_l_max() {
     local longest
     l_max 1 --decoding greedy
@@ -30,28 +29,17 @@ stage_l_max() {
 l_max() {
     local label="l-max-$1"
     shift
-    mkdir -p "$work/decode/valid/$label"
-    run decode --subset valid --label "$label" --model "$work/scratch/model.pt" \
-        --decoding-stats "$work/decode/valid/$label/stats.jsonl" "$@"
+    run decode --subset valid --label "$label" --model "$work/scratch/model.pt" "$@"
 }
 
 # Synthetic pairs in the subwords of the real ones, from clean English of your choice, one sentence a line:
-# CLEAN_ENGLISH=FILE bash scripts/reproduce.sh conll14_gec synthetic. papers/000 §4.1.1 makes 300 million pairs (and names
-# neither its text nor all of its method); as many come out here as lines go in.
+# CLEAN_ENGLISH=FILE bash scripts/reproduce.sh conll14_gec synthetic.
 stage_synthetic() {
     local output="$work/synthetic" side
     if [[ -d "$output/data-bin" ]]; then
         return
     fi
-    if [[ ! -f "${CLEAN_ENGLISH:-}" ]]; then
-        echo "error: CLEAN_ENGLISH=${CLEAN_ENGLISH:-} is no file: set it to clean tokenised English text, one sentence a line" \
-            "(for example News Crawl, https://data.statmt.org/news-crawl/en/)" >&2
-        exit 1
-    fi
-    mkdir -p "$output"
-    if [[ ! -f "$output/pairs.tgt" ]]; then
-        python -m fairseq_aggdec.cli.corrupt "$CLEAN_ENGLISH" "$output/pairs" --seed 1 --workers "$(nproc)"
-    fi
+    synthesise "$output/pairs"
     for side in src tgt; do
         subword-nmt apply-bpe --codes "$work/codes" --num-workers "$(nproc)" <"$output/pairs.$side" >"$output/train.$side"
     done

@@ -1,8 +1,8 @@
 # English grammatical error correction with 12+2 layers out of BART-large (papers/000 Table 3, papers/002 Table 5), in the
 # stages of Stahlberg and Kumar (2020): synthetic pairs, real pairs, and the real pairs that are most like the test set.
 # shellcheck shell=bash disable=SC2154,SC2034
-source "$shared/gec.sh" # for decode_models
-stages=(prepare shrink synthetic pretrain finetune last decode score bench)
+source "$shared/gec.sh" # for decode_models and synthesise
+stages=(prepare shrink synthetic pretrain finetune last decode score bench table)
 further_stages=("${measuring_stages[@]}")
 model="$work/last/model.pt"
 shallow="$work/bart_12_2.pt"
@@ -14,25 +14,16 @@ stage_shrink() {
     fi
 }
 
-# Synthetic pairs from clean English of your choice, one tokenised sentence a line: CLEAN_ENGLISH=FILE. As many pairs come
-# out as lines go in; papers/000 §4.1.1 makes 300 million.
+# Synthetic pairs from clean English of your choice, one tokenised sentence a line: CLEAN_ENGLISH=FILE.
 stage_synthetic() {
     local given="$work/synthetic/given" name
     if [[ -d "$work/synthetic/data-bin" ]]; then
         return
     fi
-    if [[ ! -f "${CLEAN_ENGLISH:-}" ]]; then
-        echo "error: CLEAN_ENGLISH=${CLEAN_ENGLISH:-} is no file: set it to clean tokenised English text, one sentence a line" \
-            "(for example News Crawl, https://data.statmt.org/news-crawl/en/)" >&2
-        exit 1
-    fi
-    mkdir -p "$given"
+    synthesise "$given/pairs"
     for name in bart bea2019; do
         ln -sfn "$(realpath "$data/$name")" "$given/$name"
     done
-    if [[ ! -f "$given/pairs.tgt" ]]; then
-        python -m fairseq_aggdec.cli.corrupt "$CLEAN_ENGLISH" "$given/pairs" --seed 1 --workers "$(nproc)"
-    fi
     python -m fairseq_aggdec.cli.prepare "$config/synthetic.yaml" --data "$given" --work "$work/synthetic" \
         --workers "$(nproc)"
 }

@@ -2,7 +2,8 @@
 # scripts/reproduce.sh.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/measuring.sh"
-stages=(prepare pretrain verifier distill drafter decode score bench)
+source "$shared/decode_pair.sh"
+stages=(prepare pretrain verifier distill drafter decode score bench table)
 distilled="$work/distilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 
@@ -11,6 +12,7 @@ model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 # n-gram blocker does nothing, and it does not know --block-ngrams.
 lengths=(--lenpen 1.0 --max-len-b 80 --min-len 5 --truncate-source --max-source-positions 512)
 blocking=(--no-repeat-ngram-size 3 --block-ngrams)
+drafted_options=("${lengths[@]}" "${blocking[@]}")
 
 stage_prepare() { run prepare; }
 stage_pretrain() { run_model pretrain; }
@@ -32,11 +34,7 @@ stage_decode() {
     for mode in greedy iad; do
         run decode --decoding "$mode" --model "$model" "${lengths[@]}" "${blocking[@]}"
     done
-    local pair=(--model "$model" --drafter-path "$drafter" "${lengths[@]}" "${blocking[@]}")
-    run decode --decoding nar "${pair[@]}"
-    run decode --decoding gad "${pair[@]}"
-    run decode --decoding gad++ --label gad++-3-1 --top-beta 3 --tolerance 1.0 "${pair[@]}"
-    run decode --decoding gad++ --label gad++-5-3 --top-beta 5 --tolerance 3.0 "${pair[@]}"
+    decode_drafted "" verifier drafter "3 1" "5 3"
 }
 
 stage_score() { run score; }

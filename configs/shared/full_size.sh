@@ -1,6 +1,7 @@
 # What the stages of full size share.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/measuring.sh"
+source "$shared/decode_pair.sh"
 gpus="${GPUS:-$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)}" # to train and to distil on
 
 # The hydra overrides that keep a batch of the papers on the GPUs there are: same_batch GPUS UPDATE_FREQUENCY, of the papers.
@@ -31,20 +32,3 @@ distil() {
     run distill --output "$output" --teacher "${teachers#:}" --shards "$((gpus > 1 ? gpus : 1))" --fp16 "${search[@]}"
 }
 search=(--beam 5)
-
-# Decodes with a pair of models by all modes: decode_pair LABEL VERIFIER DRAFTER "BETA TAU"...
-decode_pair() {
-    local label="$1" verifier="$work/$2/model.pt" with_drafter=(--drafter-path "$work/$3/model.pt") mode setting beta tau
-    shift 3
-    for mode in beam5 beam1; do
-        run decode --decoding "$mode" --label "$label$mode" --model "$verifier"
-    done
-    for mode in nar gad; do
-        run decode --decoding "$mode" --label "$label$mode" --model "$verifier" "${with_drafter[@]}"
-    done
-    for setting in "$@"; do
-        read -r beta tau <<<"$setting"
-        run decode --decoding gad++ --label "${label}gad++-$beta-$tau" --top-beta "$beta" --tolerance "$tau" \
-            --model "$verifier" "${with_drafter[@]}"
-    done
-}

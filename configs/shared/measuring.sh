@@ -4,6 +4,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 measuring_stages=(batch cpu memory profile)
 drafter="" modes="" bench_options=()
+source "$shared/table.sh"
 
 # Times decoding unless that is done: measure NAME [options of aggdec-bench]; writes work/EXPERIMENT/bench/NAME.json.
 measure() {

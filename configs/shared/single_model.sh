@@ -1,7 +1,7 @@
 # Stages of an experiment with one model, train.yaml, that corrects or rewrites its input.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/measuring.sh"
-stages=(prepare train decode score bench)
+stages=(prepare train decode score bench table)
 further_stages=("${measuring_stages[@]}")
 model="$work/model.pt"
 

@@ -2,7 +2,7 @@
 # `high_efficiency`, β and τ of GAD++ (papers/000 Table 14).
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
-stages=(prepare teacher distill verifier drafter decode score bench)
+stages=(prepare teacher distill verifier drafter decode score bench table)
 further_stages=(block_sizes "${measuring_stages[@]}")
 average_last=10 # papers/000 Appendix B.1
 distilled="$work/distilled/data-bin"

@@ -2,6 +2,7 @@
 # hands. The images are read as they are: there is nothing to prepare.
 # SR_SETTING=rgb: 8x8 to 32x32 pixels in colour as in the paper, for a GPU; otherwise grey 4x4 to 16x16.
 # shellcheck shell=bash disable=SC2154,SC2034
+source "$shared/table.sh"
 stages=(base heads fine_tune table)
 further_stages=()
 
@@ -54,6 +55,7 @@ stage_table() {
         measure "fine-tuned-$k" "$k"
     done
     python -m fairseq_aggdec.cli.super_resolution_table "$results" --output "$results/table.md" --figure "$results/speed.png"
+    table_beside_papers
 }
 
 # Trains heads unless that is done: train_heads NAME HEADS BASE [hydra overrides].

@@ -1,7 +1,8 @@
 # The stages of the small translation experiments, for scripts/reproduce.sh.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/measuring.sh"
-stages=(prepare teacher distill verifier redistill drafter decode score bench)
+source "$shared/decode_pair.sh"
+stages=(prepare teacher distill verifier redistill drafter decode score bench table)
 further_stages=(ablation blockwise blockwise_table "${measuring_stages[@]}")
 
 target="${target:-de}" # configs/tatoeba_de_en: en
@@ -9,11 +10,11 @@ target="${target:-de}" # configs/tatoeba_de_en: en
 distilled="$work/distilled/data-bin"
 redistilled="$work/redistilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
-pair=(--model "$model" --drafter-path "$drafter")
 
 here="$(dirname "${BASH_SOURCE[0]}")"
 source "$here/ablation.sh"
 source "$here/blockwise.sh"
+source "$here/baselines.sh"
 
 stage_prepare() { run prepare; }
 stage_teacher() { run_model teacher; }
@@ -37,14 +38,8 @@ stage_drafter() {
 
 stage_decode() {
     run decode --decoding beam5 --model "$work/teacher/model.pt" --label teacher-beam5
-    local mode
-    for mode in beam5 beam1 greedy; do
-        run decode --decoding "$mode" --model "$work/verifier/model.pt"
-    done
-    run decode --decoding nar "${pair[@]}"
-    run decode --decoding gad "${pair[@]}"
-    run decode --decoding gad++ --label gad++-3-1 --top-beta 3 --tolerance 1.0 "${pair[@]}"
-    run decode --decoding gad++ --label gad++-5-3 --top-beta 5 --tolerance 3.0 "${pair[@]}"
+    run decode --decoding greedy --model "$model"
+    decode_pair "" verifier drafter "3 1" "5 3"
 }
 
 stage_score() { run score; }

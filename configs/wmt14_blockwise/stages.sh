@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
 source "$shared/blockwise_table.sh"
-stages=(prepare base distill base_distilled blockwise_table decode score)
+stages=(prepare base distill base_distilled blockwise_table decode score table)
 further_stages=("${measuring_stages[@]}")
 distilled="$work/distilled/data-bin"
 regular_base=base distilled_base=base-distilled

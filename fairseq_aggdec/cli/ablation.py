@@ -13,9 +13,8 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from fairseq_aggdec.benchmarking.machine import describe
 from fairseq_aggdec.benchmarking.record import Record, Run, load_record
-from fairseq_aggdec.cli.markdown_output import add_output_option, show
+from fairseq_aggdec.cli.markdown_output import add_output_option, machines_of, show
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.evaluation.training_log import Validation, read_validations, seconds_to
 
@@ -131,9 +130,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     names = dict.fromkeys(name for _, *group in args.group for name in group)
     variants = {name: Variant.read(args.folder / name) for name in names}
     tables = [group_table(title, [variants[name] for name in group]) for title, *group in args.group]
-    machines = dict.fromkeys(describe(variant.record.machine) for variant in variants.values())
+    machines = machines_of(variant.record for variant in variants.values())
     sizes = dict.fromkeys(f"{len(v.gad.tokens)} sentences, batch size {v.gad.batch_size}" for v in variants.values())
-    head = f"{' / '.join(sizes)}; {' / '.join(machines)}. Training time is that of training steps alone."
+    head = f"{' / '.join(sizes)}; {machines}. Training time is that of training steps alone."
     text = "\n\n".join([head, *tables]) + "\n"
     show(text, args.output)
 

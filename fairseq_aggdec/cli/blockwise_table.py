@@ -21,9 +21,8 @@ from fairseq_aggdec.benchmarking.accepted_blocks import (
     run_of,
     speed_cell,
 )
-from fairseq_aggdec.benchmarking.machine import describe
 from fairseq_aggdec.benchmarking.record import Record, load_record
-from fairseq_aggdec.cli.markdown_output import add_output_option, show
+from fairseq_aggdec.cli.markdown_output import add_output_option, machines_of, show
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 COLUMNS = ("regular", "distilled", "fine-tuned", "both")
@@ -100,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     records = read_records(args.folder)
     runs = [run for record in records.values() for run in record.runs]
-    machines = " / ".join(dict.fromkeys(describe(record.machine) for record in records.values()))
+    machines = machines_of(records.values())
     sizes = " / ".join(dict.fromkeys(f"{len(run.tokens)} sentences, batch size {run.batch_size}" for run in runs))
     text = (
         f"{sizes}; {machines}\n\nBLEU / mean accepted block\n\n{quality_table(records)}\n\n"

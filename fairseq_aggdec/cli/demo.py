@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairseq_aggdec.demo.tasks import TASKS, DemoTask
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import decode_text
+from fairseq_aggdec.trace import wants_colour
 
 if TYPE_CHECKING:
     from fairseq_aggdec.demo.model import DemoModel
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     demo = TASKS[args.task]
     sentences = _read(args.sentences, args.input, demo.folder / "sentences.txt")
-    colour = args.colour == "always" or (args.colour == "auto" and sys.stdout.isatty())
+    colour = wants_colour(args.colour)
     _run(demo, sentences, args.show, args.rounds, args.threads, colour)
 
 

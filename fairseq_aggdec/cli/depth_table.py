@@ -14,12 +14,11 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from fairseq_aggdec.benchmarking.machine import describe
 from fairseq_aggdec.benchmarking.record import Record, Run, load_record
-from fairseq_aggdec.cli.markdown_output import add_output_option, show
-from fairseq_aggdec.cli.score import experiment_set, subsets
+from fairseq_aggdec.cli.markdown_output import add_output_option, machines_of, show
 from fairseq_aggdec.data.preparation import read_config
 from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.evaluation.experiment_scores import experiment_set, subsets
 from fairseq_aggdec.evaluation.metrics import Metric, choose_metrics
 from fairseq_aggdec.evaluation.reference_set import ReferenceSet, read_outputs
 
@@ -134,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     test = experiment_set(config, sets[args.subset], args.work, args.data)
     metrics = choose_metrics(args.metrics.split(",") if args.metrics else config["score"][:1], test)
     depths = [read_depth(name, args.work, args.subset, test, metrics) for name in args.depths]
-    machines = " / ".join(dict.fromkeys(describe(depth.record.machine) for depth in depths))
+    machines = machines_of(depth.record for depth in depths)
     timed = " / ".join(dict.fromkeys(str(len(depth.runs["iad"].tokens)) for depth in depths))
     text = (
         f"Scores of {test.size} sentences; times of the first {timed} of them, batch size 1; {machines}\n\n"

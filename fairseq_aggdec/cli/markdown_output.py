@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairseq_aggdec.files import written_whole
+
+if TYPE_CHECKING:
+    from fairseq_aggdec.benchmarking.record import Record
 
 
 def add_output_option(parser: argparse.ArgumentParser) -> None:
@@ -19,3 +24,10 @@ def show(text: str, output: Path | None) -> None:
     if output is not None:
         with written_whole(output) as partial:
             partial.write_text(text, encoding="utf-8")
+
+
+def machines_of(records: Iterable[Record]) -> str:
+    """The machines that measurements were made on, each once, in one line."""
+    from fairseq_aggdec.benchmarking.machine import describe  # which imports torch
+
+    return " / ".join(dict.fromkeys(describe(record.machine) for record in records))

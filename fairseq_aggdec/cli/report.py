@@ -1,23 +1,56 @@
-"""`aggdec-report OUT.json...`: tables and figures of what aggdec-bench has measured."""
+"""`aggdec-report`: tables and figures of what was measured, the papers' tables beside it, and traces as a page."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.cli import paper_tables, trace_report
 from fairseq_aggdec.errors import AggdecError, on_command_line
+
+_COMMANDS = {
+    "experiment": "an experiment's results as JSON, and the papers' tables with them beside the papers' numbers",
+    "paper": "tables of the papers alone, or their list",
+    "trace": "iteration by iteration how sentences were decoded, in colour on the terminal or as an HTML page",
+}
 
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] in _COMMANDS:
+        _run(words)
+    else:
+        _print_records(words)
+
+
+def _run(words: list[str]) -> None:
+    name = words[0]
+    parser = argparse.ArgumentParser(prog=f"aggdec-report {name}", description=f"Print {_COMMANDS[name]}.")
+    if name == "experiment":
+        paper_tables.add_experiment_options(parser)
+        paper_tables.print_experiment(parser.parse_args(words[1:]), words)
+    elif name == "paper":
+        paper_tables.add_paper_options(parser)
+        paper_tables.print_papers(parser.parse_args(words[1:]))
+    else:
+        trace_report.add_options(parser)
+        trace_report.print_trace(parser.parse_args(words[1:]))
+
+
+def _print_records(words: list[str]) -> None:
+    others = "\n".join(f"  aggdec-report {name} --help\n      {text}" for name, text in _COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="aggdec-report",
         description="Print the tables of one or more measurements (Markdown), and draw their figures: speed-ups of the "
         "sentences, speed-up against edit ratio, latency against batch size, time by module, memory.",
+        epilog=f"further commands:\n{others}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("records", nargs="+", type=Path, metavar="OUT.json", help="written by aggdec-bench --json")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw, as PNG and SVG, into this folder")
-    args = parser.parse_args(argv)
+    args = parser.parse_args(words)
 
     from fairseq_aggdec.benchmarking.record import load_record
     from fairseq_aggdec.benchmarking.report import markdown

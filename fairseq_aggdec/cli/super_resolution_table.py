@@ -12,8 +12,7 @@ from pathlib import Path
 
 from fairseq_aggdec.benchmarking.accepted_blocks import BASELINE, by_block_size, draw_speed, speed_cell
 from fairseq_aggdec.benchmarking.image_record import APPROXIMATE, EXACT, QUALITY, ImageRecord
-from fairseq_aggdec.benchmarking.machine import describe
-from fairseq_aggdec.cli.markdown_output import add_output_option, show
+from fairseq_aggdec.cli.markdown_output import add_output_option, machines_of, show
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.evaluation.image_quality import psnr
 
@@ -105,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     records = read_records(args.folder)
     runs = [run for record in records.values() for run in record.record.runs]
-    machines = " / ".join(dict.fromkeys(describe(record.record.machine) for record in records.values()))
+    machines = machines_of(record.record for record in records.values())
     sizes = " / ".join(dict.fromkeys(f"{len(run.tokens)} images, batch size {run.batch_size}" for run in runs))
     distances = " / ".join(dict.fromkeys(f"ε = {record.distance:g}" for record in records.values()))
     text = f"{sizes}, {distances}; {machines}\n\n{tables(records)}"

@@ -31,7 +31,8 @@ def run_of(mode: str, seconds: float, **more: Any) -> Run:
 def make_variant(folder: Path, lines: list[str], **modules: float) -> None:
     (folder / "train").mkdir(parents=True)
     (folder / "train/hydra_train.log").write_text("".join(lines))
-    runs = [run_of("greedy", 1.3, iterations=[12] * 10), run_of("gad", 1.0, iterations=[4] * 10, modules=modules)]
+    counters = {"iterations": [4] * 10, "accepted": [8] * 10}
+    runs = [run_of("greedy", 1.3, iterations=[12] * 10), run_of("gad", 1.0, **counters, modules=modules)]
     Record("test", "aggdec-bench", "now", None, MACHINE, [5] * 10, [0.0] * 10, runs).save(folder / "bench.json")
 
 

@@ -59,7 +59,9 @@ def make(folder: Path, outputs: dict[str, list[str]], change: str = "") -> Path:
 
 
 def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(depth_table, "describe", lambda machine: machine["cpu"])
+    monkeypatch.setattr(
+        depth_table, "machines_of", lambda records: " / ".join({record.machine["cpu"] for record in records})
+    )
     config = make(tmp_path, {"beam5": RIGHT, "greedy": SOURCE})
     arguments = [str(config), "6-6", "9-3", "--work", str(tmp_path), "--subset", "test1"]
     depth_table.main(

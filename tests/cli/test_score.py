@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -115,6 +114,23 @@ def test_translations_are_scored_as_running_text(tmp_path: Path, capsys: pytest.
     assert float(row(output, "beam5")[1]) < 100
 
 
+@pytest.mark.parametrize("language", ["en", "{src: de, tgt: en}"])
+def test_running_text_of_sides_that_are_not_called_by_their_language(
+    language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, work = make_experiment(tmp_path)
+    settings = f"languages: {{source: src, target: tgt}}\nscore: [sacrebleu]\ntokenizer_language: {language}\n"
+    config = write(tmp_path / "english.yaml", settings)
+    write(work / "text/test.tgt", "I don't know Tom's car.", "Nor does Mary know it.")
+    write(
+        work / "decode/test/beam5/generate-test.txt",
+        "H-1\t-1\tNor does Mary know it .",
+        "H-0\t-1\tI don 't know Tom 's car .",
+    )
+    score.main(["experiment", config, "--work", str(work)])
+    assert row(capsys.readouterr().out, "beam5") == ["100.00"]
+
+
 def test_an_unknown_metric_is_refused(tmp_path: Path) -> None:
     config, work = make_experiment(tmp_path)
     write(work / "decode/test/beam5/generate-test.txt", "H-1\t-1\tp q r s t", "H-0\t-1\ta b x d e f")
@@ -207,21 +223,3 @@ def test_m2_files_of_the_first_splits(tmp_path: Path, capsys: pytest.CaptureFixt
     config = write(tmp_path / "e.yaml", "languages: {source: src, target: tgt}\nm2: {test: gold.m2}\nscore: [m2]\n")
     score.main(["experiment", config, "--work", str(work), "--data", str(tmp_path / "data")])
     assert row(capsys.readouterr().out, "iad") == ["100.00", "0.00", "0.00"]
-
-
-def test_subwords_of_gpt2_become_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[Path, ...]] = []
-
-    class Encoder:
-        def __init__(self, *files: Path) -> None:
-            made.append(files)
-
-        def decode(self, line: str) -> str:
-            return " ".join(chr(96 + int(number)) for number in line.split())
-
-    monkeypatch.setattr(score.subwords, "gpt2", Encoder)
-    config: dict[str, Any] = {"bpe": {"gpt2": {}}}
-    assert score.joining(config, tmp_path)("1 2") == "a b"
-    assert made == [(tmp_path / "data-bin/encoder.json", tmp_path / "data-bin/vocab.bpe")]
-    assert score.joining({"bpe": {"symbols": 10}}, tmp_path)("a@@ b c") == "ab c"
-    assert score.joining({}, tmp_path)("a b") == "a b"

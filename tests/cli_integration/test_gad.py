@@ -14,6 +14,7 @@ from fairseq_cli import generate as generate_command
 
 from fairseq_aggdec.cli.export import main as export
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.reporting.traces import read_traces
 from tests.cli_integration.correction import (
     BLOCK_SIZE,
     PLUGIN,
@@ -72,6 +73,11 @@ def test_steps_drafts_and_statistics(runs: tuple[Process, Process, Path]) -> Non
         assert max(map(len, drafts)) <= BLOCK_SIZE
         assert records[number]["accepted"] <= records[number]["drafted"]
         assert records[number]["output_length"] == len(sentence.tokens)
+    traces = {trace.number: trace for trace in read_traces(runs[2])}
+    for number, sentence in sentences.items():
+        assert traces[number].output == [*sentence.tokens, "</s>"]
+        assert traces[number].source == sentence.source.split()
+        assert traces[number].drafted == records[number]["drafted"]
 
 
 @pytest.mark.parametrize(

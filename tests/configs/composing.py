@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 SHARED = CONFIGS / "shared"
-DESCRIPTIONS = {"languages", "answers", "data_sets"}
+DESCRIPTIONS = {"languages", "answers", "data_sets", "tables"}
 """keys of YAML files that describe data or the experiment, and no model"""
 
 

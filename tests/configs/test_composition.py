@@ -7,6 +7,7 @@ import pytest
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
+from fairseq.models.nat import FairseqNATModel
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
@@ -41,6 +42,8 @@ def known_options(group: str, name: str) -> set[str]:
         parser = argparse.ArgumentParser()
         MODEL_REGISTRY[model].add_args(parser)
         flat = {action.dest for action in parser._actions}
+        if issubclass(MODEL_REGISTRY[model], FairseqNATModel):
+            flat.add("label_smoothing")  # the criterion's, which these models look for among their own
         # fairseq's Transformers take `encoder_layers` as `layers` of `encoder` too
         return flat | {name.replace(f"{side}_", f"{side}.", 1) for side in ("encoder", "decoder") for name in flat}
     return option_names(REGISTRIES[group]["dataclass_registry"][name])

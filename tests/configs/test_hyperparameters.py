@@ -88,6 +88,45 @@ GEC_STAGES: dict[str, dict[str, Any]] = {
 for stage in ("scratch", "finetune"):
     GEC_STAGES[stage] |= {"distributed_training.distributed_world_size": 4, "optimization.update_freq": [4]}
 
+# fairseq's examples/nonautoregressive_translation/scripts.md
+NAT = {
+    "task._name": "translation_lev",
+    "criterion._name": "nat_loss",
+    "criterion.label_smoothing": 0.1,
+    "model.label_smoothing": 0.1,
+    "model.dropout": 0.3,
+    "model.share_all_embeddings": True,
+    "model.encoder_learned_pos": True,
+    "model.decoder_learned_pos": True,
+    "model.apply_bert_init": True,
+    "optimizer._name": "adam",
+    "optimizer.adam_betas": "(0.9,0.98)",
+    "optimizer.weight_decay": 0.01,
+    "lr_scheduler._name": "inverse_sqrt",
+    "lr_scheduler.warmup_updates": 10000,
+    "lr_scheduler.warmup_init_lr": 1e-7,
+    "optimization.lr": [5e-4],
+    "optimization.stop_min_lr": 1e-9,
+    "optimization.max_update": 300_000,
+    "dataset.max_tokens": 8000,
+    "dataset.fixed_validation_seed": 7,
+    "checkpoint.save_interval_updates": 10000,
+}
+_PREDICTED = {"model.pred_length_offset": True, "model.length_loss_factor": 0.1}
+NAT_MODELS = {
+    "nat": {"model._name": "nonautoregressive_transformer", "task.noise": "full_mask", **_PREDICTED},
+    "inat": {
+        "model._name": "iterative_nonautoregressive_transformer",
+        "task.noise": "full_mask",
+        **_PREDICTED,
+        "model.train_step": 4,
+        "model.dae_ratio": 0.5,
+        "model.stochastic_approx": True,
+    },
+    "cmlm": {"model._name": "cmlm_transformer", "task.noise": "random_mask"},
+    "levt": {"model._name": "levenshtein_transformer", "task.noise": "random_delete"},
+}
+
 PAIRS = {
     "wmt14_en_de": ("en", "de"),
     "wmt14_de_en": ("de", "en"),
@@ -160,6 +199,14 @@ def test_correctors(experiment: str, model: str) -> None:
     assert config.optimization.lr[0] in (3e-4, 5e-4)
     assert config.model.dropout in (0.3, 0.4, 0.5)
     check_size(config, BIG)
+
+
+@pytest.mark.parametrize(("model", "options"), NAT_MODELS.items())
+def test_non_autoregressive_baselines(model: str, options: dict[str, Any]) -> None:
+    config = compose("wmt14_en_de", model)
+    check(config, {**NAT, **options})
+    sizes = ("encoder_embed_dim", "encoder_layers", "decoder_layers", "encoder")
+    assert not any(name in config.model for name in sizes), "the architecture's own are of base size"
 
 
 def test_simplification_is_base() -> None:

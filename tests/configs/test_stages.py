@@ -11,11 +11,14 @@ import pytest
 from fairseq_aggdec.benchmarking.modes import parse_modes
 from fairseq_aggdec.cli import bench, distill
 from fairseq_aggdec.cli.experiments import read_experiment
+from fairseq_aggdec.reporting.counterparts import read_tables
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments
 from tests.configs.recording import recorded
 
 ABOUT = [read_experiment(CONFIGS / name) for name in experiments()]
 FULL_SIZE = [item.name for item in ABOUT if item.full_size]
+TIMED = {"seconds", "speed-up", "accepted block", "timed BLEU", "module ms", "module %", "device MiB"}
+"""measures of aggdec-bench alone"""
 
 
 def stages_of(experiment: str) -> list[str]:
@@ -74,9 +77,26 @@ def test_decoding_and_measuring(commands: tuple[str, list[list[str]]]) -> None:
     for command in given:
         if "fairseq_aggdec.cli.bench" in command:
             args = bench._parser().parse_args(command[3:])
-            assert parse_modes(args.modes)
+            assert parse_modes(args.modes, args.peers, args.nat_peer)
         elif "fairseq_aggdec.cli.distill" in command:
             distill._parser().parse_args(command[3:])
+
+
+def test_tables_are_of_what_is_decoded_and_measured(commands: tuple[str, list[list[str]]]) -> None:
+    """Every number of tables.yaml has a decoding or a measurement that it can come from."""
+    experiment, given = commands
+    outputs = {Path(c[c.index("--results-path") + 1]) for c in given if c[0] == "fairseq-generate"}
+    decoded = {(path.parent.name, path.name) for path in outputs}
+    assert all(path.parts[-4:-2] == (experiment, "decode") for path in outputs)
+    files = {Path(c[c.index("--json") + 1]) for c in given if "fairseq_aggdec.cli.bench" in c}
+    measured = {path.with_suffix("").as_posix().rpartition(f"/{experiment}/")[2] for path in files}
+    images = {Path(c[c.index("--output") + 1]) for c in given if "fairseq_aggdec.cli.super_resolve" in c}
+    measured |= {f"{folder.parent.name}/{folder.name}/record" for folder in images}
+    for counterparts in read_tables(CONFIGS / experiment).counterparts.values():
+        for place, source in counterparts.sources.items():
+            decoding_needed = source.measure.removesuffix(" of all") not in TIMED and source.record != "bench/baselines"
+            known = (source.set, source.label) in decoded if decoding_needed else source.record in measured
+            assert known, f"{counterparts.table.name}, {place}: {source}"
 
 
 def test_gpus_change_the_update_frequency(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from fairseq_aggdec.cli import compare
 from fairseq_aggdec.data.preparation import read_lines
 from fairseq_aggdec.files import file_sha256
+from fairseq_aggdec.reporting.results import load_results
 from tests.scripts.checkout import ROOT, checkout_with, run
 
 SMALL = [
@@ -96,6 +97,7 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Path:
     few = "--threads 1 --limit 3 --repeats 1"  # untrained models speak until they are cut off
     stages = (folder / "stages.sh").read_text()
     stages = stages.replace("--threads 2", few).replace("--shards 2", "--shards 1")  # those are test_distill.py's
+    stages = re.sub(r"(?m)^.*--label teacher-beam5$", "", stages).replace(' "5 3"', "")
     (folder / "stages.sh").write_text(stages)
     ablation = (folder / "ablation.sh").read_text()
     (folder / "ablation.sh").write_text(ablation.replace("--limit 200 --threads 2", few) + TWO_VARIANTS)
@@ -131,13 +133,17 @@ def test_translation_from_text_to_tables(
     tables = run("reproduce", "tatoeba_en_de", **folders)
     assert "checkpoint_last" not in tables.stdout  # nothing is trained again
     outputs = {file.parent.name: file for file in (work / "decode/test").glob("*/generate-test.txt")}
-    names = {"teacher-beam5", "beam5", "beam1", "greedy", "nar", "gad", "gad++-3-1", "gad++-5-3"}
+    names = {"beam5", "beam1", "greedy", "nar", "gad", "gad++-3-1"}
     assert set(outputs) == names
     assert compare.main([str(outputs["beam1"]), str(outputs["gad"])]) == 0
     for name in names:
         assert name in tables.stdout
     for word in ("sacrebleu", "mean accepted tokens", "3 of 3", "verifier's decoder"):
         assert word in tables.stdout
+    assert "## papers/000 Table 5: " in tables.stdout  # the stage `table`
+    results = load_results(work / "results.json")
+    assert {decoding.label for decoding in results.decodings} == {"greedy", "nar", "gad", "gad++-3-1"}
+    assert all(decoding.command for decoding in results.decodings)
 
     ablation = run("reproduce", "tatoeba_en_de", "ablation", **folders)
     for name in ("base", "bidirectional-r1"):
@@ -162,7 +168,7 @@ def test_unknown_stage_is_refused_with_the_names_there_are(tmp_path: Path) -> No
     command = ["bash", str(ROOT / "scripts/reproduce.sh"), "tatoeba_en_de", "nothing"]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AGGDEC_WORK": str(tmp_path)})
     assert done.returncode == 2
-    assert "teacher distill verifier redistill drafter decode score bench ablation" in done.stderr
+    assert "teacher distill verifier redistill drafter decode score bench table ablation" in done.stderr
 
 
 def test_unknown_experiment_is_refused_with_the_names_there_are() -> None:

@@ -1,0 +1,26 @@
+# Decoding with a verifier and a drafter.
+# shellcheck shell=bash disable=SC2154
+drafted_options=() # further options of the modes with a drafter
+
+# Decodes with a pair of models by all modes: decode_pair LABEL VERIFIER DRAFTER "BETA TAU"...
+decode_pair() {
+    local mode
+    for mode in beam5 beam1; do
+        run decode --decoding "$mode" --label "$1$mode" --model "$work/$2/model.pt"
+    done
+    decode_drafted "$@"
+}
+
+# The modes with a drafter alone: decode_drafted LABEL VERIFIER DRAFTER "BETA TAU"...
+decode_drafted() {
+    local label="$1" mode setting beta tau
+    local options=(--model "$work/$2/model.pt" --drafter-path "$work/$3/model.pt" ${drafted_options[@]+"${drafted_options[@]}"})
+    shift 3
+    for mode in nar gad; do
+        run decode --decoding "$mode" --label "$label$mode" "${options[@]}"
+    done
+    for setting in "$@"; do
+        read -r beta tau <<<"$setting"
+        run decode --decoding gad++ --label "${label}gad++-$beta-$tau" --top-beta "$beta" --tolerance "$tau" "${options[@]}"
+    done
+}

@@ -1,0 +1,9 @@
+# The stage `table`: all scores, counters and times of an experiment in work/EXPERIMENT/results.json, and the papers' tables
+# with them beside the papers' numbers in work/EXPERIMENT/table.md, by the experiment's tables.yaml.
+# shellcheck shell=bash disable=SC2154
+stage_table() { table_beside_papers; }
+
+table_beside_papers() {
+    python -m fairseq_aggdec.cli.report experiment "$config" --work "$work" --data "$data" --json "$work/results.json" \
+        --output "$work/table.md"
+}

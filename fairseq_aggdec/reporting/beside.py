@@ -1,0 +1,175 @@
+"""A paper's table with an experiment's numbers beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairseq_aggdec.benchmarking.machine import describe
+from fairseq_aggdec.reporting.counterparts import Counterparts, Source
+from fairseq_aggdec.reporting.grid import Grid, Group
+from fairseq_aggdec.reporting.measures import value
+from fairseq_aggdec.reporting.paper_tables import Column, PaperTable, Value
+from fairseq_aggdec.reporting.results import Measurement, Results
+
+DASH = "–"
+_BESIDE = ("paper", "ours", "ratio")
+
+Numbers = dict[tuple[str, str], float]
+"""what was measured, by system and column"""
+
+
+def numbers_of(results: Results, counterparts: Counterparts) -> Numbers:
+    """Looks up everything that stands for an entry of a table."""
+    found = {place: value(results, source) for place, source in counterparts.sources.items()}
+    return {place: number for place, number in found.items() if number is not None}
+
+
+def paper_grid(table: PaperTable) -> Grid:
+    """A paper's table alone."""
+    groups = tuple(Group(_heading(column), ("",)) for column in table.columns)
+    rows = tuple(
+        (system, *(column.text(entry) for column, entry in zip(table.columns, values, strict=True)))
+        for system, values in table.rows.items()
+    )
+    return Grid(_label(table, "paper"), _title(table), "system", groups, rows, (f"{table.setting}.",))
+
+
+def side_by_side(counterparts: Counterparts, numbers: Numbers) -> Grid:
+    """Paper's number, ours and their ratio, for the columns of which something was measured.
+
+    The other columns have the paper's numbers alone.
+    """
+    table = counterparts.table
+    measured = {column for _, column in numbers}
+    groups = [Group(_heading(c), _BESIDE if c.name in measured else ("paper",)) for c in table.columns]
+    rows = []
+    for system, values in table.rows.items():
+        row = [system]
+        for column, entry in zip(table.columns, values, strict=True):
+            row.append(column.text(entry))
+            if column.name in measured:
+                number = numbers.get((system, column.name))
+                row += [column.measured(number), _ratio(number, entry)]
+        rows.append(tuple(row))
+    ours = f"Ours: {counterparts.ours}. " if counterparts.ours else ""
+    notes = (f"Paper: {table.setting}. {ours}Ratio: ours over the paper's.",)
+    return Grid(_label(table, "beside"), _title(table), "system", tuple(groups), tuple(rows), notes)
+
+
+def changes(counterparts: Counterparts, numbers: Numbers) -> Grid | None:
+    """How much a system's scores differ from those of greedy decoding and of beam search, in the paper and here.
+
+    Only systems and columns that were measured; None where nothing can be compared.
+    """
+    table = counterparts.table
+    baselines = [(name, row) for name, row in (("greedy", counterparts.greedy), ("beam", counterparts.beam)) if row]
+    columns = [c for c in table.columns if c.quality and any((row, c.name) in numbers for _, row in baselines)]
+    systems = [s for s in table.rows if any((s, column.name) in numbers for column in columns)]
+    if len(systems) < 2:
+        return None
+    groups = []
+    cells: dict[str, list[str]] = {system: [] for system in systems}
+    for column in columns:
+        for name, row in baselines:
+            groups.append(Group(f"{_heading(column)} against {name}", ("paper", "ours")))
+            for system in systems:
+                papers = (table.value(system, column.name), table.value(row, column.name))
+                ours = (numbers.get((system, column.name)), numbers.get((row, column.name)))
+                cells[system] += [_change(column, *papers), _change(column, *ours)]
+    rows = tuple((system, *cells[system]) for system in systems)
+    title = f"{_title(table).partition(':')[0]}: change of quality"
+    compared = ", ".join(f"{name}: {row}" for name, row in baselines)
+    return Grid(_label(table, "change"), title, "system", tuple(groups), rows, (f"Compared with {compared}.",))
+
+
+def header(results: Results, used: Sequence[Source]) -> list[str]:
+    """What holds for all tables of an experiment: what differs from the papers, how much was decoded, and machines.
+
+    Args:
+        results: of the experiment.
+        used: where the tables' numbers come from.
+    """
+    if results.stand_in:
+        differs = (
+            f"{results.experiment} is a stand-in: other data and smaller models than the papers'. Speed-ups, "
+            "iterations and changes of quality can be compared with theirs; scores and seconds cannot."
+        )
+    else:
+        differs = f"{results.experiment} has the papers' data and model sizes; the machine may differ from theirs."
+    lines = [f"{results.title}. {differs}"]
+    sets = {source.set for source in used}
+    scored = [table for table in results.scores if table["subset"] in sets]
+    sizes = ", ".join(f"{table['test_set']}: {table['sentences']} sentences" for table in scored)
+    if sizes:
+        lines.append(
+            f"Scores are of whole test sets ({sizes}); iterations and tokens too where their counters were kept, "
+            "otherwise of the sentences that were timed."
+        )
+    for machine, names in _by_machine(_measurements(results, used)).items():
+        lines.append(f"Times ({', '.join(names)}): {machine}.")
+    return lines
+
+
+def commands(results: Results, used: Sequence[Source]) -> list[str]:
+    """How the numbers of `used` were made."""
+    decoded = {(source.set, source.label) for source in used}
+    made = [entry.command for entry in results.decodings if entry.command and (entry.subset, entry.label) in decoded]
+    made += [entry.command for entry in _measurements(results, used)]
+    return [*dict.fromkeys([*made, results.command])]
+
+
+def sources_of(results: Results, wanted: Sequence[Counterparts]) -> list[Source]:
+    """Where those numbers of tables come from that were measured."""
+    return [counterparts.sources[place] for counterparts in wanted for place in numbers_of(results, counterparts)]
+
+
+def _measurements(results: Results, used: Sequence[Source]) -> list[Measurement]:
+    names = {name for source in used for name in (source.record, source.over_record)}
+    return [entry for entry in results.measurements if entry.name in names]
+
+
+def _by_machine(measurements: Sequence[Measurement]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for measurement in measurements:
+        sentences = "/".join(dict.fromkeys(str(run.sentences) for run in measurement.runs))
+        name = f"{measurement.name}: {sentences} sentences"
+        found.setdefault(describe(measurement.machine), []).append(name)
+    return found
+
+
+def _heading(column: Column) -> str:
+    return column.name if column.unit == column.name else f"{column.name} ({column.unit})"
+
+
+def _title(table: PaperTable) -> str:
+    return f"papers/{table.name.replace('/', ' Table ')}: {table.shows}"
+
+
+def _label(table: PaperTable, kind: str) -> str:
+    return f"{table.name.replace('/', '-')}-{kind}"
+
+
+def _ratio(ours: float | None, papers: Value) -> str:
+    comparable = ours is not None and isinstance(papers, int | float) and papers
+    return f"{ours / papers:.2f}" if comparable else DASH  # type: ignore[operator]
+
+
+def _change(column: Column, one: Value, other: Value) -> str:
+    if not isinstance(one, int | float) or not isinstance(other, int | float):
+        return DASH
+    text = f"{one - other:+.{column.digits}f}"
+    return text.replace("-", "−")
+
+
+def all_grids(results: Results, wanted: Sequence[Counterparts]) -> tuple[list[Grid], list[str]]:
+    """Tables, each followed by its changes of quality, and the names of those of which nothing was measured."""
+    grids: list[Grid] = []
+    missing = []
+    for counterparts in wanted:
+        numbers = numbers_of(results, counterparts)
+        if not numbers:
+            missing.append(counterparts.table.name)
+            continue
+        found = changes(counterparts, numbers)
+        grids += [side_by_side(counterparts, numbers), *([found] if found is not None else [])]
+    return grids, missing

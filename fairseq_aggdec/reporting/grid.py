@@ -1,0 +1,125 @@
+"""A table with two lines of headings, as Markdown and as LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tabulate import tabulate
+
+
+@dataclass(frozen=True)
+class Group:
+    """Columns under one heading."""
+
+    heading: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of text."""
+
+    name: str
+    """for labels of LaTeX: letters, digits, hyphens"""
+    title: str
+    first: str
+    """heading of the rows' names"""
+    groups: tuple[Group, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """the row's name, and an entry each column"""
+    notes: tuple[str, ...] = field(default=())
+    """sentences above it"""
+
+
+def markdown(grid: Grid) -> str:
+    """A heading, the notes and the table, whose columns are aligned in the text too."""
+    headers = [grid.first]
+    for group in grid.groups:
+        # Markdown has one line of headings: the first column says the group's
+        headers += [_joined(group.heading, group.columns[0]), *group.columns[1:]]
+    rows = [[_cell(entry) for entry in row] for row in grid.rows]
+    alignment = ["left", *["right"] * (len(headers) - 1)]
+    table = tabulate(rows, [_cell(h) for h in headers], tablefmt="pipe", disable_numparse=True, colalign=alignment)
+    return "\n\n".join([f"## {grid.title}", *grid.notes, table])
+
+
+def latex(grid: Grid) -> str:
+    """A floating table for a document with the package booktabs, every character escaped."""
+    grouped = any(len(group.columns) > 1 for group in grid.groups)
+    ends, begins, last = [], [], 1
+    for group in grid.groups:
+        begins.append(last + 1)
+        last += len(group.columns)
+        ends.append(last)
+    lines = [
+        r"\begin{table}",
+        r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
+        rf"\caption{{{escape(' '.join([_sentence(grid.title), *grid.notes]))}}}",
+        rf"\label{{tab:{grid.name}}}",
+        rf"\begin{{tabular}}{{l{'r' * (last - 1)}}}",
+        r"\toprule",
+    ]
+    if grouped:
+        heads = [rf"\multicolumn{{{len(group.columns)}}}{{c}}{{{escape(group.heading)}}}" for group in grid.groups]
+        lines.append(_row(["", *heads]))
+        rules = [rf"\cmidrule(lr){{{begin}-{end}}}" for begin, end in zip(begins, ends, strict=True)]
+        lines.append(" ".join(rules))
+    names = [name for group in grid.groups for name in (group.columns if grouped else [group.heading])]
+    lines += [_row(map(escape, [grid.first, *names])), r"\midrule"]
+    lines += [_row(map(escape, row)) for row in grid.rows]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",  # after \\ a bracket would be an option of it
+    "]": "{]}",
+    '"': r"\textquotedbl{}",
+    "–": "--",
+    "−": "$-$",
+    "×": r"$\times$",
+    "β": r"$\beta$",
+    "τ": r"$\tau$",
+    "ε": r"$\varepsilon$",
+    "Δ": r"$\Delta$",
+    "→": r"$\rightarrow$",
+    "↔": r"$\leftrightarrow$",
+    "±": r"$\pm$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+}
+"""what LaTeX takes for a command, or its usual fonts lack"""
+
+
+def escape(text: str) -> str:
+    """Text that LaTeX prints as it is."""
+    return "".join(_ESCAPES.get(character, character) for character in text)
+
+
+def _row(entries: Sequence[str] | map[str]) -> str:
+    return " & ".join(entries) + r" \\"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def _joined(heading: str, column: str) -> str:
+    return f"{heading}, {column}" if column else heading
+
+
+def _sentence(title: str) -> str:
+    return title if title.endswith(".") else f"{title}."

@@ -1,0 +1,93 @@
+"""tables.yaml: which measurement stands for which entry of a paper's table."""
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.data.preparation import read_config
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.evaluation.metrics import all_metrics
+from fairseq_aggdec.reporting.counterparts import FILE, read_tables
+from fairseq_aggdec.reporting.measures import MEASURES
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+EXPERIMENTS = sorted(path.parent for path in CONFIGS.glob(f"*/{FILE}"))
+
+
+def write(folder: Path, text: str) -> Path:
+    (folder / FILE).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_short_and_long_forms(tmp_path: Path) -> None:
+    text = """
+    score: [gleu]
+    tables:
+      000/6:
+        set: valid
+        record: "bench/k{k}"
+        beam: AR (beam = 5)
+        columns: {Tok.: accepted tokens, Speed: {measure: speed-up, batch_size: 8, mode: other}}
+        rows:
+          AR (beam = 5): beam5
+          GAD++ (k = 10): {k: 10, label: "gad++-{k}", mode: "gad++:3:1"}
+          GAD++ (k = 15): {k: 15, only: [Speed], over: greedy, over_record: "bench/k10"}
+          GAD++ (k = 20): {label: gad, measures: {Tok.: accepted block}}
+    """
+    tables = read_tables(write(tmp_path, text))
+    assert tables.score == ("gleu",)
+    counterparts = tables.counterparts["000/6"]
+    assert (counterparts.greedy, counterparts.beam) == (None, "AR (beam = 5)")
+    sources = counterparts.sources
+    assert len(sources) == 7
+    assert sources["GAD++ (k = 20)", "Tok."].measure == "accepted block"
+    assert sources["GAD++ (k = 20)", "Speed"].measure == "speed-up"
+    first = sources["AR (beam = 5)", "Tok."]
+    assert (first.measure, first.label, first.mode, first.set) == ("accepted tokens", "beam5", "beam5", "valid")
+    ten = sources["GAD++ (k = 10)", "Speed"]
+    assert (ten.label, ten.record, ten.over_record, ten.batch_size) == ("gad++-10", "bench/k10", "bench/k10", 8)
+    assert ten.mode == "gad++:3:1", "a row's word comes before a column's"
+    fifteen = sources["GAD++ (k = 15)", "Speed"]
+    assert (fifteen.record, fifteen.over, fifteen.over_record) == ("bench/k15", "greedy", "bench/k10")
+    assert fifteen.mode == "other"
+
+
+def test_without_a_file_there_are_no_tables(tmp_path: Path) -> None:
+    assert read_tables(tmp_path).counterparts == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tables: {000/99: {columns: {}, rows: {}}}", r"tables.yaml: no table 000/99 of the papers"),
+        ("tables: {000/9: {columns: {Speed: speed-up}, rows: {}}}", r"tables.yaml: table 000/9 has no column 'Speed'"),
+        ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD: gad}}}", r"tables.yaml: table 000/9 has no row 'GAD'"),
+        ("tables: {000/9: {columns: {Tok.: x}, rows: {}, greedy: GAD}}", r"has no row 'GAD'"),
+        ("tables: {000/9: {columns: {Tok.: {mesure: x}}, rows: {}}}", r"unknown fields mesure: choose from measure, "),
+        ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD-base: {only: [Speed]}}}}", r"has no column 'Speed'"),
+        ("tables: {000/9: {columns: {Tok.: x}}}", r"tables.yaml: not as the head of counterparts.py describes"),
+        ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD-base: {label: '{size}'}}}}", r"describes it \(KeyError"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(AggdecError, match=message):
+        read_tables(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda folder: folder.name)
+def test_experiments_ask_for_measures_that_exist(folder: Path) -> None:
+    tables = read_tables(folder)
+    assert tables.counterparts
+    known = set(MEASURES)
+    if (folder / "prepare.yaml").is_file():
+        names = [*read_config(folder / "prepare.yaml").get("score", []), *tables.score]
+        known |= {column for name in names for column in all_metrics()[name].columns}
+    for counterparts in tables.counterparts.values():
+        assert counterparts.sources
+        for source in counterparts.sources.values():
+            assert source.measure in known, counterparts.table.name
+
+
+def test_most_experiments_have_tables() -> None:
+    without = {path.parent.name for path in CONFIGS.glob("*/about.yaml")} - {folder.name for folder in EXPERIMENTS}
+    assert without <= {"ape_small"}, "its task is none of the papers'"

@@ -1,0 +1,76 @@
+"""Tables as Markdown and as LaTeX."""
+
+import re
+from pathlib import Path
+
+from fairseq_aggdec.reporting.beside import all_grids, paper_grid
+from fairseq_aggdec.reporting.counterparts import read_tables
+from fairseq_aggdec.reporting.grid import Grid, Group, escape, latex, markdown
+from fairseq_aggdec.reporting.paper_tables import all_tables
+from tests.reporting.made_up import made_up_results
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+GRID = Grid(
+    name="000-5-beside",
+    title="100 % & more_or_less",
+    first="system",
+    groups=(Group("Speed (×)", ("paper", "ours")), Group("R|L", ("paper",))),
+    rows=(("GAD++ (τ = 1, {x})", "3.0", "–", "~1"), ("[b] ^\\", "1", "12.5", "−2")),
+    notes=("A note.",),
+)
+
+
+def test_markdown_is_aligned() -> None:
+    title, note, table = markdown(GRID).split("\n\n")
+    assert (title, note) == ("## 100 % & more_or_less", "A note.")
+    lines = table.splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert re.sub(" +", " ", lines[0]) == r"| system | Speed (×), paper | ours | R\|L, paper |"
+    assert re.fullmatch(r"\|:-+\|-+:\|-+:\|-+:\|", lines[1])
+    assert lines[2].startswith("| GAD++ (τ = 1, {x}) |")
+
+
+def test_latex() -> None:
+    lines = latex(GRID).splitlines()
+    assert lines[0] == r"\begin{table}"
+    assert r"\caption{100 \% \& more\_or\_less. A note.}" in lines
+    assert r"\begin{tabular}{lrrr}" in lines
+    assert r" & \multicolumn{2}{c}{Speed ($\times$)} & \multicolumn{1}{c}{R\textbar{}L} \\" in lines
+    assert r"\cmidrule(lr){2-3} \cmidrule(lr){4-4}" in lines
+    assert r"system & paper & ours & paper \\" in lines
+    assert r"GAD++ ($\tau$ = 1, \{x\}) & 3.0 & -- & \textasciitilde{}1 \\" in lines
+    assert r"{[}b{]} \textasciicircum{}\textbackslash{} & 1 & 12.5 & $-$2 \\" in lines
+    assert lines[-2:] == [r"\end{tabular}", r"\end{table}"]
+
+
+def check_latex(text: str) -> None:
+    """What a compiler would stop at: groups, environments, columns, characters."""
+    assert text.isascii(), sorted({character for character in text if not character.isascii()})
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", text.replace("\\\\", "")):
+        depth += 1 if brace == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+    assert re.findall(r"\\begin\{(\w+)\}", text) == ["table", "tabular"]
+    assert re.findall(r"\\end\{(\w+)\}", text) == ["tabular", "table"]
+    assert not re.search(r"(?<!\\)[%#_]", text.replace(r"\\", "")), "not escaped"
+    assert text.replace(r"\$", "").count("$") % 2 == 0
+    (columns,) = re.findall(r"\\begin\{tabular\}\{(\w+)\}", text)
+    for line in text.splitlines():
+        if line.endswith(r" \\") and r"\multicolumn" not in line:
+            assert len(re.findall(r"(?<!\\)&", line)) == len(columns) - 1, line
+    spans = [int(width) for width in re.findall(r"\\multicolumn\{(\d+)\}", text)]
+    assert not spans or sum(spans) == len(columns) - 1
+
+
+def test_every_table_of_the_papers_is_sound_latex() -> None:
+    for table in all_tables().values():
+        check_latex(latex(paper_grid(table)))
+    grids, _ = all_grids(made_up_results(), list(read_tables(CONFIGS / "tatoeba_en_de").counterparts.values()))
+    assert len(grids) >= 2
+    for grid in grids:
+        check_latex(latex(grid))
+
+
+def test_nothing_is_a_command() -> None:
+    assert escape(r"\input{x}%&$") == r"\textbackslash{}input\{x\}\%\&\$"
