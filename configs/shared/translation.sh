@@ -1,5 +1,5 @@
-# The stages of a translation experiment of full size (papers/000 §4.2, papers/001 §5). Its stages.sh sets `high_quality` and
-# `high_efficiency`, β and τ of GAD++ (papers/000 Table 14).
+# The stages of a translation experiment of full size (papers/000 §4.2, papers/001 §5). Its stages.sh sets the languages
+# `origin` and `target`, and `high_quality` and `high_efficiency`, β and τ of GAD++ (papers/000 Table 14).
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
 stages=(prepare teacher distill verifier drafter decode score bench table)
@@ -8,6 +8,14 @@ average_last=10 # papers/000 Appendix B.1
 distilled="$work/distilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 modes="beam5,beam1,greedy,nar,gad,gad++:${high_quality/ /:},gad++:${high_efficiency/ /:}"
+
+source "$shared/baselines.sh"
+
+# From random weights, as in fairseq's recipes, which are for English-German.
+train_baseline() {
+    run_full 8 1 "$1" --as "baselines/$1" --of wmt14_en_de --data "$distilled" "task.source_lang=$origin" \
+        "task.target_lang=$target"
+}
 
 stage_prepare() { run prepare; }
 stage_teacher() { run_full 8 4 teacher; }

@@ -1,3 +1,4 @@
 # shellcheck shell=bash disable=SC2154,SC2034
+origin=en target=ro
 high_quality="5 4.0" high_efficiency="5 6.0" # papers/000 Table 14
 source "$shared/translation.sh"

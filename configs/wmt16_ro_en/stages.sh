@@ -1,3 +1,4 @@
 # shellcheck shell=bash disable=SC2154,SC2034
+origin=ro target=en
 high_quality="3 2.0" high_efficiency="5 3.0" # papers/000 Table 14
 source "$shared/translation.sh"

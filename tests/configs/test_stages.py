@@ -47,14 +47,18 @@ def test_trainings_compose(commands: tuple[str, list[list[str]]]) -> None:
     assert trainings
     folders = [[word for word in command if word.startswith("checkpoint.save_dir=")][-1] for command in trainings]
     assert len(set(folders)) == len(folders), "two models in one folder"
+    languages = set()
     for command in trainings:
         name = command[command.index("--config-name") + 1]
+        folder = Path(command[command.index("--config-dir") + 1]).name
         overrides = [word for word in command[1:] if "=" in word and not word.startswith("hydra.")]
-        config = compose(experiment, name, tuple(overrides))
+        config = compose(folder, name, tuple(overrides))
+        languages.add((config.task.get("source_lang"), config.task.get("target_lang")))
         batch = config.optimization.update_freq[0] * config.distributed_training.distributed_world_size
-        of_paper = compose(experiment, name)
+        of_paper = compose(folder, name)
         of_paper_batch = of_paper.optimization.update_freq[0] * of_paper.distributed_training.distributed_world_size
         assert batch == of_paper_batch
+    assert len(languages) == 1, experiment
 
 
 def test_what_is_read_was_made(commands: tuple[str, list[list[str]]]) -> None:
