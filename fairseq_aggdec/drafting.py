@@ -147,23 +147,16 @@ class Drafting:
     def _iad(self, source: Tensor, start: int) -> Drafter:
         if source.size(0) == 1 or source.device.type != "cpu":
             return self._copier(source, start, persists=False)
-        options = self._copying
-
-        def of(rows: Tensor | None) -> Drafter:
-            sentences = (source if rows is None else source[rows]).split(1)
-            aligned = [align_sentence(sentence, self._pad, self._eos, self._to_target) for sentence in sentences]
-            return SourcesDrafter(
-                aligned, self._eos, options.min_suffix, options.max_suffix, options.max_draft_len, start
-            )
-
-        return DeferredDrafter(of)
+        return DeferredDrafter(lambda rows: self._copier(source if rows is None else source[rows], start, False))
 
     def _copier(self, source: Tensor, start: int, persists: bool) -> Copier:
         options = self._copying
         limits = (options.min_suffix, options.max_suffix, options.max_draft_len, start)
-        if source.size(0) == 1 and source.device.type == "cpu":
-            sentence = align_sentence(source, self._pad, self._eos, self._to_target)
-            return SingleSourceDrafter(sentence, self._eos, *limits, persists, self._unfinished)
+        if source.device.type == "cpu":
+            aligned = [align_sentence(sentence, self._pad, self._eos, self._to_target) for sentence in source.split(1)]
+            if len(aligned) == 1:
+                return SingleSourceDrafter(aligned[0], self._eos, *limits, persists, self._unfinished)
+            return SourcesDrafter(aligned, self._eos, *limits, persists, self._unfinished)
         if self._unfinished is not None and source.device not in self._unfinished_on:
             self._unfinished_on[source.device] = torch.tensor(self._unfinished, device=source.device)
         unfinished = self._unfinished_on.get(source.device)

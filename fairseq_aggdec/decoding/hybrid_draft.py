@@ -23,9 +23,12 @@ from fairseq_aggdec.decoding.copy_trust import CopyTrust
 from fairseq_aggdec.decoding.input_guided import GUESS
 from fairseq_aggdec.decoding.loop import Drafter
 
+MODELLED = -3
+"""the kind of a model's draft, beside those of copies"""
+
 
 class Copier(Drafter, Protocol):
-    """Drafts from the source: `input_guided.SourceCopyDrafter`, `single_source.SingleSourceDrafter`."""
+    """Drafts from the source: `input_guided.SourceCopyDrafter` and those of `single_source`."""
 
     def rejoin(
         self,
@@ -63,6 +66,7 @@ class HybridDrafter(Drafter):
         self._least_share = least_share
         self._trust = trust
         self._choices: list[tuple[int, bool] | None] = []  # of rows with a copy: its kind, whether it was taken
+        self._takes_copy: Tensor | None = None  # B, at the last call; None: every row does
         self._joints: list[bool | None] = []  # of rows where the model's draft meets the source: whether it was left
 
     @property
@@ -84,6 +88,7 @@ class HybridDrafter(Drafter):
         rows, without = len(wanted), wanted.count(0)
         if without == 0 or (rows > 1 and without < self._least_share * rows):
             self._choices = [choice and (choice[0], True) for choice in self._choices]
+            self._takes_copy = None
             return copies[:, : max(known)], copy_lengths
         drafts, draft_lengths = self._model.propose(tokens, lengths, lengths_host)
         joined, joined_lengths = self._copier.rejoin(tokens, lengths, drafts, draft_lengths, lengths_host)
@@ -94,7 +99,7 @@ class HybridDrafter(Drafter):
             self._joints = [rejoins if met else None for met in meets]
             if not rejoins:
                 joined, joined_lengths = drafts, draft_lengths
-        takes_copy = takes_copy | (joined_lengths == 0)
+        self._takes_copy = takes_copy = takes_copy | (joined_lengths == 0)
         if without < rows or bool(takes_copy.any()):
             width = max(copies.size(1), joined.size(1))
             copies, joined = (F.pad(tokens, (0, width - tokens.size(1))) for tokens in (copies, joined))
@@ -104,6 +109,13 @@ class HybridDrafter(Drafter):
 
     def unread(self, lengths_host: Sequence[int]) -> int:
         return self._model.unread(lengths_host)
+
+    def kinds(self) -> list[int]:
+        """Those of the copies, `MODELLED` where the model has drafted."""
+        kinds = self._copier.kinds()
+        if self._takes_copy is None:
+            return kinds
+        return [kind if copied else MODELLED for kind, copied in zip(kinds, self._takes_copy.tolist(), strict=True)]
 
     def learn(self, accepted: Sequence[int]) -> None:
         """See `loop.Drafter.learn`."""

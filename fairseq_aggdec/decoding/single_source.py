@@ -7,6 +7,7 @@ within microseconds: the places of a token are known, and there are few.
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.input_guided import BACK_OFF, FOREIGN, GUESS, NEAREST
@@ -152,7 +153,7 @@ class SingleSourceDrafter(Drafter):
 
 
 class SourcesDrafter(Drafter):
-    """Drafts as `SourceCopyDrafter` does where it does not persist, for a batch on a CPU."""
+    """Drafts as `SourceCopyDrafter` does, for a batch on a CPU."""
 
     block_size: int | None = None
 
@@ -164,15 +165,16 @@ class SourcesDrafter(Drafter):
         max_suffix: int = 0,
         max_draft_len: int = 0,
         start: int | None = None,
+        persists: bool = False,
+        unfinished: Sequence[bool] | None = None,
     ) -> None:
         """
         Args:
             sources: tokens of each row in the target's vocabulary, EOS last; `FOREIGN` where there is none.
-            eos, min_suffix, max_suffix, max_draft_len, start: see `SourceCopyDrafter`.
+            eos, min_suffix, max_suffix, max_draft_len, start, persists, unfinished: see `SourceCopyDrafter`.
         """
-        self._rows = [
-            SingleSourceDrafter(source, eos, min_suffix, max_suffix, max_draft_len, start) for source in sources
-        ]
+        options = (eos, min_suffix, max_suffix, max_draft_len, start, persists, unfinished)
+        self._rows = [SingleSourceDrafter(source, *options) for source in sources]
         longest = max(map(len, sources))
         padded = [[*source, *[eos] * (2 * longest - len(source))] for source in sources]
         self._source = torch.tensor(padded).clamp_(min=0)  # B x 2S; no draft reaches a foreign token
@@ -191,6 +193,28 @@ class SourcesDrafter(Drafter):
     def kinds(self) -> list[int]:
         """See `SourceCopyDrafter.kinds`."""
         return [kind for row in self._rows for kind in row.kinds()]
+
+    def rejoin(
+        self,
+        tokens: Tensor,
+        lengths: Tensor,
+        draft: Tensor,
+        draft_lengths: Tensor,
+        lengths_host: Sequence[int] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """See `SourceCopyDrafter.rejoin`."""
+        if draft.size(1) == 0:
+            return draft, draft_lengths
+        known = lengths.tolist() if lengths_host is None else lengths_host
+        joined = [
+            row.rejoin(tokens[number : number + 1], length, draft[number : number + 1], drafted, [int(length)])
+            for number, (row, length, drafted) in enumerate(
+                zip(self._rows, torch.tensor(known), draft_lengths, strict=True)
+            )
+        ]
+        width = max(tokens.size(1) for tokens, _ in joined)
+        drafts = torch.cat([F.pad(tokens, (0, width - tokens.size(1))) for tokens, _ in joined])
+        return drafts, torch.tensor([int(length) for _, length in joined])
 
     def keep(self, rows: Tensor) -> None:
         self._rows = [self._rows[row] for row in rows.tolist()]

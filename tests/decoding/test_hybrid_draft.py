@@ -12,12 +12,12 @@ from torch import Tensor
 from fairseq_aggdec.decoding.block_draft import BlockDrafter
 from fairseq_aggdec.decoding.copy_trust import CopyTrust
 from fairseq_aggdec.decoding.draft_width import DraftWidth
-from fairseq_aggdec.decoding.hybrid_draft import Copier, HybridDrafter
-from fairseq_aggdec.decoding.input_guided import FOREIGN, SourceCopyDrafter
+from fairseq_aggdec.decoding.hybrid_draft import MODELLED, Copier, HybridDrafter
+from fairseq_aggdec.decoding.input_guided import FOREIGN, GUESS, SourceCopyDrafter
 from fairseq_aggdec.decoding.loop import Drafter, NoDrafter, draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.single_source import SingleSourceDrafter
+from fairseq_aggdec.decoding.single_source import SingleSourceDrafter, SourcesDrafter
 from tests.scripted_decoding import EOS, PAD, UNK, OracleDrafter, ScriptedVerifier, examples, with_length_cap
 
 VOCABULARY = 20
@@ -68,7 +68,9 @@ def copier(sources: Sequence[Sequence[int]], **options: Any) -> Copier:
 
 
 def batched(sources: Sequence[Sequence[int]], **options: Any) -> Copier:
-    """The one for batches, also for one sentence."""
+    """Those for batches, also for one sentence: lists where there are several, as on a CPU."""
+    if len(sources) > 1:
+        return SourcesDrafter([[*sentence, EOS] for sentence in sources], EOS, persists=True, **options)
     width = max(map(len, sources)) + 1
     source = torch.full((len(sources), width), FOREIGN)
     for row, sentence in enumerate(sources):
@@ -247,3 +249,19 @@ def test_copies_that_never_pass_give_way_to_the_model(rows: int) -> None:
         found.append(iterations(HybridDrafter(copier([source] * rows), model, trust=trust), [target] * rows)[0])
     assert found[0] > 4
     assert sum(found[30:]) / 30 < 3
+
+
+def test_kinds_tell_copies_guesses_and_the_model_apart() -> None:
+    """So that a batch does not cut sure copies short for the sake of guesses that are seldom right."""
+    targets = [[A, X, C, EOS], [Y, G, EOS], [A, B, EOS]]
+    drafter = HybridDrafter(
+        copier([[A, B, C], [D, E, F], [A, B]]), PerfectDrafter(targets, VOCABULARY, 0, block_size=2)
+    )
+    tokens = torch.tensor([[EOS, A, X], [EOS, Y, 0], [EOS, A, 0]])
+    drafter.propose(tokens[:, :1], torch.tensor([1, 1, 1]))
+    assert drafter.kinds() == [0, 0, 0]
+    drafter.propose(tokens, torch.tensor([3, 2, 2]))
+    assert drafter.kinds() == [MODELLED, MODELLED, 2]
+    without = HybridDrafter(copier([[A, B, C], [D, E, F], [A, B]]), NoDrafter())
+    without.propose(tokens, torch.tensor([3, 2, 2]))
+    assert without.kinds() == [GUESS, GUESS, 2]

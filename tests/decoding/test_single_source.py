@@ -79,17 +79,19 @@ def test_aligned_to_another_dictionary() -> None:
 @given(
     st.lists(st.lists(st.sampled_from([FOREIGN, *range(4, 9)]), max_size=8), min_size=1, max_size=5),
     st.sampled_from([(1, 0, 0), (2, 0, 0), (1, 2, 0), (1, 0, 3)]),
+    st.booleans(),
     st.randoms(use_true_random=False),
 )
 def test_a_batch_drafts_as_the_tensors_do(
-    sentences: list[list[int]], options: tuple[int, int, int], rng: random.Random
+    sentences: list[list[int]], options: tuple[int, int, int], persists: bool, rng: random.Random
 ) -> None:
     sources = [[*sentence, EOS] for sentence in sentences]
     width = max(map(len, sources))
     padded = torch.tensor([source + [FOREIGN] * (width - len(source)) for source in sources])
     lengths = torch.tensor(list(map(len, sources)))
-    tensors = SourceCopyDrafter(padded, lengths, EOS, *options)
-    lists = SourcesDrafter(sources, EOS, *options)
+    unfinished = [token % 3 == 1 for token in range(9)]
+    tensors = SourceCopyDrafter(padded, lengths, EOS, *options, None, persists, torch.tensor(unfinished))
+    lists = SourcesDrafter(sources, EOS, *options, None, persists, unfinished)
     for _ in range(4):
         outputs = [[EOS, *rng.choices(range(4, 9), k=rng.randint(0, 6))] for _ in sources]
         known = [len(output) for output in outputs]
@@ -99,7 +101,16 @@ def test_a_batch_drafts_as_the_tensors_do(
         assert actual_lengths.tolist() == expected_lengths.tolist()
         for row, length in enumerate(actual_lengths.tolist()):
             assert actual[row, :length].tolist() == expected[row, :length].tolist()
-        assert lists.kinds() == tensors.kinds()
+        having = actual_lengths.tolist()
+        for mine, theirs, length in zip(lists.kinds(), tensors.kinds(), having, strict=True):
+            assert mine == theirs or length == 0
+        others = torch.tensor([rng.choices(range(4, 9), k=3) for _ in sources])
+        other_lengths = torch.tensor([rng.randint(0, 3) for _ in sources])
+        joined = tensors.rejoin(tokens, torch.tensor(known), others, other_lengths)
+        mine_joined = lists.rejoin(tokens, torch.tensor(known), others, other_lengths, known)
+        assert mine_joined[1].tolist() == joined[1].tolist()
+        for row, length in enumerate(joined[1].tolist()):
+            assert mine_joined[0][row, :length].tolist() == joined[0][row, :length].tolist()
         kept = rng.sample(range(len(sources)), rng.randint(1, len(sources)))
         sources = [sources[row] for row in kept]
         tensors.keep(torch.tensor(kept))
