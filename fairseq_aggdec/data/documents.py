@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
+from random import Random
 from typing import Any
 
 from fairseq_aggdec.data import clean_text
@@ -65,26 +67,28 @@ def read_documents(
             yield Document(list(filter(None, sentences)), summaries, extract)
 
 
-def reading_pairs(documents: Iterable[Document], max_words: int) -> Iterator[tuple[str, str]]:
-    """Yields (source, target) pairs from which a small model learns to read its source before it learns to summarize.
+def denoising_pairs(documents: Iterable[Document], max_words: int, deletions: float) -> Iterator[tuple[str, str]]:
+    """Yields (source, target) pairs from which a small model learns to read and copy before it learns to summarize.
 
-    For every sentence the passage that begins with it, and the sentence; for every document its text, and the extract.
+    Each sentence, and a passage of random length that begins with it, is to be restored from what is left when words
+    are deleted at random: the token deletion of BART's pre-training (Lewis et al. 2020, §2.2). Every word of the source
+    is one of the target, so that a batch teaches more than one of summaries. The same documents give the same pairs.
 
     Args:
         documents: those that are trained on.
-        max_words: a passage is cut there, at a sentence's end where it can be.
+        max_words: of a passage, which ends with a sentence; longer sentences are left out.
+        deletions: the share of words that are deleted, in [0, 1); the source keeps one at least.
     """
+    random = Random(1)
     for document in documents:
-        for number, sentence in enumerate(document.sentences):
-            passage = sentence
-            for following in document.sentences[number + 1 :]:
-                if len(passage.split()) + len(following.split()) > max_words:
-                    break
-                passage += f" {following}"
-            if len(sentence.split()) <= max_words:
-                yield passage, sentence
-        if document.extract:
-            yield document.text, document.extract
+        lengths = [len(sentence.split()) for sentence in document.sentences]
+        for first in range(len(lengths)):
+            fitting = sum(total <= max_words for total in accumulate(lengths[first:]))
+            if fitting:
+                for sentences in {1, random.randint(1, fitting)}:
+                    words = " ".join(document.sentences[first : first + sentences]).split()
+                    left = [word for word in words if random.random() >= deletions]
+                    yield " ".join(left or words[:1]), " ".join(words)
 
 
 def _strings(value: Any, where: str, field: str) -> list[str]:

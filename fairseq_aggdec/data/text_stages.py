@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -12,7 +13,7 @@ from omegaconf import OmegaConf
 from tqdm import tqdm
 
 from fairseq_aggdec.data import clean_text, ptb, sentence_pairs, splits
-from fairseq_aggdec.data.documents import read_documents, reading_pairs
+from fairseq_aggdec.data.documents import Document, denoising_pairs, read_documents
 from fairseq_aggdec.data.pair_files import read_pairs
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import read_lines, write_lines
@@ -54,7 +55,7 @@ class TextStages:
 
     @property
     def training_sets(self) -> list[str]:
-        """`train`, and `train1` if there are joined sentences: fairseq trains on both without being told.
+        """`train`, and `train1` where there are joined sentences: fairseq trains on both without being told.
 
         `further_training_sets` are those of other trainings: fairseq trains on one under `--train-subset NAME`.
         """
@@ -214,13 +215,24 @@ class TextStages:
             documents = list(read_documents(read_lines(file), str(file), *fields))
             if not documents:
                 raise AggdecError(f"{file}: has no document with a summary")
-            if name == "train" and "reading" in settings:
-                pairs = list(reading_pairs(documents, settings["reading"]["max_words"]))
-                for index, side in enumerate(self.languages):
-                    write_lines(self.work / "text" / f"pretrain.{side}", (pair[index] for pair in pairs))
+            if name == "train":
+                self._write_reading_pairs(documents, settings)
             most = max(len(document.summaries) for document in documents)
             for number in range(most if most > 1 and name != "train" else 0):
                 summaries = (d.summaries[min(number, len(d.summaries) - 1)] for d in documents)
                 write_lines(self.work / "text" / f"{name}.ref{number}", summaries)
             write_lines(self.work / "text" / f"{name}.{source}", (document.text for document in documents))
             write_lines(self.work / "text" / f"{name}.{target}", (document.summaries[0] for document in documents))
+
+    def _write_reading_pairs(self, documents: Sequence[Document], settings: Mapping[str, Any]) -> None:
+        """Writes the further training sets of documents: `pretrain`, noisy text to restore, and `train1`, extracts."""
+        if "denoising" in settings:
+            self._write_pairs("pretrain", list(denoising_pairs(documents, **settings["denoising"])))
+        if "scores" in settings:
+            self._write_pairs(
+                "train1", [(document.text, document.extract) for document in documents if document.extract]
+            )
+
+    def _write_pairs(self, name: str, pairs: Sequence[tuple[str, str]]) -> None:
+        for index, side in enumerate(self.languages):
+            write_lines(self.work / "text" / f"{name}.{side}", (pair[index] for pair in pairs))

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from fairseq_aggdec.data.documents import Document, read_documents, reading_pairs
+from fairseq_aggdec.data.documents import Document, denoising_pairs, read_documents
 from fairseq_aggdec.errors import AggdecError
 
 
@@ -45,12 +45,23 @@ def test_what_is_no_document(line: Any, message: str) -> None:
         list(read_documents(lines(good, line), "file", "source", "target", "best"))
 
 
-def test_pairs_to_learn_to_read_from() -> None:
-    document = Document(["a b c", "d e", "f", "much too long a sentence to be one"], ["x"], "d e")
-    assert list(reading_pairs([document, Document(["g"], ["y"])], max_words=5)) == [
-        ("a b c d e", "a b c"),
-        ("d e f", "d e"),
-        ("f", "f"),
-        (document.text, "d e"),
-        ("g", "g"),
-    ]
+def test_pairs_to_restore() -> None:
+    documents = [Document(["a b c", "d e", "f", "much too long a sentence to be one"], ["x"]), Document(["g"], ["y"])]
+    pairs = list(denoising_pairs(documents, max_words=5, deletions=0.3))
+    assert pairs == list(denoising_pairs(documents, max_words=5, deletions=0.3))
+    targets = [target for _, target in pairs]
+    assert {"a b c", "d e", "f", "g"} <= set(targets) <= {"a b c", "a b c d e", "d e", "d e f", "f", "g"}
+    assert len(set(targets)) == len(targets)
+    for source, target in pairs:
+        rest = iter(target.split())
+        assert source
+        assert all(word in rest for word in source.split())  # in the same order
+
+
+def test_share_of_deleted_words() -> None:
+    documents = [Document([" ".join(f"w{i}" for i in range(20))] * 3, ["x"]) for _ in range(100)]
+    pairs = list(denoising_pairs(documents, max_words=40, deletions=0.2))
+    left, whole = (sum(len(pair[side].split()) for pair in pairs) for side in (0, 1))
+    assert 0.78 < left / whole < 0.82
+    assert max(len(target.split()) for _, target in pairs) == 40
+    assert all(source == target for source, target in denoising_pairs(documents, max_words=40, deletions=0.0))

@@ -104,9 +104,13 @@ def test_documents_from_json_to_binary(tmp_path: Path) -> None:
     assert not list((work / "text").glob("train.ref*"))
     assert {len(line.split()) for line in (work / "bpe/test.source").read_text().splitlines()} == {12}
     sources, targets = ((work / f"text/pretrain.{side}").read_text().splitlines() for side in ("source", "target"))
-    assert len(sources) == len(targets) == 40 * (5 + 1)
-    assert all(target in source for source, target in zip(sources, targets, strict=True))
-    assert (work / "data-bin/pretrain.source-target.target.bin").exists()
+    assert 40 * 5 < len(sources) == len(targets) <= 40 * 9
+    assert all(set(source.split()) <= set(target.split()) for source, target in zip(sources, targets, strict=True))
+    documents, extracts = ((work / f"text/train1.{side}").read_text().splitlines() for side in ("source", "target"))
+    assert documents == (work / "text/train.source").read_text().splitlines()
+    assert extracts == (work / "text/train.target").read_text().splitlines()
+    for name in ("pretrain", "train1"):
+        assert (work / f"data-bin/{name}.source-target.target.bin").exists()
     times = {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()}
     preparation.run()
     assert {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()} == times
