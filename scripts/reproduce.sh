@@ -3,7 +3,8 @@
 #                                                 scripts/reproduce.sh --list
 # Without a STAGE all `stages` of configs/EXPERIMENT/stages.sh, in its order; its `further_stages` run where they are
 # named. A stage that is done does nothing, a stopped one goes on. --small runs the experiment's stand-in on little data
-# instead; --list shows the experiments, what of the papers each answers, its stand-in, and what it takes.
+# instead; --list shows the experiments, what of the papers each answers, its stand-in, and what it takes. UPDATES=500 in the
+# environment makes the trainings of a small experiment that short.
 source "$(dirname "$0")/environment.sh"
 
 small=0 arguments=()
@@ -53,6 +54,10 @@ run_model() {
     fi
     place="$(model_folder "$model")"
     if [[ ! -f "$place/model.pt" ]]; then
+        if [[ -n "${UPDATES:-}" ]]; then
+            set -- "$@" "optimization.max_update=$UPDATES" "lr_scheduler.total_num_update=$UPDATES" \
+                "lr_scheduler.warmup_updates=$((UPDATES / 4))"
+        fi
         run train --config "$name" --as "$model" "$@"
         run average --config "$model" "$average_last"
     fi

@@ -4,16 +4,11 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 depths="${DEPTHS:-6-6 9-3 11-1}" # of the small series in fairseq_aggdec/models/sizes.py
 depth_limit="${DEPTH_LIMIT:-300}" # sentences whose decoding is timed
-depth_options=()                  # hydra overrides of their trainings
-if [[ -n "${DEPTH_UPDATES:-}" ]]; then
-    depth_options=("optimization.max_update=$DEPTH_UPDATES" "lr_scheduler.total_num_update=$DEPTH_UPDATES")
-fi
 
 stage_depth() {
     local depth mode
     for depth in $depths; do
-        run_model depth --as "depth-$depth" "model._name=transformer_small_${depth/-/_}" \
-            ${depth_options[@]+"${depth_options[@]}"}
+        run_model depth --as "depth-$depth" "model._name=transformer_small_${depth/-/_}"
     done
     # measured one after the other when nothing is trained any more
     for depth in $depths; do

@@ -109,6 +109,15 @@ def test_gpus_change_the_update_frequency(tmp_path: Path) -> None:
     assert "optimization.update_freq=[16]" in training
 
 
+def test_shorter_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPDATES", "80")
+    monkeypatch.setenv("DEPTHS", "6-6")
+    (training, *_) = [c for c in recorded("gec_small", "depth", folder=tmp_path, check=False) if "hydra" in c[0]]
+    config = compose("gec_small", "depth", tuple(word for word in training[1:] if "=" in word and "hydra." not in word))
+    assert config.optimization.max_update == config.lr_scheduler.total_num_update == 80
+    assert config.lr_scheduler.warmup_updates == 20
+
+
 def test_without_a_gpu_the_stand_in_is_named(tmp_path: Path) -> None:
     assert not recorded("wmt14_en_de", "teacher", folder=tmp_path, gpus=0, check=False)
 
