@@ -3,7 +3,6 @@
 # work/gec_small/depth/table.md.
 # shellcheck shell=bash disable=SC2154,SC2034
 depths="${DEPTHS:-6-6 9-3 11-1}" # of the small series in fairseq_aggdec/models/sizes.py
-depth_limit="${DEPTH_LIMIT:-300}" # sentences whose decoding is timed
 
 stage_depth() {
     local depth mode
@@ -17,7 +16,7 @@ stage_depth() {
                 --batch-size 32
         done
         model="$work/depth-$depth/model.pt" modes=beam5,greedy,iad measure "depth-$depth" --gen-subset test2 \
-            --threads 2 --limit "$depth_limit" --no-profile --no-memory >/dev/null
+            --threads 2 --limit 300 --no-profile --no-memory >/dev/null
     done
     # shellcheck disable=SC2086 # several words
     python -m fairseq_aggdec.cli.depth_table "$config/prepare.yaml" $depths --work "$work" --subset test2 \

@@ -1,6 +1,6 @@
 # Stages that time one model by the ways to decode it: `bench` and, for the tables and figures on efficiency, those of
 # `measuring_stages`. The experiment sets `model` and, where there is one, `drafter`; it may set `modes`, and options of
-# aggdec-bench in `bench_options`.
+# aggdec-bench in `bench_options`. BENCH_LIMIT=200 in the environment times the first 200 sentences alone.
 # shellcheck shell=bash disable=SC2154,SC2034
 measuring_stages=(batch cpu memory profile)
 drafter="" modes="" bench_options=()
@@ -20,7 +20,8 @@ measure() {
     if [[ ! -f "$output" ]]; then
         mkdir -p "$work/bench"
         echo "== aggdec-bench $experiment ${options[*]} $*" >&2
-        python -m fairseq_aggdec.cli.bench "$work/data-bin" "${options[@]}" "$@" --json "$output"
+        python -m fairseq_aggdec.cli.bench "$work/data-bin" "${options[@]}" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} \
+            --json "$output"
     fi
     python -m fairseq_aggdec.cli.report "$output"
 }

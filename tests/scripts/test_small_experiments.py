@@ -97,7 +97,7 @@ def test_depths(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     OmegaConf.save(config, copied / "depth.yaml")
     rewrite(copied / "depth.sh", ("test2", "test"), ("--threads 2", "--threads 1 --repeats 1"))
     monkeypatch.setenv("DEPTHS", "11-1")
-    monkeypatch.setenv("DEPTH_LIMIT", "3")
+    monkeypatch.setenv("BENCH_LIMIT", "3")
 
     folders = {"data": data, "work": tmp_path / "work", "root": copied.parents[1]}
     table = run("reproduce", copied.name, "prepare", "depth", **folders).stdout
