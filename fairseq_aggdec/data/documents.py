@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from random import Random
 from typing import Any
 
 from fairseq_aggdec.data import clean_text
 from fairseq_aggdec.errors import AggdecError
+
+_PIECE = (4, 12)
+"""fewest and most words of the short texts to restore"""
 
 
 @dataclass(frozen=True)
@@ -70,25 +72,29 @@ def read_documents(
 def denoising_pairs(documents: Iterable[Document], max_words: int, deletions: float) -> Iterator[tuple[str, str]]:
     """Yields (source, target) pairs from which a small model learns to read and copy before it learns to summarize.
 
-    Each sentence, and a passage of random length that begins with it, is to be restored from what is left when words
-    are deleted at random: the token deletion of BART's pre-training (Lewis et al. 2020, §2.2). Every word of the source
-    is one of the target, so that a batch teaches more than one of summaries. The same documents give the same pairs.
+    What is left of a text when words are deleted at random is to be restored: the token deletion of BART's pre-training
+    (Lewis et al. 2020, §2.2). Texts are every few words of a document, its sentences, and a passage of some sentences:
+    copying is learnt from short ones first. The same documents give the same pairs.
 
     Args:
         documents: those that are trained on.
-        max_words: of a passage, which ends with a sentence; longer sentences are left out.
+        max_words: of a sentence or passage; a longer one is left out.
         deletions: the share of words that are deleted, in [0, 1); the source keeps one at least.
     """
     random = Random(1)
     for document in documents:
-        lengths = [len(sentence.split()) for sentence in document.sentences]
-        for first in range(len(lengths)):
-            fitting = sum(total <= max_words for total in accumulate(lengths[first:]))
-            if fitting:
-                for sentences in {1, random.randint(1, fitting)}:
-                    words = " ".join(document.sentences[first : first + sentences]).split()
-                    left = [word for word in words if random.random() >= deletions]
-                    yield " ".join(left or words[:1]), " ".join(words)
+        words, texts = document.text.split(), [sentence.split() for sentence in document.sentences]
+        while words:
+            length = random.randint(*_PIECE)
+            texts.append(words[:length])
+            words = words[length:]
+        first = random.randrange(len(document.sentences))
+        last = random.randint(first, len(document.sentences) - 1)
+        texts.append(" ".join(document.sentences[first : last + 1]).split())
+        for text in texts:
+            if len(text) <= max_words:
+                left = [word for word in text if random.random() >= deletions]
+                yield " ".join(left or text[:1]), " ".join(text)
 
 
 def _strings(value: Any, where: str, field: str) -> list[str]:

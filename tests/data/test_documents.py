@@ -46,16 +46,27 @@ def test_what_is_no_document(line: Any, message: str) -> None:
 
 
 def test_pairs_to_restore() -> None:
-    documents = [Document(["a b c", "d e", "f", "much too long a sentence to be one"], ["x"]), Document(["g"], ["y"])]
-    pairs = list(denoising_pairs(documents, max_words=5, deletions=0.3))
-    assert pairs == list(denoising_pairs(documents, max_words=5, deletions=0.3))
+    sentences = ["a b c", "d e", "much too long a sentence to be one"]
+    documents = [Document(sentences, ["x"]), Document(["g"], ["y"])]
+    pairs = list(denoising_pairs(documents, max_words=6, deletions=0.3))
+    assert pairs == list(denoising_pairs(documents, max_words=6, deletions=0.3))
     targets = [target for _, target in pairs]
-    assert {"a b c", "d e", "f", "g"} <= set(targets) <= {"a b c", "a b c d e", "d e", "d e f", "f", "g"}
-    assert len(set(targets)) == len(targets)
+    assert targets[:2] == ["a b c", "d e"]
+    assert targets[-1] == "g"
+    assert all(len(target.split()) <= 6 for target in targets)
+    text = " ".join(sentences)
+    assert all(target in text for target in targets if target != "g")
     for source, target in pairs:
         rest = iter(target.split())
         assert source
         assert all(word in rest for word in source.split())  # in the same order
+
+
+def test_every_word_of_a_document_is_in_a_short_text() -> None:
+    document = Document([" ".join(f"w{number}" for number in range(50))], ["x"])
+    targets = [target for _, target in denoising_pairs([document], max_words=12, deletions=0.5)]
+    assert " ".join(targets) == document.text
+    assert len(targets) > 4
 
 
 def test_share_of_deleted_words() -> None:
