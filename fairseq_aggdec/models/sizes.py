@@ -84,7 +84,7 @@ SIZES = {
     "bart-base": Size(768, 3072, 12, 6, 6, like_bart=True),
     "bart-large": _bart_large(12, 12),
     "bart-12-2": _bart_large(12, 2),  # papers/002 §4.4: BART-large with 2 layers of its decoder
-    "bart-small": Size(256, 1024, 4, 4, 3, like_bart=True, pre_norm=True),  # for CPUs; normalised first, as mBART is
+    "bart-small": Size(256, 1024, 4, 4, 3, like_bart=True),  # for CPUs
 }
 """`ENCODER-DECODER` counts layers; without, both sides are as deep as in the original"""
 

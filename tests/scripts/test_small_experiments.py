@@ -51,10 +51,7 @@ def test_summaries(copied: Path, tmp_path: Path, aggdec_data: Path) -> None:
         config = OmegaConf.load(copied / f"{name}.yaml")
         shorten(config, 5)
         for side in ("encoder", "decoder"):
-            if name == "drafter":
-                config.model[side].update(sizes)
-            else:
-                config.model.update({f"{side}_{option}": size for option, size in sizes.items()})
+            config.model[side].update(sizes)
         OmegaConf.save(config, copied / f"{name}.yaml")
 
     folders = {"data": tmp_path / "data", "work": tmp_path / "work", "root": copied.parents[1]}
