@@ -18,7 +18,7 @@ from fairseq_aggdec.engine.engines import Engines
 
 MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],
-    "verifier's decoder": [(BlockDecoder, name) for name in ("start", "features", "project")],
+    "verifier's decoder": [(BlockDecoder, name) for name in ("start", "score", "features", "project")],
     "drafter's encoder": [(LoadedDrafter, "start")],
     "drafter": [(drafter, "propose") for drafter in (BlockDrafter, SourceCopyDrafter, SingleSourceDrafter)],
 }

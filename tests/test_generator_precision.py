@@ -23,6 +23,7 @@ from tests.random_models import ENGINE_SHAPES, random_batch
 from tests.scripted_decoding import examples
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode, seeds
 from tests.test_generator_gad import cached_drafter
+from tests.test_generator_hybrid import CopyingOracleGenerator
 
 ARITHMETICS = {
     "--bit-exact": Arithmetic(bit_exact=True),
@@ -83,11 +84,39 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
         generator = AggressiveGenerator(models, JOINED, decoding=decoding, **common)
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
     block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter("causal, post-norm learned", seed)), 6, exact)
-    generator = AggressiveGenerator(models, JOINED, decoding="gad", block_draft=block_draft, **common)
-    assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
+    for decoding in ("gad", "hybrid"):
+        generator = AggressiveGenerator(models, JOINED, decoding=decoding, block_draft=block_draft, **common)
+        assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
     answers = [hypothesis["tokens"].tolist() for hypothesis in expected]
     often_accepted = OracleGenerator(models, JOINED, answers=answers, seed=seed, **common)
     assert_same_bits(decode(often_accepted, models, sample), expected)
+
+
+@pytest.mark.parametrize("drafts", ["a drafter", "heads", "guesses"])
+@pytest.mark.parametrize("options", list(ARITHMETICS))
+def test_hybrid_gives_the_same_bits(options: str, drafts: str) -> None:
+    """It copies from edited answers, so that copies are accepted, run into edits and are taken up again."""
+    if drafts == "heads":
+        models: Models = [random_blockwise("post-norm sinusoidal", "learned", 1, JOINED, JOINED, 4, eos_share=0.05)]
+    else:
+        models = [cached_model("post-norm sinusoidal", 1)]
+    drafter = LoadedDrafter(cached_drafter("causal, source copy", 1)) if drafts == "a drafter" else None
+    block_draft = None if drafts == "guesses" else BlockDraftOptions(drafter, 4, exact)
+    sample = random_batch(1, JOINED, [5, 20, 1, 9, 2])
+    engines = Engines(ARITHMETICS[options])
+    common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "min_len": 9, "max_len_b": 24}
+    expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
+    answers = [hypothesis["tokens"].tolist() for hypothesis in expected]
+    for size in (1, 3):
+        found: list[Hypothesis] = []
+        for part in parts_of(sample, size):
+            own = answers[len(found) : len(found) + size]
+            generator = CopyingOracleGenerator(
+                models, JOINED, decoding="hybrid", block_draft=block_draft, answers=own, seed=1, **common
+            )
+            found += decode(generator, models, part)
+        assert_same_bits(found, expected)
+        assert sum(hypothesis["steps"] for hypothesis in found) < sum(map(len, answers))
 
 
 @pytest.mark.parametrize("kind", list(HEAD_KINDS))
@@ -143,3 +172,4 @@ def test_shipped_models(name: str, options: dict[str, bool]) -> None:
     expected = all_of("greedy", 16)
     for size in (1, 3, 16):
         assert_same_bits(all_of("aggressive", size), expected)
+    assert_same_bits(all_of("hybrid", 3), expected)

@@ -34,7 +34,7 @@ class CTranslate2Runner:
             dictionaries: source and target.
             batches: from `batches_of`.
             mode: of the peer.
-            generation: fairseq's generation options.
+            generation: fairseq's generation options, such as `SearchSettings.check_peers` lets pass.
         """
         source, target = dictionaries
         self._translator = translator
@@ -53,6 +53,8 @@ class CTranslate2Runner:
             "beam_size": mode.beam,
             "min_decoding_length": generation.get("min_len", 1),
             "length_penalty": generation.get("lenpen", 1),
+            "no_repeat_ngram_size": generation.get("no_repeat_ngram_size", 0),
+            "max_input_length": 0,  # none but what was cut already
         }
 
     def decode(self, number: int) -> Any:

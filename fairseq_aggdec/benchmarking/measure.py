@@ -16,6 +16,7 @@ from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.record import Record, Run, run_of
 from fairseq_aggdec.benchmarking.results import ModeResult
 from fairseq_aggdec.benchmarking.rounds import Runner, compare, run_once, warm_up
+from fairseq_aggdec.benchmarking.search_settings import SearchSettings
 from fairseq_aggdec.benchmarking.subject import OracleSettings, Runners, Subject, precision_of, read_subject
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.bleu import detokenised_bleu
@@ -115,6 +116,7 @@ def _measure(
         source_tokens=[len(sentence) for sentence in subject.sentences],
         edit_ratios=[round(ratio, 4) for ratio in ratios],
         runs=runs,
+        search=SearchSettings.of(args).given,
     )
 
 

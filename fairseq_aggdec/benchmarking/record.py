@@ -100,6 +100,8 @@ class Record:
     """edit distance of `greedy`'s output (the first mode's without) from what it may copy, over the latter's length"""
     runs: list[Run] = field(default_factory=list)
     format: int = FORMAT
+    search: dict[str, Any] = field(default_factory=dict)
+    """options of the search that were given, by fairseq's names of the fields"""
 
     @property
     def batch_sizes(self) -> list[int]:
@@ -160,7 +162,7 @@ def load_record(path: Path) -> Record:
         raise AggdecError(f"{path}: not written by this version of aggdec-bench --json; measure again")
     if content.get("format") != FORMAT:
         raise AggdecError(f"{path}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
-    record = _made(Record, content, str(path))
+    record = _made(Record, {"search": {}, **content}, str(path))  # older ones were all searched with the defaults
     record.runs = [_made(Run, run, f"{path}, run {number}") for number, run in enumerate(content["runs"], start=1)]
     for number, run in enumerate(record.runs, start=1):
         _check(run, len(record.source_tokens), f"{path}, run {number} ({run.mode})")

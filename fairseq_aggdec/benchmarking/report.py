@@ -6,6 +6,7 @@ from tabulate import tabulate
 
 from fairseq_aggdec.benchmarking.machine import describe
 from fairseq_aggdec.benchmarking.record import Record
+from fairseq_aggdec.benchmarking.search_settings import as_options
 from fairseq_aggdec.benchmarking.tables import Table, module_table, ratio_table, speed_table
 
 
@@ -16,6 +17,7 @@ def markdown(record: Record) -> str:
         f"{record.title}, {repeats} rounds",
         describe(record.machine),
         f"command: {record.command}",
+        *([f"search: {as_options(record.search)}"] if record.search else []),
         f"commit {record.commit or 'unknown'}, {record.date}",
     ]
     for batch_size in record.batch_sizes:

@@ -19,6 +19,7 @@ from fairseq_aggdec.benchmarking.modes import CTRANSLATE2, Mode
 from fairseq_aggdec.benchmarking.nat_runner import NatRunner
 from fairseq_aggdec.benchmarking.oracle import Oracle
 from fairseq_aggdec.benchmarking.rounds import Runner
+from fairseq_aggdec.benchmarking.search_settings import SearchSettings
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
@@ -48,6 +49,8 @@ class Subject:
     """of modes that name none"""
     generation: Mapping[str, Any] = field(default_factory=dict)
     """fairseq's generation options"""
+    block_ngrams: bool = False
+    """under --block-ngrams"""
     oracle: OracleSettings | None = None
     """for random models"""
     keep: str | None = None
@@ -59,14 +62,16 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
 
     Args:
         args: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`, `target_lang`, `device`, those of
-            `precision_of` and, where the command has it, `block_size`.
+            `precision_of` and, where the command has them, `block_size` and those of `SearchSettings`.
 
     Raises:
         AggdecError: the data or the checkpoint cannot be used.
     """
-    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang)
+    search = SearchSettings.of(args)
+    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, **search.reading)
     task.load_dataset(args.gen_subset)
     sources = task.dataset(args.gen_subset).src
+    search.check_lengths(sources.sizes[: args.limit].tolist())
     subject = Subject(
         path=args.path,
         data=args.data,
@@ -77,6 +82,8 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
         block_size=getattr(args, "block_size", 0),
         device=args.device,
         precision=precision_of(args),
+        generation=search.generation,
+        block_ngrams=search.block_ngrams,
     )
     return subject, task
 
@@ -104,7 +111,7 @@ class Runners:
         if subject.device == "cuda" and not torch.cuda.is_available():
             raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
         self.subject = subject
-        self._loaded: dict[tuple[str, str | None, int], Loaded] = {}
+        self._loaded: dict[tuple[str, str | None, int, bool], Loaded] = {}
         self._on_gpu = subject.device != "cpu"
         self._nat_models: dict[tuple[str, str], nat_runner.Loaded] = {}
         self._translators: dict[str, Any] = {}
@@ -122,24 +129,29 @@ class Runners:
         """In which a mode computes."""
         return mode.precision or self.subject.precision
 
-    def load(self, precision: str, stock: bool = False, beam: int = 1) -> Loaded:
+    def load(self, precision: str, stock: bool = False, beam: int = 1, graphs: bool = False) -> Loaded:
         """Task and models of a precision; each precision has its own, engines and drafter included.
 
         Args:
             precision: one of `PRECISIONS`.
             stock: for fairseq's own search, which knows only models that are converted as a whole.
             beam: for models of a search of this width alone.
+            graphs: under --cuda-graphs.
 
         Raises:
             AggdecError: the engine does not have it.
         """
         kept = precision if precision == "fp16" or (precision == "bf16" and (stock or self._on_gpu)) else "fp32"
-        key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam)
+        key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam, graphs)
         if key not in self._loaded:
             subject, option = self.subject, key[1]
             options: dict[str, Any] = {"drafter_path": subject.drafter_path, "block_size": subject.block_size}
             if option is not None:
                 options[option] = True
+            if graphs:
+                options["cuda_graphs"] = True
+            if subject.block_ngrams:
+                options["block_ngrams"] = True
             task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
             for model in models:
                 model.to(device=subject.device, dtype=_DTYPES[kept])
@@ -157,7 +169,7 @@ class Runners:
             return self._nat(mode, precision, batch_size)
         if mode.peer == CTRANSLATE2:
             return self._peer(mode, precision, batch_size)
-        task, models = self.load(precision, stock=mode.decoding == "beam")
+        task, models = self.load(precision, stock=mode.decoding == "beam", graphs=mode.graphs)
         if mode.beam > 1 and any(hasattr(model, "set_beam_size") for model in models):
             # fairseq's search tells BART how wide it is, and BART does not forget
             task, models = self.load(precision, stock=True, beam=mode.beam)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.benchmarking.modes import parse_modes
+from fairseq_aggdec.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.cli.search_options import add_search_options, option
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.models.sizes import SIZES
 
@@ -20,7 +22,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = _parser()
     args = parser.parse_args(argv)
     _check(parser, args)
-    modes = parse_modes(args.modes, args.peers, args.nat_peer)
+    modes = parse_modes(args.modes, args.peers, args.nat_peer, args.cuda_graphs)
+    SearchSettings.of(args).check_peers(modes)
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
@@ -80,12 +83,30 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=int, default=3, help="how often each mode runs (default: 3)")
     parser.add_argument("--threads", type=int, help="of PyTorch and of the peers")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+    parser.add_argument(
+        "--cuda-graphs",
+        action="store_true",
+        help="with --device cuda: each mode of this plugin once more with steps recorded as CUDA graphs, beside it; "
+        "MODE+graphs in --modes does so for one",
+    )
     precision = parser.add_mutually_exclusive_group()
     for name in ("fp16", "bf16"):
         precision.add_argument(f"--{name}", action="store_true", help="for all modes that name no precision")
     for name, what in (("profile", "one more round of each mode of the plugin, by module"), ("memory", "peak memory")):
         parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=True, help=what)
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was measured, for aggdec-report")
+    search = parser.add_argument_group(
+        "search (as in fairseq-generate)", "for all modes alike; a peer that cannot honour one is refused"
+    )
+    add_search_options(search)
+    search.add_argument(
+        "--block-ngrams",
+        action="store_true",
+        help="make --no-repeat-ngram-size work in this plugin's modes on a CPU, where fairseq's own search ignores it: "
+        "its outputs (beamN) are then other ones",
+    )
+    search.add_argument("--truncate-source", action="store_true", help="cut sources to --max-source-positions")
+    search.add_argument("--max-source-positions", type=int, help="tokens of a source, EOS included (default: 1024)")
     random = parser.add_argument_group(
         "random models", "full sizes without training; drafts are made from greedy's output, decoded beforehand"
     )
@@ -111,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exits where options make no sense, and turns --batch-sizes into numbers."""
-    for name in ("limit", "repeats", "threads", "length", "drafter_layers"):
+    for name in ("limit", "repeats", "threads", "length", "drafter_layers", "max_len_b", "max_source_positions"):
         value = getattr(args, name)
         if value is not None and value < 1:
             parser.error(f"--{name.replace('_', '-')} {value}: must be at least 1")
@@ -122,6 +143,10 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if not sizes or min(sizes) < 1 or len(set(sizes)) < len(sizes):
         parser.error(f"--batch-sizes {args.batch_sizes}: give different numbers of at least 1, separated by commas")
     args.batch_sizes = sizes
+    if args.cuda_graphs and args.device != "cuda":
+        parser.error("--cuda-graphs needs --device cuda")
+    if args.block_ngrams and not args.no_repeat_ngram_size:
+        parser.error("--block-ngrams goes with --no-repeat-ngram-size")
     if not 0 <= args.edit_ratio <= 1:
         parser.error(f"--edit-ratio {args.edit_ratio}: must be from 0 to 1")
     if args.accepted < 1:
@@ -131,8 +156,9 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             name for name, value in (("DATA", args.data), ("--path", args.path), ("--drafter-path", args.drafter_path),
                                      ("--reference", args.reference), ("--nat-peer", args.nat_peer)) if value
         ]  # fmt: skip
+        given += [option(name) for name in SearchSettings.of(args).given]
         if given:
-            parser.error(f"--random-model makes up its own data and models: leave out {', '.join(given)}")
+            parser.error(f"--random-model makes up its own data, models and lengths: leave out {', '.join(given)}")
     elif not args.data or not args.path:
         parser.error("give DATA and --path, or --random-model")
 

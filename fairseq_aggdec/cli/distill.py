@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.cli.search_options import add_search_options
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 _MAX_TOKENS = 4000
@@ -60,13 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
     search = parser.add_argument_group("search (as in fairseq-generate)")
     search.add_argument("--beam", type=int, help="default: 5")
-    search.add_argument("--lenpen", type=float, help="default: 1")
-    search.add_argument("--unkpen", type=float, help="default: 0")
-    search.add_argument("--max-len-a", type=float, help="default: 0")
-    search.add_argument("--max-len-b", type=int, help="default: 200")
-    search.add_argument("--min-len", type=int, help="default: 1")
-    search.add_argument("--no-repeat-ngram-size", type=int, help="default: 0, off")
-    search.add_argument("--temperature", type=float, help="default: 1")
+    add_search_options(search)
 
     speed = parser.add_argument_group("batches and device")
     speed.add_argument("--max-tokens", type=int, help=f"source tokens a batch, with padding (default: {_MAX_TOKENS})")

@@ -16,6 +16,7 @@ from fairseq_aggdec.decoding.loop import Verifier
 from fairseq_aggdec.decoding.packing import Packing
 from fairseq_aggdec.engine.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.decoder_layer import BlockShape, Columns, DecoderLayer, head_by_head
+from fairseq_aggdec.engine.fixed_steps import FixedMemory, FixedSteps
 from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
 from fairseq_aggdec.engine.layers import Norm, Positions, hiding
 from fairseq_aggdec.engine.linear import Linear, fused, rounded_rows
@@ -41,7 +42,7 @@ class BlockDecoder(Verifier):
 
         Raises:
             ValueError: the decoder has something that this engine lacks.
-            AggdecError: the precision is not to be had on the decoder's device.
+            AggdecError: the precision, or the recording of steps, is not to be had on the decoder's device.
         """
         reason = unsupported_reason(decoder, kinds)
         if reason is not None:
@@ -58,7 +59,9 @@ class BlockDecoder(Verifier):
         self._positions = None if embeddings is None else Positions(embeddings, decoder.embed_tokens.weight)
         self._vocabulary = fused(decoder.output_projection, arithmetic=arithmetic)
         self._fixed_shapes = arithmetic.fixed_shapes
-        self.packs = not self._fixed_shapes
+        self.fixed_steps = None if arithmetic.capture is None else self._fixed_steps(arithmetic)
+        """what records and repeats steps; None: they are computed as they come"""
+        self.packs = not self._fixed_shapes and self.fixed_steps is None
         """see `loop.Verifier.packs`"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._causal = torch.empty(0)
@@ -74,19 +77,26 @@ class BlockDecoder(Verifier):
         """Take a new batch: fairseq's encoder output, `encoder_out["encoder_out"][0]` of S x B x C."""
         memory = encoder_out["encoder_out"][0].detach().transpose(0, 1)  # B x S x C
         masks = encoder_out["encoder_padding_mask"]
+        if self.fixed_steps is not None:
+            by_head = self._cross_by_head(memory).permute(2, 0, 3, 1, 4)
+            self._cross, self._cross_mask = self.fixed_steps.start(by_head, masks[0] if len(masks) > 0 else None)
+            return
         self._cross_mask = None
         # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
         if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
             self._cross_mask = hiding(masks[0], memory)[:, None, None]
-        by_head = self._cross_kv(memory).unflatten(
-            -1, (len(self._layers), self._heads, -1)
-        )  # B x S x layers x H x 2D/H
-        self._cross = by_head.permute(2, 0, 3, 1, 4).contiguous()
+        self._cross = self._cross_by_head(memory).permute(2, 0, 3, 1, 4).contiguous()
         self._cache.start(memory.size(0), memory)
 
     def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
         """See `loop.Verifier.score`."""
         width = block.size(1)
+        if self.fixed_steps is not None:
+            results = self.fixed_steps.run(self._step, block, (starts,), longest)
+            if results is not None:
+                features, logits = results
+                self.note(features[:, :width], starts)
+                return logits[:, :width]
         computed = self.computed_width(width, block.size(0))
         if computed > width:  # what is read behind the block is overwritten by the next one
             block = F.pad(block, (0, computed - width), value=self._decoder.padding_idx)
@@ -96,6 +106,9 @@ class BlockDecoder(Verifier):
     def score_packed(self, block: Tensor, starts: Tensor, longest: int, packing: Packing) -> Tensor:
         """See `loop.Verifier.score_packed`."""
         return self.project(self.features(block, starts, longest, packing=packing))
+
+    def note(self, features: Tensor, starts: Tensor) -> None:
+        """Told of every block that is read: its features, B x W x D, until the next one, and its first positions, B."""
 
     def computed_width(self, width: int, batch_size: int) -> int:
         """How wide a block is best made where `width` columns are wanted."""
@@ -118,6 +131,7 @@ class BlockDecoder(Verifier):
         embeddings: Tensor | None = None,
         wanted: Columns | None = None,
         packing: Packing | None = None,
+        fixed: FixedMemory | None = None,
     ) -> Tensor:
         """Decoder output before the vocabulary projection.
 
@@ -130,6 +144,8 @@ class BlockDecoder(Verifier):
             wanted: the columns to return, a slice or B x k of them; None for all. Of the others the last layer makes
                 keys and values only.
             packing: of the block: what stands behind a row's tokens is not read. None: all is.
+            fixed: what to read and write in place of the batch's own, in a step that is recorded: then nothing depends
+                on `longest`, which is L - W.
 
         Returns:
             B x W x D, or fewer columns; packed, N x D.
@@ -142,7 +158,7 @@ class BlockDecoder(Verifier):
         width = x.size(1) if packing is None else packing.width
         end = longest + width
         positions = own = None  # B x W, and those of `x`; of one row the host knows them
-        if starts.size(0) > 1 or packing is not None:
+        if starts.size(0) > 1 or packing is not None or fixed is not None:
             own = positions = starts[:, None] + torch.arange(width, device=x.device)
             if packing is not None:
                 own = packing.pack(positions)
@@ -151,18 +167,22 @@ class BlockDecoder(Verifier):
         if self._embedding_norm is not None:
             x = self._embedding_norm(x)
 
+        cache, cross, cross_mask = self._cache, self._cross, self._cross_mask
         keys = self.computed_keys(end)
-        self._cache.reserve(keys)
+        if fixed is None:
+            cache.reserve(keys)
+        else:
+            cache, cross, cross_mask, keys = fixed.cache, fixed.cross, fixed.cross_mask, fixed.keys
         if reach is not None:
             mask = _hide_behind(reach, keys, x)
         elif mask is None:
             mask = self._self_mask(positions, longest, end, keys, x)
-        places = None if own is None else self._cache.places(own, None if packing is None else packing.rows)
+        places = None if own is None else cache.places(own, None if packing is None else packing.rows)
         shape = BlockShape(longest, keys, places, mask, packing)
         last = len(self._layers) - 1
         for number, layer in enumerate(self._layers):
             columns = wanted if number == last else None
-            x = layer(x, shape, self._cache, number, self._cross[number], self._cross_mask, columns)
+            x = layer(x, shape, cache, number, cross[number], cross_mask, columns)
         if self._final_norm is not None:
             x = self._final_norm(x)
         return x if decoder.project_out_dim is None else decoder.project_out_dim(x)
@@ -170,7 +190,9 @@ class BlockDecoder(Verifier):
     def keep(self, rows: Tensor) -> None:
         self._cache.keep(rows)
         self._cross = keep_rows(self._cross, rows, dim=1)
-        if self._cross_mask is not None:
+        if self.fixed_steps is not None and self._cross_mask is not None:
+            self._cross_mask = keep_rows(self._cross_mask, rows)  # stays where it is
+        elif self._cross_mask is not None:
             self._cross_mask = self._cross_mask[rows]
 
     def project(self, features: Tensor) -> Tensor:
@@ -182,6 +204,21 @@ class BlockDecoder(Verifier):
         decoder = self._decoder
         x = decoder.embed_scale * F.embedding(block, decoder.embed_tokens.weight)
         return x if decoder.project_in_dim is None else decoder.project_in_dim(x)
+
+    def _fixed_steps(self, arithmetic: Arithmetic) -> FixedSteps:
+        assert arithmetic.capture is not None
+        capture = arithmetic.capture(self._read_from[0])
+        reach = (lambda end: None) if self._positions is None else self._positions.reaching
+        return FixedSteps(capture, self._cache, reach, self.computed_width(1, 2))
+
+    def _step(self, memory: FixedMemory, block: Tensor, numbers: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """`score` as a `fixed_steps.Step`: features and logits."""
+        features = self.features(block, numbers[0], memory.keys - block.size(1), fixed=memory)
+        return features, self.project(features)
+
+    def _cross_by_head(self, memory: Tensor) -> Tensor:
+        """Keys and values of the encoder output: B x S x C -> B x S x layers x H x 2D/H."""
+        return self._cross_kv(memory).unflatten(-1, (len(self._layers), self._heads, -1))
 
     def _self_mask(self, positions: Tensor | None, longest: int, end: int, keys: int, like: Tensor) -> Tensor | None:
         """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L; L is `keys`."""

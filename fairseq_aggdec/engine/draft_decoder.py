@@ -6,6 +6,8 @@ row's length and are overwritten by the next block.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +15,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.block_draft import exclude
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.fixed_steps import FixedMemory
 from fairseq_aggdec.engine.layers import hiding
 from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.transition_tables import TransitionTables
@@ -35,13 +38,15 @@ class DraftDecoder:
 
         Raises:
             ValueError: the decoder has something that the engine lacks.
-            AggdecError: the precision is not to be had on the decoder's device.
+            AggdecError: the precision, or the recording of steps, is not to be had on the decoder's device.
         """
         self.max_positions = decoder.max_positions()
         self._decoder = decoder
         self._copies_source = decoder.copy_query is not None
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         self._block_mask = _BlockMask()
+        if self._copies_source:  # it is looked up by numbers that the host has to know
+            arithmetic = replace(arithmetic, capture=None)
         self._engine = BlockDecoder(decoder, (NarDrafterDecoder,), arithmetic)
         self._encode: Encode | None = None  # not called yet
         self._rows: Tensor | None = None  # B, those of the batch that are left when it will be; None: all
@@ -71,16 +76,17 @@ class DraftDecoder:
 
     def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
         """See `block_draft.BlockModel.draft`."""
-        features = self._block_features(tokens, lengths, block_size, lengths_host)
-        return self._choose(features, _last_tokens(tokens, lengths))
+        features, drafted = self._block(tokens, lengths, block_size, lengths_host)
+        return self._choose(features, _last_tokens(tokens, lengths)) if drafted is None else drafted
 
     def score(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
         """See `block_draft.BlockModel.score`."""
-        features = self._block_features(tokens, lengths, block_size, lengths_host)
+        features, drafted = self._block(tokens, lengths, block_size, lengths_host)
         head = self._decoder.transitions
         if head is not None:
             last = _last_tokens(tokens, lengths)
-            before = torch.cat([last[:, None], self._choose(features, last)[:, :-1]], dim=1)
+            drafted = self._choose(features, last) if drafted is None else drafted
+            before = torch.cat([last[:, None], drafted[:, :-1]], dim=1)
             features = head(features, self._decoder.embed(before))
         return self._engine.project(features)
 
@@ -113,40 +119,94 @@ class DraftDecoder:
         exclude(logits, self._decoder.never_drafted)
         return self._transitions.chain(features, logits, last)
 
-    def _block_features(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
-        """Decoder output at the masks behind each row's prefix, B x k x D; a causal prefix is then known as read."""
+    def _block(
+        self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]
+    ) -> tuple[Tensor, Tensor | None]:
+        """Decoder output at the masks behind each row's prefix, B x k x D; a causal prefix is then known as read.
+
+        Drafted tokens, B x k, too, where they come with it.
+        """
         if self._encode is not None:
             self._begin()
         is_causal = self._decoder.is_causal
-        if tokens.size(0) == 1 and is_causal:
+        repeated = (
+            None if self._engine.fixed_steps is None else self._repeated(tokens, lengths, block_size, lengths_host)
+        )
+        drafted: Tensor | None = None
+        if repeated is not None:
+            features, drafted = repeated
+        elif tokens.size(0) == 1 and is_causal:
             features = self._features_of_one(tokens, lengths_host[0], block_size)
         else:
-            features = self._features(tokens, lengths, block_size, lengths_host)
+            block, positions = self._unread(tokens, block_size, lengths_host)
+            features = self._features(block, positions, self._read, lengths, block_size, max(self._read_host))
         if is_causal:
             self._read, self._read_host = lengths, list(lengths_host)
-        return features
+        return features, drafted
 
-    def _features(self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]) -> Tensor:
-        """`_block_features` of any batch."""
+    def _repeated(
+        self, tokens: Tensor, lengths: Tensor, block_size: int, lengths_host: Sequence[int]
+    ) -> tuple[Tensor, Tensor] | None:
+        """`_block` by a step that is recorded; None where that does not pay."""
+        assert self._engine.fixed_steps is not None
+        block, _ = self._unread(tokens, block_size, lengths_host)
+        numbers = (self._read, lengths, _last_tokens(tokens, lengths))
+        step = partial(self._step, block_size)
+        found = self._engine.fixed_steps.run(step, block, numbers, max(self._read_host), kind=block_size)
+        return None if found is None else (found[0], found[1])
+
+    def _step(
+        self, block_size: int, memory: FixedMemory, block: Tensor, numbers: tuple[Tensor, ...]
+    ) -> tuple[Tensor, Tensor]:
+        """A draft as a `fixed_steps.Step`: features at the masks and drafted tokens."""
+        read, lengths, last = numbers
+        width = block.size(1)
+        positions = read[:, None] + torch.arange(width, device=block.device)
+        features = self._features(block, positions, read, lengths, block_size, memory.keys - width, memory)
+        return features, self._choose(features, last)
+
+    def _unread(self, tokens: Tensor, block_size: int, lengths_host: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """What each row has committed since the last draft, anything behind it, for k masks at least; its positions.
+
+        Returns:
+            B x W each.
+        """
         fresh = max(length - read for length, read in zip(lengths_host, self._read_host, strict=True))
         width = fresh + block_size  # rows with fewer fresh tokens have a few more masks, which are not looked at
         positions = self._read[:, None] + torch.arange(width, device=tokens.device)  # B x W
+        return tokens.gather(1, positions.clamp(max=tokens.size(1) - 1)), positions
+
+    def _features(
+        self,
+        block: Tensor,
+        positions: Tensor,
+        read: Tensor,
+        lengths: Tensor,
+        block_size: int,
+        longest: int,
+        fixed: FixedMemory | None = None,
+    ) -> Tensor:
+        """Decoder output at the masks of any batch, B x k x D.
+
+        Args:
+            block, positions: from `_unread`, B x W.
+            read: B, where it begins.
+            lengths, block_size: see `draft`.
+            longest, fixed: see `BlockDecoder.features`.
+        """
         is_mask = positions >= lengths[:, None]
-        block = tokens.gather(1, positions.clamp(max=tokens.size(1) - 1)).masked_fill(
-            is_mask, self._decoder.padding_idx
-        )
         masks = self._decoder.mask_inputs(positions, self._encoder_out)
+        block = block.masked_fill(is_mask, self._decoder.padding_idx)
         inputs = torch.where(is_mask[..., None], masks, self._engine.embed(block))
         last_mask = lengths[:, None] + block_size - 1
         reach = last_mask.expand_as(positions)
         if self._decoder.is_causal:
             reach = torch.where(is_mask, reach, positions)
-        drafted = (lengths - self._read)[:, None] + torch.arange(block_size, device=tokens.device)  # B x k
-        longest = max(self._read_host)
-        return self._engine.features(None, self._read, longest, reach=reach, embeddings=inputs, wanted=drafted)
+        drafted = (lengths - read)[:, None] + torch.arange(block_size, device=block.device)  # B x k
+        return self._engine.features(None, read, longest, reach=reach, embeddings=inputs, wanted=drafted, fixed=fixed)
 
     def _features_of_one(self, tokens: Tensor, length: int, block_size: int) -> Tensor:
-        """`_block_features` of one row with a causal prefix, where the host knows every position."""
+        """Decoder output at the masks of one row with a causal prefix, where the host knows every position."""
         read = self._read_host[0]
         fresh = length - read
         width = self._engine.computed_width(fresh + block_size, 1)

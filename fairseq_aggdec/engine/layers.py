@@ -107,17 +107,18 @@ class Positions:
 
     def look_up(self, positions: Tensor, end: int) -> Tensor:
         """... -> ... x D, for positions from 0, below `end` except in padding; behind the table they are clamped."""
-        table = self._reaching(end)
+        table = self.reaching(end)
         return F.embedding(positions.clamp(max=table.size(0) - 1), table)
 
     def span(self, start: int, end: int) -> Tensor:
         """(end - start) x D, for consecutive positions, clamped as by `look_up`."""
-        table = self._reaching(end)
+        table = self.reaching(end)
         if end > table.size(0):
             return self.look_up(torch.arange(start, end, device=table.device), end)
         return table[start:end]
 
-    def _reaching(self, end: int) -> Tensor:
+    def reaching(self, end: int) -> Tensor:
+        """The embeddings from position 0 on, as many as there are; up to `end` at least where they are sinusoidal."""
         if end > self._table.size(0) and self._sinusoidal:
             module = self._module
             table = module.get_embedding(2 * (self._first + end), module.embedding_dim, module.padding_idx)

@@ -65,8 +65,12 @@ class ProposingDecoder(BlockDecoder):
 
     def features(self, block: Tensor | None, starts: Tensor, longest: int, **options: Any) -> Tensor:
         """See `BlockDecoder.features`; they are kept for `proposals`."""
-        self._features, self._starts = super().features(block, starts, longest, **options), starts
-        return self._features
+        features = super().features(block, starts, longest, **options)
+        self.note(features, starts)
+        return features
+
+    def note(self, features: Tensor, starts: Tensor) -> None:
+        self._features, self._starts = features, starts
 
     def project(self, features: Tensor) -> Tensor:
         """Logits of head 1, ... x D -> ... x V."""

@@ -1,16 +1,18 @@
-"""Options that say how the engine computes: the precision of its products, and whether results are exact to the bit."""
+"""Options that say how the engine computes: in which precision, whether exactly to the bit, by which means."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 
+from fairseq_aggdec.engine.cuda_graph import CudaGraphs
 from fairseq_aggdec.engine.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 
-_LOSSLESS = ("greedy", "iad", "gad", "blockwise", "aggressive")
+_LOSSLESS = ("greedy", "iad", "gad", "blockwise", "hybrid", "aggressive")
 
 
 @dataclass
@@ -29,6 +31,13 @@ class ArithmeticOptions(FairseqDataclass):
         metadata={
             "help": "lossless modes: tokens and scores that are the same to the last bit in all these modes and in "
             "every batch; refused where the device cannot keep it"
+        },
+    )
+    cuda_graphs: bool = field(
+        default=False,
+        metadata={
+            "help": "on a GPU: record the decoder's steps as CUDA graphs, for a few batch sizes and block widths, and "
+            "repeat them: the same output with less waiting for the processor. Experimental"
         },
     )
     # fairseq's own; fairseq-generate moves models to fp16 itself, and does not read the other
@@ -54,6 +63,8 @@ def check_arithmetic_options(cfg: Any) -> None:
             "--int8 is for this plugin's own modes and not for --decoding beam, fairseq's search: use --decoding "
             "aggressive or greedy"
         )
+    if cfg.cuda_graphs:
+        _check_cuda_graphs(mode, cfg.int8)
     if cfg.bit_exact and mode not in _LOSSLESS:
         raise AggdecError(
             f"--bit-exact is read by --decoding {', '.join(_LOSSLESS)} only, and not by {mode}: leave it out"
@@ -67,7 +78,19 @@ def arithmetic_of(cfg: Any) -> Arithmetic:
         cfg: the task's configuration.
     """
     precision = "int8" if cfg.int8 else "bf16" if _given(cfg, "bf16") else "own"
-    return Arithmetic(precision, cfg.bit_exact)  # type: ignore[arg-type]
+    return Arithmetic(precision, cfg.bit_exact, CudaGraphs if cfg.cuda_graphs else None)  # type: ignore[arg-type]
+
+
+def _check_cuda_graphs(mode: str, int8: bool) -> None:
+    if mode == "beam":
+        raise AggdecError(
+            "--cuda-graphs is for this plugin's own modes and not for --decoding beam, fairseq's search: use "
+            "--decoding aggressive or greedy"
+        )
+    if int8:
+        raise AggdecError("--cuda-graphs is for GPUs, and --int8 computes on the CPU only: leave one of them out")
+    if not torch.cuda.is_available():
+        raise AggdecError("--cuda-graphs needs a GPU, and PyTorch finds none: check nvidia-smi, or leave it out")
 
 
 def _given(cfg: Any, name: str) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.record import Run, load_record, run_of
+from fairseq_aggdec.benchmarking.report import markdown
 from fairseq_aggdec.benchmarking.results import ModeResult, Output
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
@@ -20,6 +21,16 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     record.save(tmp_path / "folder" / "out.json")
     assert load_record(tmp_path / "folder" / "out.json") == record
     assert len((tmp_path / "folder" / "out.json").read_text().splitlines()) < 20
+
+
+def test_a_record_without_search_options_is_read_and_none_are_printed(tmp_path: Path) -> None:
+    record = made_up_record([made_up_run("beam5", 0.2)])
+    record.save(tmp_path / "out.json")
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content.pop("search") == {}
+    (tmp_path / "out.json").write_text(json.dumps(content))
+    assert load_record(tmp_path / "out.json") == record
+    assert "search:" not in markdown(record)
 
 
 def test_a_sentence_waits_for_its_batch() -> None:

@@ -6,6 +6,8 @@ import io
 import os
 import subprocess
 import tarfile
+import urllib.error
+import urllib.request
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -52,8 +54,31 @@ def _names(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-@pytest.mark.parametrize("experiment", ["wmt14_en_de", "conll14_gec"])
-def test_without_a_network_the_error_says_what_to_fetch_and_where_to_put_it(experiment: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", SETS)
+def test_without_a_network_the_error_says_what_to_fetch_and_where_to_put_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setattr(urllib.request, "urlopen", unreachable)
+    described = data_set(name, SHARED / "data", tmp_path / "data")
+    with pytest.raises(AggdecError) as error:
+        described.build()
+    text = str(error.value)
+    assert f"data set {name}: {len(described.originals)} files are missing" in text
+    for original, about in described.originals.items():
+        wanted = f"fetch {about['address']}" if "address" in about else about["ask"]
+        assert f"  {original}: {wanted}\n" in text
+        assert f"and put it at {described.original(original)}" in text
+        for known in (f"{about['bytes']:,} bytes" if "bytes" in about else "", about.get("sha256", "")):
+            assert known in text
+    assert not [path for path in described.folder.rglob("*") if path.is_file()]
+
+
+def test_without_a_network_prepare_says_so_in_plain_words(tmp_path: Path) -> None:
+    """All the way from the script; an experiment of two kinds of files, to fetch and to ask for, is enough."""
+    experiment = "conll14_gec"
     environment = os.environ | {"AGGDEC_DATA": str(tmp_path / "data"), "AGGDEC_WORK": str(tmp_path / "work")}
     environment |= {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "no_proxy": ""}
     command = ["bash", str(ROOT / "scripts/prepare.sh"), experiment]

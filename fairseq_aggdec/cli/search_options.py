@@ -1,0 +1,35 @@
+"""fairseq-generate's search options on this plugin's own command lines."""
+
+import argparse
+from typing import Any
+
+_OPTIONS: dict[str, tuple[type, str]] = {
+    "lenpen": (float, "default: 1"),
+    "unkpen": (float, "default: 0"),
+    "max_len_a": (float, "default: 0"),
+    "max_len_b": (int, "default: 200"),
+    "min_len": (int, "default: 1"),
+    "no_repeat_ngram_size": (int, "default: 0, off"),
+    "temperature": (float, "default: 1"),
+}
+
+
+def option(name: str) -> str:
+    """How a field is written on the command line: `max_len_a`: `--max-len-a`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def add_search_options(group: Any) -> None:
+    """Adds the options under fairseq's names; those that are not given stay None.
+
+    Args:
+        group: an argparse parser or a group of its.
+    """
+    for name, (kind, text) in _OPTIONS.items():
+        group.add_argument(option(name), type=kind, help=text)
+
+
+def given_search_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What was given, by fairseq's names of the fields; empty for commands without these options."""
+    values = {name: getattr(args, name, None) for name in _OPTIONS}
+    return {name: value for name, value in values.items() if value is not None}
