@@ -36,7 +36,18 @@ setup(
     ],
     extras_require={
         "bench": ["ctranslate2"],
-        "dev": ["ctranslate2", "filelock", "hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"],
+        "chinese": ["jieba", "pypinyin"],  # configs/mucgec_small makes its sentences of them
+        "dev": [
+            "ctranslate2",
+            "filelock",
+            "hypothesis",
+            "jieba",
+            "mypy",
+            "pypinyin",
+            "pytest",
+            "pytest-xdist",
+            "ruff",
+        ],
     },
     entry_points={
         "console_scripts": [

@@ -9,7 +9,7 @@ stage_decode() {
     local mode subset
     for subset in "${rewriting_subsets[@]}"; do
         for mode in ${modes//,/ }; do
-            run decode --decoding "$mode" --subset "$subset" --batch-size 32
+            run decode --decoding "$mode" --subset "$subset" --batch-size 32 ${decoding_options[@]+"${decoding_options[@]}"}
         done
     done
 }

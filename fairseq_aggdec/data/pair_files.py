@@ -6,12 +6,17 @@ An entry, or each of a list of them, names one of
     {file: FILE, columns: [0, 1]}           a table; its columns are separated by tabs
     {file: FILE, blocks: "*****"}           a sentence a line, a line of that text after each group of them
     {m2: FILE}                              gold edits: the target is what the first annotator makes of the sentence
+    {corrections: FILE}                     a table of number, sentence, corrections: the target is the first of them,
+                                            all are references
+    {word_sentences: {lines: NUMBER}}       Chinese sentences made of words, and learners' errors in them: see
+                                            fairseq_aggdec/data/word_sentences.py
 
 `columns` also says which of a block's lines are source and target. What is read may then be changed:
 
     without: TEXT        this text is taken out of both sides
     treebank: true       Penn Treebank tokens become running text
     tokens: words        running text becomes words and marks, for languages that Moses' rules do not know
+    tokens: characters   each character is a token: Chinese
     first: NUMBER        only so many pairs
 """
 
@@ -23,14 +28,19 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.data import ptb
+from fairseq_aggdec.data.original_formats import characters
+from fairseq_aggdec.data.references import CorrectedSentence, read_corrections, reference_columns
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import given_file, read_lines
+from fairseq_aggdec.data.word_sentences import WordSentences
 from fairseq_aggdec.data.words import split_words
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.m2_file import parse_m2
 from fairseq_aggdec.files import open_lines
 
-_KNOWN = {"source", "target", "references", "file", "columns", "blocks", "m2", "without", "treebank", "tokens", "first"}
+_FORMS = {"source", "target", "references", "file", "columns", "blocks", "m2", "corrections", "word_sentences"}
+_KNOWN = _FORMS | {"without", "treebank", "tokens", "first"}
+_TOKENS: dict[str, Callable[[str], str]] = {"words": split_words, "characters": characters}
 
 
 def read_pairs(entry: dict[str, Any] | Sequence[dict[str, Any]], data: Path) -> Iterator[Pair]:
@@ -51,8 +61,36 @@ def read_pairs(entry: dict[str, Any] | Sequence[dict[str, Any]], data: Path) -> 
             yield change(source), change(target)
 
 
+def read_references(entry: dict[str, Any] | Sequence[dict[str, Any]], data: Path) -> Sequence[Iterable[str]]:
+    """The references of a split, the sentences of each; none where there is only the target.
+
+    Args:
+        entry: what `parallel` says of the split.
+        data: the folder of the data sets.
+
+    Raises:
+        AggdecError: a file is absent, damaged or has another layout.
+    """
+    if not isinstance(entry, dict):
+        return []
+    if "corrections" in entry:
+        change = _changes(entry)
+        corrected = islice(_corrected(entry, data), entry.get("first"))
+        return reference_columns([[change(text) for text in sentence.corrections] for sentence in corrected])
+    return [(" ".join(line.split()) for line in read_lines(data / file)) for file in entry.get("references", [])]
+
+
+def _corrected(item: dict[str, Any], data: Path) -> Iterator[CorrectedSentence]:
+    file = data / item["corrections"]
+    return read_corrections(read_lines(file), str(file))
+
+
 def _raw_pairs(item: dict[str, Any], data: Path) -> Iterator[Pair]:
     columns = item.get("columns", [0, 1])
+    if "word_sentences" in item:
+        return WordSentences.from_settings(item["word_sentences"]).pairs()
+    if "corrections" in item:
+        return ((sentence.source, sentence.corrections[0]) for sentence in _corrected(item, data))
     if "m2" in item:
         return _gold_pairs(given_file(data / item["m2"]))
     if "blocks" in item:
@@ -109,9 +147,9 @@ def _changes(item: dict[str, Any]) -> Callable[[str], str]:
     if item.get("treebank"):
         steps.append(ptb.detokenise)
     if "tokens" in item:
-        if item["tokens"] != "words":
-            raise AggdecError(f"parallel: tokens: {item['tokens']} is unknown; there is: words")
-        steps.append(split_words)
+        if item["tokens"] not in _TOKENS:
+            raise AggdecError(f"parallel: tokens: {item['tokens']} is unknown; there are {', '.join(_TOKENS)}")
+        steps.append(_TOKENS[item["tokens"]])
     return lambda line: " ".join(_all(steps, line).split())
 
 

@@ -124,7 +124,11 @@ class Preparation(TextStages):
         return subwords.subword_nmt, codes
 
     def binarise(self) -> None:
-        """Runs `fairseq-preprocess` with one dictionary for both sides; the result is `data-bin/`."""
+        """Runs `fairseq-preprocess` with one dictionary for both sides; the result is `data-bin/`.
+
+        Tokens that training pairs have less often than `min_occurrences` are unknown: the model sees the unknown token
+        on both sides, and learns to copy it.
+        """
         output = self.work / "data-bin"
         if output.exists():
             return
@@ -138,6 +142,8 @@ class Preparation(TextStages):
             command += ["--srcdict", str(self._shipped.folder / f"dict.{self._shipped.source_dict}.txt")]
         elif "dictionary" in self.config:
             command += ["--srcdict", str(given_file(self.data / self.config["dictionary"]))]
+        elif "min_occurrences" in self.config:
+            command += ["--thresholdsrc", str(self.config["min_occurrences"])]  # both sides', as they are joined
         tests = ",".join(str(bpe / name) for name in self.splits[len(self.training_sets) + 1 :])
         files = ["--trainpref", str(bpe / "train"), "--validpref", str(bpe / "valid"), "--testpref", tests]
         _run([*command, *files, "--destdir", str(partial)])

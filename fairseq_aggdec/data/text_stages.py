@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,8 @@ from tqdm import tqdm
 
 from fairseq_aggdec.data import clean_text, ptb, sentence_pairs, splits
 from fairseq_aggdec.data.documents import Document, denoising_pairs, read_documents
-from fairseq_aggdec.data.pair_files import read_pairs
+from fairseq_aggdec.data.pair_files import read_pairs, read_references
+from fairseq_aggdec.data.references import reference_columns
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import read_lines, write_lines
 from fairseq_aggdec.errors import AggdecError
@@ -149,15 +150,12 @@ class TextStages:
     def copy_parallel(self) -> None:
         """Writes given sentence pairs to `text/`; with `clean`, of the training pairs those that `is_usual`.
 
-        Further `references` beside a target are `text/NAME.ref0` and so on. Splits that `hold_out` names are taken out
+        Several references of a split are `text/NAME.ref0` and so on. Splits that `hold_out` names are taken out
         of the training pairs, which then share no sentence with any other split.
         """
         given = self.config["parallel"]
         for name, entry in given.items():
-            references = [] if isinstance(entry, list) else entry.get("references", [])
-            for number, file in enumerate(references):
-                if not (reference := self.work / "text" / f"{name}.ref{number}").exists():
-                    write_lines(reference, (" ".join(line.split()) for line in read_lines(self.data / file)))
+            self._write_references(name, read_references(entry, self.data))
         sizes = self.config.get("hold_out", {})
         outputs = {
             name: [self.work / "text" / f"{name}.{side}" for side in self.languages] for name in (*given, *sizes)
@@ -217,12 +215,16 @@ class TextStages:
                 raise AggdecError(f"{file}: has no document with a summary")
             if name == "train":
                 self._write_reading_pairs(documents, settings)
-            most = max(len(document.summaries) for document in documents)
-            for number in range(most if most > 1 and name != "train" else 0):
-                summaries = (d.summaries[min(number, len(d.summaries) - 1)] for d in documents)
-                write_lines(self.work / "text" / f"{name}.ref{number}", summaries)
+            summaries = reference_columns([document.summaries for document in documents])
+            if len(summaries) > 1 and name != "train":
+                self._write_references(name, summaries)
             write_lines(self.work / "text" / f"{name}.{source}", (document.text for document in documents))
             write_lines(self.work / "text" / f"{name}.{target}", (document.summaries[0] for document in documents))
+
+    def _write_references(self, name: str, references: Sequence[Iterable[str]]) -> None:
+        for number, lines in enumerate(references):
+            if not (file := self.work / "text" / f"{name}.ref{number}").exists():
+                write_lines(file, lines)
 
     def _write_reading_pairs(self, documents: Sequence[Document], settings: Mapping[str, Any]) -> None:
         """Writes the further training sets of documents: `pretrain`, noisy text to restore, and `train1`, extracts."""

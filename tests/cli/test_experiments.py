@@ -35,6 +35,9 @@ def test_small(configs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "little prepare train\n"
     with pytest.raises(AggdecError, match="little is small itself"):
         experiments.main(["small", str(configs), "little"])
+    (configs / "big/about.yaml").write_text(FULL.replace("small: [little prepare train]", "no_small: there is no data"))
+    with pytest.raises(AggdecError, match="--small: big has none: there is no data"):
+        experiments.main(["small", str(configs), "big"])
 
 
 def test_what_is_wrong_with_about_is_said(configs: Path) -> None:
@@ -63,9 +66,9 @@ def test_small_runs_the_stand_in(tmp_path: Path) -> None:
     done = reproduce("wmt16_ro_en", "no-such-stage", "--small", work=tmp_path)
     assert done.returncode == 2
     assert "unknown stage no-such-stage; configs/tatoeba_de_en has: prepare teacher" in done.stderr
-    done = reproduce("nlpcc18_gec", "--small", work=tmp_path)
+    done = reproduce("mucgec_small", "--small", work=tmp_path)
     assert done.returncode == 1
-    assert "--small: nlpcc18_gec has none" in done.stderr
+    assert "--small: mucgec_small is small itself" in done.stderr
 
 
 def test_unknown_experiments_are_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from fairseq_aggdec.data.pair_files import read_pairs
+from fairseq_aggdec.data.pair_files import read_pairs, read_references
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
 
@@ -55,8 +55,17 @@ def test_gold_edits(tmp_path: Path) -> None:
 def test_words(tmp_path: Path) -> None:
     write_lines(tmp_path / "table", ["буд-яке,так\tтак!"])
     assert pairs(tmp_path, file="table", tokens="words") == [("буд-яке , так", "так !")]
-    with pytest.raises(AggdecError, match="tokens: letters is unknown; there is: words"):
+    with pytest.raises(AggdecError, match="tokens: letters is unknown; there are words, characters"):
         pairs(tmp_path, file="table", tokens="letters")
+
+
+def test_corrections_are_references(tmp_path: Path) -> None:
+    write_lines(tmp_path / "table", ["1\t他 去学\t他去上学\t他去学校", "2\t好\t没有错误"])
+    entry = {"corrections": "table", "tokens": "characters"}
+    assert pairs(tmp_path, **entry) == [("他 去 学", "他 去 上 学"), ("好", "好")]
+    assert read_references(entry, tmp_path) == [["他 去 上 学", "好"], ["他 去 学 校", "好"]]
+    assert read_references(entry | {"first": 1}, tmp_path) == [["他 去 上 学"], ["他 去 学 校"]]
+    assert read_references([{"file": "table"}], tmp_path) == []
 
 
 def test_several_entries_one_after_the_other(tmp_path: Path) -> None:

@@ -27,13 +27,13 @@ def test_what_a_killed_corruption_left_does_not_block_the_next_run(tmp_path: Pat
     assert names == {f"{name}.{side}" for name in ("train", "train1", "valid", "test") for side in ("src", "tgt")}
 
 
-@pytest.mark.parametrize("experiment", ["gec_small", "ape_small", "wikisplit_small", "ua_gec_small"])
+@pytest.mark.parametrize("experiment", ["gec_small", "ape_small", "wikisplit_small", "ua_gec_small", "mucgec_small"])
 def test_configs_name_existing_data(experiment: str, aggdec_data: Path) -> None:
     config = read_config(ROOT / "configs" / experiment / "prepare.yaml")
     files = [item["file"] for item in config.get("clean_text", [])]
     for entry in config.get("parallel", {}).values():
         for item in entry if isinstance(entry, list) else [entry]:
-            files += [item[key] for key in ("source", "target", "file", "m2") if key in item]
+            files += [item[key] for key in ("source", "target", "file", "m2", "corrections") if key in item]
     files += config.get("m2", {}).values()
     files += [file for item in config.get("test_sets", []) for file in [item["source"], *item["references"]]]
     assert files

@@ -1,0 +1,76 @@
+from random import Random
+
+import pytest
+
+from fairseq_aggdec.data.chinese_errors import EDITS, FUNCTION_CHARACTERS, ErrorRates, LearnerErrors
+from fairseq_aggdec.data.homophones import Homophones
+from fairseq_aggdec.errors import AggdecError
+
+TEXT = "我在北京学习，他们也喜欢学习的。"
+HOMOPHONES = Homophones({}, {**{character: [character] for character in TEXT if character not in "，。"}, "再": ["在"]})
+
+
+def made(kind: str, text: str = TEXT) -> set[str]:
+    """What an edit makes of a text with several seeds."""
+    results = set()
+    for seed in range(300):
+        characters = list(text)
+        changed = EDITS[kind][0](characters, HOMOPHONES, Random(seed))
+        assert changed == (characters != list(text))
+        results.add("".join(characters))
+    return results - {text}
+
+
+def test_confused() -> None:
+    assert made("confused") == {TEXT.replace("在", "再")}  # the only ones that sound alike
+
+
+def test_omitted() -> None:
+    results = made("omitted")
+    assert len(results) == 6 + 8  # each character but the marks
+    assert all(len(result) == len(TEXT) - 1 and result.count("，") == result.count("。") == 1 for result in results)
+    assert made("omitted", "我。") == set()  # something is left
+
+
+def test_added() -> None:
+    results = made("added")
+    assert all(len(result) == len(TEXT) + 1 for result in results)
+    assert "我在北京京学习，他们也喜欢学习的。" in results
+    added = {character for result in results for character in result if character not in TEXT}
+    assert added <= set(FUNCTION_CHARACTERS)
+    assert len(added) > 5
+
+
+def test_swapped() -> None:
+    results = made("swapped")
+    assert "我在京北学习，他们也喜欢学习的。" in results
+    assert len(results) == 5 + 7
+    assert all(sorted(result) == sorted(TEXT) and result[6] == "，" for result in results)
+    assert made("swapped", "人人") == set()
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_marks_alone_are_left(kind: str) -> None:
+    assert made(kind, "“12”，……") == set()
+
+
+def test_how_many_errors() -> None:
+    def changed(error_rate: float, keep_clean: float) -> int:
+        errors = LearnerErrors(HOMOPHONES, ErrorRates(error_rate, keep_clean))
+        return sum(errors.corrupt(TEXT, Random(seed)) != TEXT for seed in range(300))
+
+    assert changed(error_rate=0, keep_clean=0) == changed(error_rate=0.5, keep_clean=1) == 0
+    shares = changed(error_rate=0.03, keep_clean=0), changed(error_rate=0.1, keep_clean=0)
+    assert 60 < shares[0] < 180 < shares[1]
+    errors = LearnerErrors(HOMOPHONES, ErrorRates(error_rate=0.5, keep_clean=0, weights={"swapped": 1}))
+    assert all(sorted(errors.corrupt(TEXT, Random(seed))) == sorted(TEXT) for seed in range(50))
+    assert errors.corrupt(TEXT, Random(3)) == errors.corrupt(TEXT, Random(3)) != TEXT
+
+
+def test_what_is_out_of_range() -> None:
+    with pytest.raises(AggdecError, match="error_rate is 2: expected a number from 0 to 1"):
+        ErrorRates(error_rate=2)
+    with pytest.raises(AggdecError, match="unknown kind of error 'spelling': expected one of confused, omitted"):
+        ErrorRates(weights={"spelling": 1})
+    with pytest.raises(AggdecError, match="must not be negative"):
+        ErrorRates(weights={"swapped": 0})

@@ -1,0 +1,47 @@
+from random import Random
+
+import pytest
+
+from fairseq_aggdec.data.chinese_sentences import SentenceMaker
+from fairseq_aggdec.data.chinese_words import read_words
+from fairseq_aggdec.errors import AggdecError
+from tests.data.chinese_dictionary import LINES
+
+WORDS = read_words(LINES, "dict.txt")
+
+
+def test_sentences_are_within_their_lengths_and_end() -> None:
+    maker = SentenceMaker(WORDS, min_words=4, max_words=9)
+    sentences = [maker.sentence(Random(seed)) for seed in range(300)]
+    assert {sentence[-1] for sentence in sentences} == {"。", "？", "！"}
+    assert all(4 <= len(sentence) <= 9 + 2 for sentence in sentences)  # with 吗？
+    assert any("，" in sentence for sentence in sentences)
+    assert not any(sentence[-2] in "，；：" for sentence in sentences)
+    text = "".join(word for sentence in sentences for word in sentence)
+    assert all(word in text for word in ("学生", "的", "了", "我", "喜欢"))
+    assert not [letter for letter in text if letter.isascii() and not letter.isdigit()]  # no symbol is left over
+
+
+def test_a_line_depends_on_the_seed_alone() -> None:
+    maker = SentenceMaker(WORDS)
+    lines = [maker.line(Random(seed), another=0.5) for seed in range(50)]
+    assert lines == [SentenceMaker(WORDS).line(Random(seed), another=0.5) for seed in range(50)]
+    assert len({tuple(line) for line in lines}) == 50
+    ends = [sum(word in "。？！" for word in line) for line in lines]
+    assert min(ends) == 1 < max(ends)
+
+
+def test_rare_words_come_by_their_characters() -> None:
+    words = read_words([*LINES, "东西 5000 n", "锄 1 n"], "dict.txt")
+    often, seldom = (
+        "".join(word for seed in range(200) for word in SentenceMaker(words, rare_share=share).line(Random(seed)))
+        for share in (0.5, 0)
+    )
+    assert often.count("锄") > 10 * seldom.count("锄")
+
+
+def test_what_cannot_be_made() -> None:
+    with pytest.raises(AggdecError, match=r"min_words 5, max_words 4, rare_share 0.08: expected 0 < min_words"):
+        SentenceMaker(WORDS, 5, 4)
+    with pytest.raises(AggdecError, match="the dictionary has no words of class i, nz"):
+        SentenceMaker(read_words([line for line in LINES if not line.endswith(("nz", " i"))], "d"))

@@ -1,0 +1,43 @@
+import importlib.util
+from random import Random
+
+import pytest
+
+from fairseq_aggdec.data.chinese_words import Draw, dictionary_file, read_words
+from fairseq_aggdec.errors import AggdecError
+from tests.data.chinese_dictionary import LINES
+
+
+def test_what_is_a_word() -> None:
+    words = read_words(LINES, "dict.txt")
+    known = {words.classes["n"](Random(seed)) for seed in range(200)}
+    assert known == {"学生", "老师", "问题", "鼐"}  # not the rare 齤, nor what is long or not Chinese
+    assert "zg" not in words.classes  # characters that nobody classified
+    assert words.characters["学"] == 50 + 50  # in 学生 and 学习
+    assert {words.containing["学"](Random(seed)) for seed in range(50)} == {"学生", "学习"}
+    assert "鼐" in words.characters
+    assert "鼐" not in words.containing  # of GB 2312's second level
+
+
+def test_draws_follow_the_weights() -> None:
+    draw, rng = Draw({"a": 3, "b": 1, "c": 0}), Random(1)
+    drawn = [draw(rng) for _ in range(2000)]
+    assert 0.7 < drawn.count("a") / 2000 < 0.8
+    assert "c" not in drawn
+
+
+@pytest.mark.parametrize("line", ["word", "word 3", "word x n", "3 n"])
+def test_damaged_lines_are_named(line: str) -> None:
+    with pytest.raises(AggdecError, match=r"dict.txt, line 2: word, count and class are expected"):
+        read_words([LINES[0], line], "dict.txt")
+
+
+def test_a_dictionary_without_chinese_words() -> None:
+    with pytest.raises(AggdecError, match=r"dict.txt: has no Chinese words"):
+        read_words(["word 3 n", "从不 0 d"], "dict.txt")
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(AggdecError, match="package jieba; it is not installed: pip install jieba"):
+        dictionary_file()

@@ -1,0 +1,75 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.data import chinese_words
+from fairseq_aggdec.data.chinese_words import read_words
+from fairseq_aggdec.data.preparation import Preparation
+from fairseq_aggdec.data.text_files import write_lines
+from fairseq_aggdec.data.word_sentences import WordSentences
+from fairseq_aggdec.errors import AggdecError
+from tests.data.chinese_dictionary import LINES
+from tests.data.preparing import ROOT
+
+WORDS = read_words(LINES, "dict.txt")
+
+
+def test_pairs_depend_on_their_number_and_the_seed() -> None:
+    pairs = list(WordSentences(60).pairs(WORDS))
+    assert len(pairs) == 60
+    assert list(WordSentences(30).pairs(WORDS)) == pairs[:30]
+    assert list(WordSentences(30, seed=2).pairs(WORDS)) != pairs[:30]
+    wrong = [source for source, target in pairs if source != target]
+    assert 20 < len(wrong) < 60
+    assert all(source == target for source, target in WordSentences(30, error_rate=0).pairs(WORDS))
+
+
+def test_settings() -> None:
+    assert WordSentences.from_settings({"lines": 3, "seed": 5}) == WordSentences(3, 5)
+    with pytest.raises(AggdecError, match="word_sentences: unknown line; there are lines, seed, min_words"):
+        WordSentences.from_settings({"line": 3})
+    with pytest.raises(AggdecError, match="word_sentences: lines must be 1 or more"):
+        WordSentences.from_settings({"seed": 3})
+
+
+def test_from_words_to_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The experiment's own configuration with few lines, a small dictionary and test set."""
+    write_lines(tmp_path / "dict.txt", LINES)
+    monkeypatch.setattr("fairseq_aggdec.data.word_sentences.dictionary_file", lambda: tmp_path / "dict.txt")
+    test = ["1\t我喜换学习鼐。\t我喜欢学习鼐。\t我很喜欢学习鼐。", "2\t好 。\t没有错误", "3\t齤。\t无法标注"]
+    write_lines(tmp_path / "mucgec-dev/MuCGEC_dev.txt", test)
+    preparation = Preparation.from_file(ROOT / "configs/mucgec_small/prepare.yaml", tmp_path, tmp_path / "work")
+    preparation.config["parallel"]["train"]["word_sentences"]["lines"] = 220
+    preparation.config["hold_out"]["valid"] = 20
+    preparation.run()
+    work = tmp_path / "work"
+
+    def lines(name: str) -> list[str]:
+        return (work / name).read_text().splitlines()
+
+    assert lines("tok/test.src") == ["我 喜 换 学 习 鼐 。", "好 。"]
+    assert lines("tok/test.ref0") == lines("bpe/test.tgt") == ["我 喜 欢 学 习 鼐 。", "好 。"]
+    assert lines("tok/test.ref1") == ["我 很 喜 欢 学 习 鼐 。", "好 。"]  # the last again
+    assert not (work / "tok/test.ref2").exists()
+    assert len(lines("text/train.src")) == len(lines("text/train.tgt")) <= 200
+    assert len(lines("text/valid.src")) == 20
+    assert all(len(token) == 1 for line in lines("bpe/train.src") for token in line.split())
+    counts = Counter(token for side in ("src", "tgt") for line in lines(f"bpe/train.{side}") for token in line.split())
+    dictionary = dict(line.split() for line in lines("data-bin/dict.src.txt"))
+    assert {token for token in dictionary if not token.startswith("madeupword")} == {
+        token for token, count in counts.items() if count >= 10
+    }
+    assert min(counts.values()) < 10  # the model sees the unknown token
+    assert (work / "data-bin/dict.src.txt").read_bytes() == (work / "data-bin/dict.tgt.txt").read_bytes()
+    assert (work / "data-bin/test.src-tgt.tgt.bin").exists()
+
+
+def test_the_installed_dictionary() -> None:
+    """Sentences of the words of jieba look like Chinese: characters and marks, the frequent ones often."""
+    file = chinese_words.dictionary_file()
+    with file.open(encoding="utf-8") as lines:
+        words = read_words((line.rstrip("\n") for number, line in enumerate(lines) if number % 7 == 0), str(file))
+    counts = Counter("".join(target for _, target in WordSentences(200).pairs(words)))
+    assert {"的", "，", "。", "是", "了"} <= {character for character, _ in counts.most_common(25)}
+    assert len(counts) > 800
