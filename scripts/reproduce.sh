@@ -3,15 +3,17 @@
 #                                                 scripts/reproduce.sh --list
 # Without a STAGE all `stages` of configs/EXPERIMENT/stages.sh, in its order; its `further_stages` run where they are
 # named. A stage that is done does nothing, a stopped one goes on. --small runs the experiment's stand-in on little data
-# instead; --list shows the experiments, what of the papers each answers, its stand-in, and what it takes. UPDATES=500 in the
-# environment makes the trainings of a small experiment that short.
+# instead; --list shows the experiments, what of the papers each answers, its stand-in, and what it takes; --check runs
+# nothing and says whether the stages exist. UPDATES=500 in the environment makes the trainings of a small experiment that
+# short.
 source "$(dirname "$0")/environment.sh"
 
-small=0 arguments=()
+small=0 check=0 arguments=()
 for argument in "$@"; do
     case "$argument" in
         --list) exec python -m fairseq_aggdec.cli.experiments list "$root/configs" ;;
         --small) small=1 ;;
+        --check) check=1 ;;
         *) arguments+=("$argument") ;;
     esac
 done
@@ -20,14 +22,17 @@ source "$(dirname "$0")/stage.sh"
 
 if ((small)); then
     python -m fairseq_aggdec.cli.experiments small "$root/configs" "$experiment" >"$work/stand-ins"
+    ran=0
     while read -ra stand_in <&3; do
-        echo "== $experiment --small: ${stand_in[*]}" >&2
         if (($#)); then
             stand_in=("${stand_in[0]}" "$@")
+            bash "$root/scripts/reproduce.sh" "${stand_in[@]}" --check || continue # has not all of these stages
         fi
+        echo "== $experiment --small: ${stand_in[*]}" >&2
         bash "$root/scripts/reproduce.sh" "${stand_in[@]}"
+        ran=1
     done 3<"$work/stand-ins"
-    exit 0
+    exit $((ran ? 0 : 2))
 fi
 
 average_last=5   # checkpoints that make a model
@@ -97,6 +102,9 @@ for stage in "${wanted[@]}"; do
         exit 2
     fi
 done
+if ((check)); then
+    exit 0
+fi
 for stage in "${wanted[@]}"; do
     "stage_$stage"
 done

@@ -3,26 +3,36 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
 stages=(prepare distill verifier drafter decode score bench table)
-further_stages=("${measuring_stages[@]}")
+further_stages=(undistilled "${measuring_stages[@]}")
 distilled="$work/distilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 # how fairseq's BART decodes this test set
-lengths=(--lenpen 2.0 --max-len-b 140 --min-len 55 --no-repeat-ngram-size 3)
+decoding_options=(--lenpen 2.0 --max-len-b 140 --min-len 55 --no-repeat-ngram-size 3)
+plugin_options=(--block-ngrams) # where fairseq's CUDA extension is missing
 
 stage_prepare() { run prepare; }
 
 stage_distill() {
     mkdir -p "$work/teacher"
     ln -sfn "$(realpath "$data")/bart/bart.large.cnn/model.pt" "$work/teacher/model.pt"
-    search=(--beam 4 "${lengths[@]}")
+    search=(--beam 4 "${decoding_options[@]}")
     distil distilled teacher
 }
 
-stage_verifier() {
-    run_full 8 4 verifier --data "$distilled" "checkpoint.finetune_from_model=$data/bart/bart.base/model.pt"
-}
+stage_verifier() { train_verifier --data "$distilled"; }
+train_verifier() { run_full 8 4 verifier "$@" "checkpoint.finetune_from_model=$data/bart/bart.base/model.pt"; }
 
 stage_drafter() { run_full 8 4 drafter --data "$distilled" "model.encoder_from=$work/verifier/model.pt"; }
 
-stage_decode() { decode_pair "" verifier drafter "3 1.0" "5 3.0"; }
+stage_decode() {
+    run decode --decoding beam4 --label teacher-beam4 --model "$work/teacher/model.pt" "${decoding_options[@]}"
+    decode_pair "" verifier drafter "3 1" "5 3"
+}
+
+# BART-base on the summaries of the data set.
+stage_undistilled() {
+    train_verifier --as undistilled
+    run decode --label undistilled-beam5 --model "$work/undistilled/model.pt" "${decoding_options[@]}"
+}
+
 stage_score() { run score; }

@@ -1,7 +1,27 @@
 # English grammatical error correction on the BEA-2019 restricted data, CoNLL-2013 as validation and CoNLL-2014 as test set.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/gec.sh"
-further_stages+=(depth l_max synthetic pretrain finetune)
+source "$shared/l_max.sh"
+further_stages+=(depth synthetic pretrain finetune)
+trace_set=valid l_max_subset=valid # CoNLL-13, as in papers/000 Table 2 and papers/002 Table 3
+
+stage_decode() {
+    decode_models valid scratch
+    decode_models test scratch scratch-9-3
+}
+
+stage_bench() {
+    measure_models valid scratch
+    measure_models test scratch scratch-9-3
+}
+
+# CoNLL-13, with both depths: papers/000 Table 12, papers/002 Table 8.
+stage_cpu() {
+    local name
+    for name in scratch scratch-9-3; do
+        model="$work/$name/model.pt" measure_on_cpu "cpu-$name" --gen-subset valid
+    done
+}
 
 # Encoder and decoder depth: papers/002 Table 4.
 stage_depth() {
@@ -14,22 +34,6 @@ stage_depth() {
         model="$work/scratch$depth/model.pt" modes=greedy,iad measure "depth$depth" --gen-subset valid --no-memory
     done
     run score
-}
-
-# Longest draft: papers/002 Table 3. L_max tokens in parallel are a draft of one less and the model's own.
-stage_l_max() {
-    local longest
-    l_max 1 --decoding greedy
-    for longest in 2 3 5 10 20 40; do
-        l_max "$longest" --decoding iad --max-draft-len $((longest - 1))
-    done
-    l_max unlimited --decoding iad
-}
-
-l_max() {
-    local label="l-max-$1"
-    shift
-    run decode --subset valid --label "$label" --model "$work/scratch/model.pt" "$@"
 }
 
 # Synthetic pairs in the subwords of the real ones, from clean English of your choice, one sentence a line:
@@ -59,7 +63,9 @@ stage_pretrain() {
 stage_finetune() {
     run_full 4 4 finetune "checkpoint.finetune_from_model=$work/pretrain/model.pt"
     run_full 4 4 finetune --as finetune-9-3 "checkpoint.finetune_from_model=$work/pretrain-9-3/model.pt" "${nine_three[@]}"
-    decode_models valid finetune finetune-9-3
+    decode_models valid finetune
     decode_models test finetune finetune-9-3
+    measure_models valid finetune
+    measure_models test finetune finetune-9-3
     run score
 }

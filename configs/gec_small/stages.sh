@@ -3,6 +3,8 @@
 source "$shared/single_model.sh"
 source "$config/depth.sh"
 source "$config/hybrid.sh"
+source "$shared/l_max.sh"
+l_max_subset=test2 trace_set=jfleg-test
 
 further_stages+=(depth)
 

@@ -4,15 +4,15 @@
 source "$shared/measuring.sh"
 source "$shared/decode_pair.sh"
 stages=(prepare pretrain verifier distill drafter decode score bench table)
+further_stages=("${measuring_stages[@]}")
 distilled="$work/distilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 
 # How a summary is searched for, in the place of the recipe's --lenpen 2.0 --max-len-b 140 --min-len 55
-# --no-repeat-ngram-size 3 for the longer summaries of CNN/DailyMail. The stock search is not given `blocking`: on a CPU its
+# --no-repeat-ngram-size 3 for the longer summaries of CNN/DailyMail. The stock search is not told to block: on a CPU its
 # n-gram blocker does nothing, and it does not know --block-ngrams.
-lengths=(--lenpen 1.0 --max-len-b 80 --min-len 5 --truncate-source --max-source-positions 512)
-blocking=(--no-repeat-ngram-size 3 --block-ngrams)
-drafted_options=("${lengths[@]}" "${blocking[@]}")
+decoding_options=(--lenpen 1.0 --max-len-b 80 --min-len 5 --truncate-source --max-source-positions 512)
+plugin_options=(--no-repeat-ngram-size 3 --block-ngrams)
 
 stage_prepare() { run prepare; }
 stage_pretrain() { run_model pretrain; }
@@ -27,14 +27,11 @@ stage_drafter() { run_model drafter --data "$distilled" "model.encoder_from=$mod
 
 stage_decode() {
     local mode
-    for mode in beam5 beam1; do
-        run decode --decoding "$mode" --model "$model" "${lengths[@]}"
-    done
-    run decode --decoding greedy --label greedy-unblocked --model "$model" "${lengths[@]}"
+    run decode --decoding greedy --label greedy-unblocked --model "$model" "${decoding_options[@]}"
     for mode in greedy iad; do
-        run decode --decoding "$mode" --model "$model" "${lengths[@]}" "${blocking[@]}"
+        run decode --decoding "$mode" --model "$model" "${decoding_options[@]}" "${plugin_options[@]}"
     done
-    decode_drafted "" verifier drafter "3 1" "5 3"
+    decode_pair "" verifier drafter "3 1" "5 3"
 }
 
 stage_score() { run score; }

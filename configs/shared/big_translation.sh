@@ -5,7 +5,7 @@ further_stages+=(big mixed ensemble ensemble_big)
 # Verifier and drafter of the teacher's size: papers/000 Table 8, papers/001 Table 4.
 stage_big() {
     train_pair _big "$distilled" ""
-    decode_pair big- verifier_big drafter_big "3 1.0" "5 6.0"
+    evaluate_pair big- verifier_big drafter_big "3 1.0" "5 6.0"
 }
 
 # The base verifier with the big drafter and with one of its own size, k = 30: papers/000 Table 9, papers/001 Table 5.
@@ -20,13 +20,13 @@ stage_mixed() {
 stage_ensemble() {
     distil_ensemble
     train_pair "" "$work/distilled_ensemble/data-bin" -ensemble
-    decode_pair ensemble- verifier-ensemble drafter-ensemble "3 1.0" "5 3.0"
+    evaluate_pair ensemble- verifier-ensemble drafter-ensemble "3 1.0" "5 3.0"
 }
 
 stage_ensemble_big() {
     distil_ensemble
     train_pair _big "$work/distilled_ensemble/data-bin" -ensemble
-    decode_pair ensemble-big- verifier_big-ensemble drafter_big-ensemble "3 1.0" "5 6.0"
+    evaluate_pair ensemble-big- verifier_big-ensemble drafter_big-ensemble "3 1.0" "5 6.0"
 }
 
 distil_ensemble() {
@@ -36,8 +36,14 @@ distil_ensemble() {
         run_full 8 4 teacher --as "teacher-$seed" "common.seed=$seed"
     done
     distil distilled_ensemble teacher teacher-2 teacher-3
-    run decode --label teacher-ensemble-beam5 \
+    run decode --label ensemble-teacher-beam5 \
         --model "$work/teacher/model.pt:$work/teacher-2/model.pt:$work/teacher-3/model.pt"
+}
+
+# Decodes with a pair and times it, as bench/LABELbench: evaluate_pair LABEL VERIFIER DRAFTER "BETA TAU" "BETA TAU".
+evaluate_pair() {
+    decode_pair "$@"
+    model="$work/$2/model.pt" drafter="$work/$3/model.pt" modes="$(pair_modes "$4" "$5")" measure "$1bench"
 }
 
 # Verifier and drafter of a size: train_pair SIZE DATA SUFFIX, SIZE being empty or _big.

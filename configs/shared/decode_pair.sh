@@ -1,20 +1,14 @@
-# Decoding with a verifier and a drafter.
+# Decoding with a verifier and a drafter, by the `decoding_options` and `plugin_options` of measuring.sh.
 # shellcheck shell=bash disable=SC2154
-drafted_options=() # further options of the modes with a drafter
 
 # Decodes with a pair of models by all modes: decode_pair LABEL VERIFIER DRAFTER "BETA TAU"...
 decode_pair() {
-    local mode
-    for mode in beam5 beam1; do
-        run decode --decoding "$mode" --label "$1$mode" --model "$work/$2/model.pt"
-    done
-    decode_drafted "$@"
-}
-
-# The modes with a drafter alone: decode_drafted LABEL VERIFIER DRAFTER "BETA TAU"...
-decode_drafted() {
     local label="$1" mode setting beta tau
-    local options=(--model "$work/$2/model.pt" --drafter-path "$work/$3/model.pt" ${drafted_options[@]+"${drafted_options[@]}"})
+    local options=(--model "$work/$2/model.pt" ${decoding_options[@]+"${decoding_options[@]}"})
+    for mode in beam5 beam1; do
+        run decode --decoding "$mode" --label "$label$mode" "${options[@]}"
+    done
+    options+=(--drafter-path "$work/$3/model.pt" ${plugin_options[@]+"${plugin_options[@]}"})
     shift 3
     for mode in nar gad; do
         run decode --decoding "$mode" --label "$label$mode" "${options[@]}"

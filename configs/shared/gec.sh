@@ -21,7 +21,7 @@ decode_models() {
     local subset="$1" name mode
     shift
     for name in "$@"; do
-        for mode in beam5 beam1 iad; do
+        for mode in beam5 beam1 greedy iad; do
             run decode --subset "$subset" --decoding "$mode" --label "$name-$mode" --model "$work/$name/model.pt"
         done
     done
@@ -29,11 +29,14 @@ decode_models() {
 
 stage_score() { run score; }
 
-# Both depths: `bench` of measuring.sh for each.
-stage_bench() {
-    local name
-    for name in scratch scratch-9-3; do
-        model="$work/$name/model.pt" measure "bench-$name"
+stage_bench() { measure_models test scratch scratch-9-3; }
+
+# Times decoding of a set with models, as bench/SUBSET-MODEL: measure_models SUBSET MODEL...
+measure_models() {
+    local subset="$1" name
+    shift
+    for name in "$@"; do
+        model="$work/$name/model.pt" measure "$subset-$name" --gen-subset "$subset"
     done
 }
 

@@ -1,19 +1,23 @@
 # Stages that time one model by the ways to decode it: `bench` and, for the tables and figures on efficiency, those of
-# `measuring_stages`. The experiment sets `model` and, where there is one, `drafter`; it may set `modes`, and options of
-# aggdec-bench in `bench_options`. BENCH_LIMIT=200 in the environment times the first 200 sentences alone.
+# `measuring_stages`, of which `trace` shows what happens. The experiment sets `model` and, where there is one, `drafter`; it
+# may set `modes`, options of aggdec-bench in `bench_options`, those of every decoding in `decoding_options`, and of this
+# plugin's in `plugin_options`. BENCH_LIMIT=200 in the environment times the first 200 sentences alone.
 # shellcheck shell=bash disable=SC2154,SC2034
-measuring_stages=(batch cpu memory profile)
-drafter="" modes="" bench_options=()
+measuring_stages=(batch cpu memory profile trace)
+drafter="" modes="" bench_options=() decoding_options=() plugin_options=()
 source "$shared/table.sh"
+source "$shared/trace.sh"
 
-# Times decoding unless that is done: measure NAME [options of aggdec-bench]; writes work/EXPERIMENT/bench/NAME.json.
+# Times decoding unless that is done: measure NAME [options of aggdec-bench]; writes work/EXPERIMENT/bench/NAME.json, and its
+# figures into work/EXPERIMENT/figures.
 measure() {
     local output="$work/bench/$1.json" options=(--path "$model" --modes "${modes:-$(usual_modes)}")
     shift
     if [[ -n "$drafter" ]]; then
         options+=(--drafter-path "$drafter")
     fi
-    options+=(${bench_options[@]+"${bench_options[@]}"})
+    options+=(${bench_options[@]+"${bench_options[@]}"} ${decoding_options[@]+"${decoding_options[@]}"}
+        ${plugin_options[@]+"${plugin_options[@]}"})
     if [[ " $* " != *" --device "* ]] && has_gpu; then
         options+=(--device cuda)
     fi
@@ -23,7 +27,7 @@ measure() {
         python -m fairseq_aggdec.cli.bench "$work/data-bin" "${options[@]}" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} \
             --json "$output"
     fi
-    python -m fairseq_aggdec.cli.report "$output"
+    python -m fairseq_aggdec.cli.report "$output" --figures "$work/figures"
 }
 
 usual_modes() {
@@ -36,10 +40,14 @@ stage_bench() { measure bench; }
 stage_batch() { measure batch --batch-sizes 1,2,4,8,16,32 --no-profile --no-memory; }
 
 # papers/000 Table 12, papers/002 Table 8
-stage_cpu() {
-    local threads
+stage_cpu() { measure_on_cpu cpu; }
+
+# measure_on_cpu NAME [options of aggdec-bench]
+measure_on_cpu() {
+    local name="$1" threads
+    shift
     for threads in 8 2; do
-        measure "cpu-$threads" --device cpu --threads "$threads" --no-profile --no-memory
+        measure "$name-$threads" --device cpu --threads "$threads" --no-profile --no-memory "$@"
     done
 }
 

@@ -3,13 +3,16 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
 stages=(prepare teacher distill verifier drafter decode score bench table)
-further_stages=(block_sizes "${measuring_stages[@]}")
+further_stages=(block_sizes undistilled "${measuring_stages[@]}")
 average_last=10 # papers/000 Appendix B.1
 distilled="$work/distilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
-modes="beam5,beam1,greedy,nar,gad,gad++:${high_quality/ /:},gad++:${high_efficiency/ /:}"
+# What aggdec-bench calls the decodings of decode_pair: pair_modes "BETA TAU" "BETA TAU".
+pair_modes() { echo "beam5,beam1,greedy,nar,gad,gad++:${1/ /:},gad++:${2/ /:}"; }
+modes="$(pair_modes "$high_quality" "$high_efficiency")"
 
 source "$shared/baselines.sh"
+source "$shared/tune.sh" # with one drafter; block_sizes trains one for each k
 
 # From random weights, as in fairseq's recipes, which are for English-German.
 train_baseline() {
@@ -29,6 +32,12 @@ stage_decode() {
 }
 
 stage_score() { run score; }
+
+# The verifier's size on the original pairs: a row of papers/000 Table 5 and papers/001 Table 1.
+stage_undistilled() {
+    run_full 8 4 verifier --as undistilled
+    run decode --label undistilled-beam5 --model "$work/undistilled/model.pt"
+}
 
 # Drafters of other block sizes on the development set: papers/000 Table 6.
 stage_block_sizes() {

@@ -15,6 +15,9 @@ here="$(dirname "${BASH_SOURCE[0]}")"
 source "$here/ablation.sh"
 source "$here/blockwise.sh"
 source "$here/baselines.sh"
+source "$shared/tune.sh"
+tune_limit="${TUNE_LIMIT:-300}"
+tune_options=(--block-sizes 2,4,6,8,10 --threads 2) # the drafter has learnt blocks of 10
 
 stage_prepare() { run prepare; }
 stage_teacher() { run_model teacher; }
@@ -48,4 +51,5 @@ stage_bench() {
     python -m fairseq_aggdec.cli.bench "$work/data-bin" --path "$model" --drafter-path "$drafter" \
         --modes beam5,beam1,greedy,nar,gad,gad++:3:1,gad++:5:3 --threads 2 --profile \
         --reference "$work/text/test.$target" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} --json "$work/bench.json"
+    python -m fairseq_aggdec.cli.report "$work/bench.json" --figures "$work/figures" >/dev/null # the table is printed already
 }

@@ -2,11 +2,12 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/full_size.sh"
 source "$shared/blockwise_table.sh"
-stages=(prepare base distill base_distilled blockwise_table decode score table)
+stages=(prepare base distill base_distilled blockwise_table decode score bench table)
 further_stages=("${measuring_stages[@]}")
 distilled="$work/distilled/data-bin"
 regular_base=base distilled_base=base-distilled
 model="$work/blockwise_table/both-8/model.pt" modes="beam5,beam1,greedy,blockwise,blockwise:2,blockwise:3"
+trace_decodings=blockwise
 search=(--beam 4 --lenpen 0.6) # of Vaswani et al. 2017, as papers/004 §6.2 has it
 blockwise_limit=3000           # all of newstest2013
 blockwise_bench=(--gen-subset valid --reference "$work/text/valid.de")
@@ -33,12 +34,24 @@ train_heads() {
         "model.base_checkpoint=$work/$base/model.pt" "model.block_heads=$heads" "$@"
 }
 
-# The best settings on the test set, also with a least block (papers/004 §5.3).
+# The best models on the test set (papers/004 Table 4), that of 8 heads also with a least block (papers/004 §5.3).
 stage_decode() {
+    local k
     run decode --decoding beam1 --model "$work/base/model.pt" --label base-beam1
-    run decode --decoding blockwise --model "$model" --label both-8
+    run decode --decoding greedy --model "$work/base-distilled/model.pt" --label base-distilled
+    for k in $blockwise_sizes; do
+        run decode --decoding blockwise --model "$work/blockwise_table/both-$k/model.pt" --label "both-$k"
+    done
     run decode --decoding blockwise --model "$model" --label both-8-top2 --top-beta 2
     run decode --decoding blockwise --model "$model" --label both-8-min2 --min-block 2
 }
 
 stage_score() { run score; }
+
+stage_bench() {
+    local k
+    model="$work/base-distilled/model.pt" modes=greedy measure base-distilled
+    for k in $blockwise_sizes; do
+        model="$work/blockwise_table/both-$k/model.pt" modes=greedy,blockwise measure "both-$k"
+    done
+}

@@ -3,3 +3,4 @@ origin=en target=de
 high_quality="3 1.0" high_efficiency="5 3.0" # papers/000 Tables 7 and 14
 source "$shared/translation.sh"
 source "$shared/big_translation.sh"
+tune_options=(--metric compound-bleu)

@@ -51,11 +51,11 @@ class Source:
     modules: tuple[str, ...] = ()
     """whose time counts; none: of all"""
     k: str = ""
-    """a number for names of files, such as the block size"""
+    """for names of files: a number, such as the block size, or a part of a label"""
 
     def filled(self) -> Source:
         """Every `{field}` replaced by that field."""
-        given = {name: str(getattr(self, name)) for name in ("label", "set", "record", "k")}
+        given = {name: str(getattr(self, name)) for name in ("label", "set", "record", "k", "mode")}
         given["record"] = given["record"].format(**given)
         given["label"] = given["label"].format(**given)
         texts = {name: getattr(self, name).format(**given) for name in ("label", "record", "mode", "over")}

@@ -47,7 +47,7 @@ def recorded(experiment: str, *stages: str, folder: Path, gpus: int = 8, check: 
     record.touch()
     stubs = {
         f"BASH_FUNC_{name}%%": _RECORD.replace("NAME", name)
-        for name in ("python", "fairseq-hydra-train", "fairseq-generate", "subword-nmt")
+        for name in ("python", "fairseq-hydra-train", "fairseq-generate", "fairseq-interactive", "subword-nmt")
     }
     environment = {
         **os.environ,

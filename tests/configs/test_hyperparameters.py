@@ -201,6 +201,13 @@ def test_correctors(experiment: str, model: str) -> None:
     check_size(config, BIG)
 
 
+@pytest.mark.parametrize("stage", ["pretrain", "finetune"])
+def test_corrector_out_of_bart(stage: str) -> None:
+    config = compose("gec_bart_12_2", stage)
+    check(config, {**GEC, **GEC_STAGES[stage]})
+    assert config.model._name == "bart_12_2"
+
+
 @pytest.mark.parametrize(("model", "options"), NAT_MODELS.items())
 def test_non_autoregressive_baselines(model: str, options: dict[str, Any]) -> None:
     config = compose("wmt14_en_de", model)
@@ -217,6 +224,7 @@ def test_summarization() -> None:
     verifier, drafter = compose("cnndm", "verifier"), compose("cnndm", "drafter")
     assert verifier.model._name == "bart_base"  # papers/000 §4.2.5
     assert drafter.model.block_size == 25  # papers/000 Table 10
+    assert drafter.model.dropout in DROPOUTS
     check_size(drafter, {"embed_dim": 768, "ffn_embed_dim": 3072, "attention_heads": 12, "layers": 6})
     positions = {name: DRAFTER[name] for name in DRAFTER if "positions" not in name and name != "dataset.max_tokens"}
     check(drafter, positions)
@@ -235,4 +243,15 @@ def test_blockwise() -> None:
     assert heads.criterion.heads_per_step == 1
     assert not heads.model.own_hidden
     assert not heads.model.identity_head
+    assert heads.model.freeze_base
+
+
+def test_super_resolution() -> None:
+    base, heads = compose("celeba_sr", "base_rgb"), compose("celeba_sr", "heads_rgb")
+    # papers/004 §7.2: 8x8 to 32x32 pixels in colour, 8 GPUs, 1,000,000 steps and 250,000 more for the heads
+    for config, updates in ((base, 1_000_000), (heads, 250_000)):
+        assert config.optimization.max_update == config.lr_scheduler.total_num_update == updates
+        assert (config.task.input_size, config.task.output_size, config.task.grey) == (8, 32, False)
+        assert config.distributed_training.distributed_world_size == 8
+    assert heads.criterion.heads_per_step == 1
     assert heads.model.freeze_base

@@ -1,5 +1,6 @@
-"""Every stage of every experiment of full size: the commands that it gives are ones that the programs take."""
+"""Every stage of every experiment: the commands that it gives are ones that the programs take."""
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -9,36 +10,51 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.benchmarking.modes import parse_modes
-from fairseq_aggdec.cli import bench, distill
+from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
-from fairseq_aggdec.reporting.counterparts import read_tables
+from fairseq_aggdec.data.preparation import read_config
+from fairseq_aggdec.reporting.counterparts import Source, read_tables
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments
 from tests.configs.recording import recorded
 
 ABOUT = [read_experiment(CONFIGS / name) for name in experiments()]
 FULL_SIZE = [item.name for item in ABOUT if item.full_size]
+SMALL = [item.name for item in ABOUT if not item.full_size]
 TIMED = {"seconds", "speed-up", "accepted block", "timed BLEU", "module ms", "module %", "device MiB"}
 """measures of aggdec-bench alone"""
+COUNTED = {"iterations", "accepted tokens"}
+"""measures of this plugin's decodings, or else of aggdec-bench"""
 
 
-def stages_of(experiment: str) -> list[str]:
+def stages_of(experiment: str, work: Path) -> list[str]:
     """What an unknown stage's error lists."""
     command = ["bash", str(ROOT / "scripts/reproduce.sh"), experiment, "no-such-stage"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AGGDEC_WORK": str(work)})
     assert done.returncode == 2
     return done.stderr.strip().rpartition(" has: ")[2].split()
 
 
-@pytest.fixture(scope="module", params=FULL_SIZE)
+@pytest.fixture(scope="module", params=FULL_SIZE + SMALL)
 def commands(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """(experiment, the commands of all its stages)."""
-    folder = tmp_path_factory.mktemp(request.param)
+    experiment = request.param
+    folder = tmp_path_factory.mktemp(experiment)
+    work = folder / "work" / experiment
     (folder / "clean.txt").write_text("a clean sentence .\n")
+    for place in (work / "synthetic", work / "bpe"):
+        place.mkdir(parents=True)
+    if experiment == "gec_bart_12_2":
+        (folder / "work/conll14_gec/bench").mkdir(parents=True)
+        (folder / "work/conll14_gec/bench/test-finetune.json").touch()
+    prepare = CONFIGS / experiment / "prepare.yaml"
+    if prepare.is_file() and "languages" in (content := read_config(prepare)):
+        for name in ("valid", "test", *(item["name"] for item in content.get("test_sets", []))):
+            (work / "bpe" / f"{name}.{content['languages']['source']}").touch()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLEAN_ENGLISH", str(folder / "clean.txt"))
-        (folder / "work" / request.param / "synthetic").mkdir(parents=True)
-        stages = [stage for stage in stages_of(request.param) if stage != "synthetic"]
-        yield request.param, recorded(request.param, *stages, folder=folder)
+        left_out = {"synthetic", "ablation"}  # needs what the programs write; takes long
+        stages = [stage for stage in stages_of(experiment, folder / "work") if stage not in left_out]
+        yield experiment, recorded(experiment, *stages, folder=folder, gpus=8 if experiment in FULL_SIZE else 0)
 
 
 def test_trainings_compose(commands: tuple[str, list[list[str]]]) -> None:
@@ -47,13 +63,19 @@ def test_trainings_compose(commands: tuple[str, list[list[str]]]) -> None:
     assert trainings
     folders = [[word for word in command if word.startswith("checkpoint.save_dir=")][-1] for command in trainings]
     assert len(set(folders)) == len(folders), "two models in one folder"
-    languages = set()
+    languages, seen = set(), set()
     for command in trainings:
         name = command[command.index("--config-name") + 1]
         folder = Path(command[command.index("--config-dir") + 1]).name
         overrides = [word for word in command[1:] if "=" in word and not word.startswith("hydra.")]
+        options = (folder, name, frozenset(word.partition("=")[0] for word in overrides))
+        if options in seen:  # composing takes a while
+            continue
+        seen.add(options)
         config = compose(folder, name, tuple(overrides))
         languages.add((config.task.get("source_lang"), config.task.get("target_lang")))
+        if experiment in SMALL:
+            continue
         batch = config.optimization.update_freq[0] * config.distributed_training.distributed_world_size
         of_paper = compose(folder, name)
         of_paper_batch = of_paper.optimization.update_freq[0] * of_paper.distributed_training.distributed_world_size
@@ -69,7 +91,7 @@ def test_what_is_read_was_made(commands: tuple[str, list[list[str]]]) -> None:
         text = " ".join(command)
         needed = [Path(part) for word in command for part in re.split("[:=]", word) if part.endswith("/model.pt")]
         for path in needed:
-            assert path in made or "/bart/" in str(path) or path.parent.name == "teacher", text
+            assert path in made or {"bart", "demo"} & set(path.parts) or path.parent.name == "teacher", text
         made |= {Path(word.partition("=")[2]).parent / "model.pt" for word in command if "checkpoint.save_dir=" in word}
 
 
@@ -82,25 +104,55 @@ def test_decoding_and_measuring(commands: tuple[str, list[list[str]]]) -> None:
         if "fairseq_aggdec.cli.bench" in command:
             args = bench._parser().parse_args(command[3:])
             assert parse_modes(args.modes, args.peers, args.nat_peer)
-        elif "fairseq_aggdec.cli.distill" in command:
-            distill._parser().parse_args(command[3:])
+        for name, program in (("distill", distill), ("tune", tune)):
+            if f"fairseq_aggdec.cli.{name}" in command:
+                program._parser().parse_args(command[3:])
 
 
 def test_tables_are_of_what_is_decoded_and_measured(commands: tuple[str, list[list[str]]]) -> None:
     """Every number of tables.yaml has a decoding or a measurement that it can come from."""
     experiment, given = commands
-    outputs = {Path(c[c.index("--results-path") + 1]) for c in given if c[0] == "fairseq-generate"}
-    decoded = {(path.parent.name, path.name) for path in outputs}
-    assert all(path.parts[-4:-2] == (experiment, "decode") for path in outputs)
-    files = {Path(c[c.index("--json") + 1]) for c in given if "fairseq_aggdec.cli.bench" in c}
-    measured = {path.with_suffix("").as_posix().rpartition(f"/{experiment}/")[2] for path in files}
-    images = {Path(c[c.index("--output") + 1]) for c in given if "fairseq_aggdec.cli.super_resolve" in c}
-    measured |= {f"{folder.parent.name}/{folder.name}/record" for folder in images}
+    decoded, counted = set(), set()
+    for command in given:
+        if command[0] == "fairseq-generate":
+            output = Path(command[command.index("--results-path") + 1])
+            assert output.parts[-4:-2] == (experiment, "decode")
+            decoded.add(output.parts[-2:])
+            counted |= {output.parts[-2:]} if "--decoding-stats" in command else set()
+    measured = measurements(experiment, given)
+
+    def known(source: Source) -> bool:
+        timed = {(source.record, source.mode.replace(":", "-"), source.batch_size)}
+        if source.measure == "speed-up":
+            timed.add((source.over_record, source.over.replace(":", "-"), source.batch_size))
+        if source.measure.removesuffix(" of all") in TIMED:
+            return timed <= measured
+        if source.measure in COUNTED:
+            return (source.set, source.label) in counted or timed <= measured
+        needed = {source.label, source.over} if source.measure == "decoding speed-up" else {source.label}
+        return {(source.set, label) for label in needed} <= decoded
+
     for counterparts in read_tables(CONFIGS / experiment).counterparts.values():
         for place, source in counterparts.sources.items():
-            decoding_needed = source.measure.removesuffix(" of all") not in TIMED and source.record != "bench/baselines"
-            known = (source.set, source.label) in decoded if decoding_needed else source.record in measured
-            assert known, f"{counterparts.table.name}, {place}: {source}"
+            assert known(source), f"{counterparts.table.name}, {place}: {source}"
+
+
+def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str, int]]:
+    """Record, mode as part of a label, and batch size of all that is timed."""
+    found = set()
+    for command in given:
+        if "fairseq_aggdec.cli.bench" in command:
+            args = bench._parser().parse_args(command[3:])
+            record = args.json.with_suffix("").as_posix().rpartition(f"/{experiment}/")[2]
+            modes = [mode.name.replace(":", "-") for mode in parse_modes(args.modes, args.peers, args.nat_peer)]
+            found |= {(record, mode, int(size)) for mode in modes for size in args.batch_sizes.split(",")}
+        elif "fairseq_aggdec.cli.super_resolve" in command:
+            folder = Path(command[command.index("--output") + 1])
+            record = f"{folder.parent.name}/{folder.name}/record"
+            found |= {(record, mode, 1) for mode in ("greedy", "blockwise", "approximate")}
+        elif "--record" in command:  # of another experiment's Transformer-big
+            found.add((command[command.index("--record") + 1].partition("=")[0], "beam5", 1))
+    return found
 
 
 def test_gpus_change_the_update_frequency(tmp_path: Path) -> None:
@@ -138,9 +190,31 @@ def test_settings_of_decoding(tmp_path: Path) -> None:
         assert found == settings
 
 
-def test_small_stand_ins_exist() -> None:
+def test_the_last_ten_checkpoints_are_averaged(tmp_path: Path) -> None:
+    """papers/000 Appendix B.1"""
+    given = recorded("wmt14_en_de", "teacher", "verifier", "drafter", folder=tmp_path)
+    averaged = [command[command.index("--last") + 1] for command in given if "fairseq_aggdec.cli.average" in command]
+    assert averaged == ["10"] * 3
+
+
+def test_settings_of_super_resolution(tmp_path: Path) -> None:
+    """papers/004 Table 2: block sizes, and ε of approximate decoding."""
+    given = recorded("celeba_sr", "table", folder=tmp_path)
+    decodings = [command for command in given if "fairseq_aggdec.cli.super_resolve" in command]
+    assert [c[c.index("--block-size") + 1] for c in decodings] == [k for k in "2 4 6 8 10".split() for _ in range(2)]
+    assert {c[c.index("--accept-distance") + 1] for c in decodings} == {"2"}
+
+
+def test_small_stand_ins_exist(tmp_path: Path) -> None:
     for item in ABOUT:
         for line in item.small:
             stand_in, *stages = line.split()
             assert (CONFIGS / stand_in).is_dir(), f"{item.name}: {stand_in}"
-            assert set(stages) <= set(stages_of(stand_in))
+            assert set(stages) <= set(stages_of(stand_in, tmp_path))
+
+
+@pytest.mark.parametrize(("stage", "stand_ins"), [("depth", {"gec_small"}), ("memory", {"gec_small", "ua_gec_small"})])
+def test_a_stand_in_without_the_stage_is_left_out(stage: str, stand_ins: set[str], tmp_path: Path) -> None:
+    given = recorded("conll14_gec", stage, "--small", folder=tmp_path, gpus=0)
+    of_bench = [command for command in given if "fairseq_aggdec.cli.bench" in command]
+    assert {Path(command[3]).parent.name for command in of_bench} == stand_ins

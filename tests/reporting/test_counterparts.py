@@ -33,13 +33,16 @@ def test_short_and_long_forms(tmp_path: Path) -> None:
           GAD++ (k = 10): {k: 10, label: "gad++-{k}", mode: "gad++:3:1"}
           GAD++ (k = 15): {k: 15, only: [Speed], over: greedy, over_record: "bench/k10"}
           GAD++ (k = 20): {label: gad, measures: {Tok.: accepted block}}
+          GAD++ (k = 25): {label: "{k}{mode}", k: big-, mode: nar, record: "bench/{k}bench"}
     """
     tables = read_tables(write(tmp_path, text))
     assert tables.score == ("gleu",)
     counterparts = tables.counterparts["000/6"]
     assert (counterparts.greedy, counterparts.beam) == (None, "AR (beam = 5)")
     sources = counterparts.sources
-    assert len(sources) == 7
+    assert len(sources) == 9
+    big = sources["GAD++ (k = 25)", "Tok."]
+    assert (big.label, big.mode, big.record) == ("big-nar", "nar", "bench/big-bench")
     assert sources["GAD++ (k = 20)", "Tok."].measure == "accepted block"
     assert sources["GAD++ (k = 20)", "Speed"].measure == "speed-up"
     first = sources["AR (beam = 5)", "Tok."]

@@ -1,0 +1,24 @@
+# The stage `trace`: how the first sentences of a set come about, iteration by iteration (papers/000 Tables 2 and 17), as
+# work/EXPERIMENT/traces/DECODING.jsonl and .html. The experiment may set `trace_set`, the set's name in prepare.yaml, and
+# `trace_decodings`; the rest is that of measuring.sh.
+# shellcheck shell=bash disable=SC2154,SC2034
+trace_set=test trace_decodings=""
+trace_sentences="${TRACE_SENTENCES:-10}"
+
+stage_trace() {
+    local decoding source
+    local options=(--path "$model" --beam 1 --batch-size 1 --retain-iter-history
+        ${decoding_options[@]+"${decoding_options[@]}"} ${plugin_options[@]+"${plugin_options[@]}"})
+    source="$(sed -n 's/^languages: {source: \([a-z]*\),.*/\1/p' "$config/prepare.yaml")"
+    if [[ -n "$drafter" ]]; then
+        options+=(--drafter-path "$drafter")
+    fi
+    has_gpu || options+=(--cpu)
+    mkdir -p "$work/traces"
+    for decoding in ${trace_decodings:-$(if [[ -n "$drafter" ]]; then echo gad gad++; else echo iad; fi)}; do
+        head -n "$trace_sentences" "$work/bpe/$trace_set.$source" | fairseq-interactive "$work/data-bin" \
+            --user-dir "$plugin" --task aggressive_translation --decoding "$decoding" "${options[@]}" \
+            --decoding-stats "$work/traces/$decoding.jsonl" >/dev/null
+        python -m fairseq_aggdec.cli.report trace "$work/traces/$decoding.jsonl" --html "$work/traces/$decoding.html"
+    done
+}
