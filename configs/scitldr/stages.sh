@@ -20,7 +20,7 @@ stage_verifier() { run_model verifier "checkpoint.finetune_from_model=$work/pret
 
 # What the drafter has to foresee is the verifier's own greedy output, on the validation set too.
 stage_distill() {
-    run distill --teacher "$model" --beam 1 --subset train,valid --shards 2 --bf16 --max-len-b 80 --max-len-a 0
+    run distill --teacher "$model" --beam 1 --subset train,train1,valid --shards 2 --bf16 --max-len-b 80 --max-len-a 0
 }
 
 stage_drafter() { run_model drafter --data "$distilled" "model.encoder_from=$model"; }
