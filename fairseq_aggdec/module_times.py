@@ -11,7 +11,7 @@ import torch
 
 from fairseq_aggdec.decoding.block_draft import BlockDrafter
 from fairseq_aggdec.decoding.input_guided import SourceCopyDrafter
-from fairseq_aggdec.decoding.single_source import SingleSourceDrafter
+from fairseq_aggdec.decoding.single_source import SingleSourceDrafter, SourcesDrafter
 from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.engines import Engines
@@ -20,7 +20,9 @@ MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],
     "verifier's decoder": [(BlockDecoder, name) for name in ("start", "score", "features", "project")],
     "drafter's encoder": [(LoadedDrafter, "start")],
-    "drafter": [(drafter, "propose") for drafter in (BlockDrafter, SourceCopyDrafter, SingleSourceDrafter)],
+    "drafter": [
+        (drafter, "propose") for drafter in (BlockDrafter, SourceCopyDrafter, SingleSourceDrafter, SourcesDrafter)
+    ],
 }
 """what is timed as what; a call within a timed call belongs to the outer one"""
 REST = "rest"

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
+import fairseq_aggdec
 from tests.helpers import ToyModel, make_toy_data, train_toy
 from tests.sharing import made_once
 
 ROOT = Path(__file__).resolve().parents[1]
 
+fairseq_aggdec.register()  # whichever module a test imports first
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))  # results and times alike on every machine
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from fairseq_aggdec import module_times
+from fairseq_aggdec.decoding.single_source import SourcesDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 
 
@@ -49,3 +50,10 @@ def test_every_timed_method_exists() -> None:
     for methods in module_times.MODULES.values():
         for owner, name in methods:
             assert name in vars(owner), f"{owner.__name__}.{name}"
+
+
+def test_copies_of_a_batch_are_the_drafter_s() -> None:
+    drafter = SourcesDrafter([[4, 5, 2], [6, 2]], eos=2)
+    with module_times.measured() as seconds:
+        drafter.propose(torch.tensor([[2], [2]]), torch.tensor([1, 1]))
+    assert list(seconds) == ["drafter"]

@@ -31,8 +31,11 @@ measure() {
 }
 
 usual_modes() {
-    if [[ -n "$drafter" ]]; then echo "beam5,beam1,greedy,nar,gad,gad++:3:1,gad++:5:3"; else echo "beam5,beam1,greedy,iad"; fi
+    if [[ -n "$drafter" ]]; then pair_modes "3 1" "5 3"; else echo "beam5,beam1,greedy,iad"; fi
 }
+
+# What aggdec-bench calls the decodings of decode_pair: pair_modes "BETA TAU" "BETA TAU".
+pair_modes() { echo "beam5,beam1,greedy,nar,gad,gad++:${1/ /:},gad++:${2/ /:}"; }
 
 stage_bench() { measure bench; }
 

@@ -7,8 +7,6 @@ further_stages=(block_sizes undistilled "${measuring_stages[@]}")
 average_last=10 # papers/000 Appendix B.1
 distilled="$work/distilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
-# What aggdec-bench calls the decodings of decode_pair: pair_modes "BETA TAU" "BETA TAU".
-pair_modes() { echo "beam5,beam1,greedy,nar,gad,gad++:${1/ /:},gad++:${2/ /:}"; }
 modes="$(pair_modes "$high_quality" "$high_efficiency")"
 
 source "$shared/baselines.sh"

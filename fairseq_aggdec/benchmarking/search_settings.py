@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq_aggdec.benchmarking.modes import CTRANSLATE2, Mode
-from fairseq_aggdec.cli.search_options import given_search_options, option
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.search_options import given_search_options, option
 
 _CTRANSLATE2_LACKS = ("unkpen", "temperature")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fairseq_aggdec.benchmarking.modes import parse_modes
 from fairseq_aggdec.benchmarking.search_settings import SearchSettings
-from fairseq_aggdec.cli.search_options import add_search_options, option
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.models.sizes import SIZES
+from fairseq_aggdec.search_options import add_search_options, option
 
 RANDOM_MODELS = tuple(SIZES)
 
@@ -135,7 +135,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     for name in ("limit", "repeats", "threads", "length", "drafter_layers", "max_len_b", "max_source_positions"):
         value = getattr(args, name)
         if value is not None and value < 1:
-            parser.error(f"--{name.replace('_', '-')} {value}: must be at least 1")
+            parser.error(f"{option(name)} {value}: must be at least 1")
     try:
         sizes = [int(size) for size in args.batch_sizes.split(",")]
     except ValueError:

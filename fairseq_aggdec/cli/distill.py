@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.cli.search_options import add_search_options
 from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.search_options import add_search_options
 
 _MAX_TOKENS = 4000
 _EPILOG = """\

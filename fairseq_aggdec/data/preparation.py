@@ -100,8 +100,7 @@ class Preparation(TextStages):
             if name in self.training_sets:  # elsewhere line numbers must stay those of the text
                 longest = self.config["max_tokens"]
                 pairs = [pair for pair in pairs if all(0 < len(side.split()) <= longest for side in pair)]
-            for index, output in enumerate(outputs):
-                write_lines(output, (pair[index] for pair in pairs))
+            self._write_pairs(name, pairs, "bpe")
 
     def _subword_encoder(self) -> tuple[Any, ...] | None:
         """What `encode_lines` is given; None for tokens as they are."""

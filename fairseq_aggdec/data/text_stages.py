@@ -168,8 +168,7 @@ class TextStages:
             others = chain.from_iterable(parts[name] for name in given if name != "train")
             parts |= sentence_pairs.split(sentence_pairs.without(parts["train"], others), sizes)
         for name in missing:
-            for index, output in enumerate(outputs[name]):
-                write_lines(output, (pair[index] for pair in parts[name]))
+            self._write_pairs(name, parts[name])
 
     def _given_pairs(self, name: str) -> list[Pair]:
         """The pairs of a split as `parallel` names it."""
@@ -198,14 +197,13 @@ class TextStages:
         if "joined_pairs" in settings:
             parts["train"] += sentence_pairs.join_pairs(parts["train"], **settings["joined_pairs"])
         for name, part in parts.items():
-            for index, output in enumerate(outputs[name]):
-                write_lines(output, (pair[index] for pair in part))
+            self._write_pairs(name, part)
 
     def copy_documents(self) -> None:
         """Writes documents and summaries to `text/`: the first summary is the target, all together are references."""
         settings = self.config["documents"]
         fields = (settings["source"], settings["target"], settings.get("scores"))
-        source, target = self.languages
+        _, target = self.languages
         for name in ("train", "valid", "test"):
             file = self.data / settings["files"][name]
             if (self.work / "text" / f"{name}.{target}").exists():
@@ -218,8 +216,7 @@ class TextStages:
             summaries = reference_columns([document.summaries for document in documents])
             if len(summaries) > 1 and name != "train":
                 self._write_references(name, summaries)
-            write_lines(self.work / "text" / f"{name}.{source}", (document.text for document in documents))
-            write_lines(self.work / "text" / f"{name}.{target}", (document.summaries[0] for document in documents))
+            self._write_pairs(name, [(document.text, document.summaries[0]) for document in documents])
 
     def _write_references(self, name: str, references: Sequence[Iterable[str]]) -> None:
         for number, lines in enumerate(references):
@@ -235,6 +232,7 @@ class TextStages:
                 "train1", [(document.text, document.extract) for document in documents if document.extract]
             )
 
-    def _write_pairs(self, name: str, pairs: Sequence[tuple[str, str]]) -> None:
+    def _write_pairs(self, name: str, pairs: Sequence[Pair], folder: str = "text") -> None:
+        """Writes one split, the source side first."""
         for index, side in enumerate(self.languages):
-            write_lines(self.work / "text" / f"{name}.{side}", (pair[index] for pair in pairs))
+            write_lines(self.work / folder / f"{name}.{side}", (pair[index] for pair in pairs))

@@ -206,15 +206,10 @@ class SourcesDrafter(Drafter):
         if draft.size(1) == 0:
             return draft, draft_lengths
         known = lengths.tolist() if lengths_host is None else lengths_host
-        joined = [
-            row.rejoin(tokens[number : number + 1], length, draft[number : number + 1], drafted, [int(length)])
-            for number, (row, length, drafted) in enumerate(
-                zip(self._rows, torch.tensor(known), draft_lengths, strict=True)
-            )
-        ]
-        width = max(tokens.size(1) for tokens, _ in joined)
-        drafts = torch.cat([F.pad(tokens, (0, width - tokens.size(1))) for tokens, _ in joined])
-        return drafts, torch.tensor([int(length) for _, length in joined])
+        parts = (part.split(1) for part in (tokens, lengths, draft, draft_lengths))
+        joined = [copier.rejoin(*row, [length]) for copier, *row, length in zip(self._rows, *parts, known, strict=True)]
+        width = max(one.size(1) for one, _ in joined)
+        return torch.cat([F.pad(one, (0, width - one.size(1))) for one, _ in joined]), torch.cat([n for _, n in joined])
 
     def keep(self, rows: Tensor) -> None:
         self._rows = [self._rows[row] for row in rows.tolist()]

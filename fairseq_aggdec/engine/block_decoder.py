@@ -78,14 +78,14 @@ class BlockDecoder(Verifier):
         memory = encoder_out["encoder_out"][0].detach().transpose(0, 1)  # B x S x C
         masks = encoder_out["encoder_padding_mask"]
         if self.fixed_steps is not None:
-            by_head = self._cross_by_head(memory).permute(2, 0, 3, 1, 4)
-            self._cross, self._cross_mask = self.fixed_steps.start(by_head, masks[0] if len(masks) > 0 else None)
+            hidden = masks[0] if len(masks) > 0 else None
+            self._cross, self._cross_mask = self.fixed_steps.start(self._cross_by_head(memory), hidden)
             return
         self._cross_mask = None
         # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
         if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
             self._cross_mask = hiding(masks[0], memory)[:, None, None]
-        self._cross = self._cross_by_head(memory).permute(2, 0, 3, 1, 4).contiguous()
+        self._cross = self._cross_by_head(memory).contiguous()
         self._cache.start(memory.size(0), memory)
 
     def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
@@ -190,10 +190,8 @@ class BlockDecoder(Verifier):
     def keep(self, rows: Tensor) -> None:
         self._cache.keep(rows)
         self._cross = keep_rows(self._cross, rows, dim=1)
-        if self.fixed_steps is not None and self._cross_mask is not None:
-            self._cross_mask = keep_rows(self._cross_mask, rows)  # stays where it is
-        elif self._cross_mask is not None:
-            self._cross_mask = self._cross_mask[rows]
+        if self._cross_mask is not None:
+            self._cross_mask = keep_rows(self._cross_mask, rows)
 
     def project(self, features: Tensor) -> Tensor:
         """Logits of any features, ... x D -> ... x V."""
@@ -217,8 +215,8 @@ class BlockDecoder(Verifier):
         return features, self.project(features)
 
     def _cross_by_head(self, memory: Tensor) -> Tensor:
-        """Keys and values of the encoder output: B x S x C -> B x S x layers x H x 2D/H."""
-        return self._cross_kv(memory).unflatten(-1, (len(self._layers), self._heads, -1))
+        """Keys and values of the encoder output: B x S x C -> layers x B x H x S x 2D/H."""
+        return self._cross_kv(memory).unflatten(-1, (len(self._layers), self._heads, -1)).permute(2, 0, 3, 1, 4)
 
     def _self_mask(self, positions: Tensor | None, longest: int, end: int, keys: int, like: Tensor) -> Tensor | None:
         """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L; L is `keys`."""

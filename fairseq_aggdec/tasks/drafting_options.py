@@ -9,6 +9,7 @@ from omegaconf.errors import InterpolationKeyError
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
+from fairseq_aggdec.search_options import option
 from fairseq_aggdec.tasks.acceptance_options import AcceptanceOptions, check_acceptance_options
 
 _OPTIONS = {
@@ -119,10 +120,9 @@ def check_drafting_options(cfg: Any) -> None:
     """
     mode = str(cfg.decoding)
     for name, modes in _OPTIONS.items():
-        option = "--" + name.replace("_", "-")
         if getattr(cfg, name) != getattr(DraftingOptions, name) and mode not in modes:
             raise AggdecError(
-                f"{option} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"
+                f"{option(name)} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"
             )
     resolved_mode(cfg)
     if cfg.block_size < 0:

@@ -1,4 +1,4 @@
-"""fairseq-generate's search options on this plugin's own command lines."""
+"""fairseq-generate's search options on this plugin's own command lines, and how options are written there."""
 
 import argparse
 from typing import Any
