@@ -1,8 +1,10 @@
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from fairseq_aggdec.evaluation.metrics import choose_metrics
+from fairseq_aggdec.evaluation.metrics import Lines, choose_metrics
 from fairseq_aggdec.evaluation.official import OfficialScorer
 from fairseq_aggdec.evaluation.reference_set import ReferenceSet
 from fairseq_aggdec.evaluation.score_table import ScoreTable
@@ -28,6 +30,23 @@ def test_rows_and_record() -> None:
         "official": {},
     }
     assert record["versions"]["sacrebleu"]
+
+
+def test_equal_outputs_are_scored_once() -> None:
+    ((name, metric),) = choose_metrics(["exact"], TEST).items()
+    calls = []
+
+    def score(test: ReferenceSet, lines: Lines) -> Sequence[float]:
+        calls.append(len(lines))
+        return metric.score(test, lines)
+
+    table = ScoreTable("dev", TEST, {name: replace(metric, score=score)})
+    for row, outputs in {"greedy": "abcd", "iad": "abcd", "beam5": "abcx"}.items():
+        table.add(row, {0: list(outputs), 1: list("pq")})
+    table.add("part", {0: list("abcd")})
+    assert [(row.name, row.sentences) for row in table.rows] == [("greedy", 2), ("iad", 2), ("beam5", 2), ("part", 1)]
+    assert [row.scores["equals a reference %"] for row in table.rows] == [50, 50, 100, 0]
+    assert calls == [2, 2, 1]
 
 
 def test_official_numbers_stand_beside_ours(tmp_path: Path) -> None:
