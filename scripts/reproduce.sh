@@ -59,9 +59,10 @@ run_model() {
     fi
     place="$(model_folder "$model")"
     if [[ ! -f "$place/model.pt" ]]; then
-        if [[ -n "${UPDATES:-}" ]]; then
+        if [[ -n "${UPDATES:-}" ]]; then # the checkpoints that are averaged are then those of its second half
             set -- "$@" "optimization.max_update=$UPDATES" "lr_scheduler.total_num_update=$UPDATES" \
-                "lr_scheduler.warmup_updates=$((UPDATES / 4))"
+                "lr_scheduler.warmup_updates=$((UPDATES / 4))" \
+                "checkpoint.save_interval_updates=$(((UPDATES + 2 * average_last - 1) / (2 * average_last)))"
         fi
         run train --config "$name" --as "$model" "$@"
         run average --config "$model" "$average_last"

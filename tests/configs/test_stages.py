@@ -164,10 +164,14 @@ def test_gpus_change_the_update_frequency(tmp_path: Path) -> None:
 def test_shorter_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UPDATES", "80")
     monkeypatch.setenv("DEPTHS", "6-6")
-    (training, *_) = [c for c in recorded("gec_small", "depth", folder=tmp_path, check=False) if "hydra" in c[0]]
+    given = recorded("gec_small", "depth", folder=tmp_path, check=False)
+    (training, *_) = [c for c in given if "hydra" in c[0]]
     config = compose("gec_small", "depth", tuple(word for word in training[1:] if "=" in word and "hydra." not in word))
     assert config.optimization.max_update == config.lr_scheduler.total_num_update == 80
     assert config.lr_scheduler.warmup_updates == 20
+    (averaged, *_) = [int(c[c.index("--last") + 1]) for c in given if "fairseq_aggdec.cli.average" in c]
+    assert config.checkpoint.save_interval_updates * averaged * 2 == 80, "those of the second half are averaged"
+    assert config.checkpoint.keep_interval_updates in {-1, *range(averaged, 80)}
 
 
 def test_without_a_gpu_the_stand_in_is_named(tmp_path: Path) -> None:
