@@ -105,8 +105,9 @@ def header(results: Results, used: Sequence[Source]) -> list[str]:
             f"Scores are of whole test sets ({sizes}); iterations and tokens too where their counters were kept, "
             "otherwise of the sentences that were timed."
         )
-    for machine, names in _by_machine(_measurements(results, used)).items():
-        lines.append(f"Times ({', '.join(names)}): {machine}.")
+    for machine, timed in _by_machine(_measurements(results, used)).items():
+        sizes = "; ".join(f"{size}: {', '.join(names)}" for size, names in timed.items())
+        lines.append(f"Times ({sizes}): {machine}.")
     return lines
 
 
@@ -128,12 +129,13 @@ def _measurements(results: Results, used: Sequence[Source]) -> list[Measurement]
     return [entry for entry in results.measurements if entry.name in names]
 
 
-def _by_machine(measurements: Sequence[Measurement]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _by_machine(measurements: Sequence[Measurement]) -> dict[str, dict[str, list[str]]]:
+    """Names of measurements by machine and by how much was timed."""
+    found: dict[str, dict[str, list[str]]] = {}
     for measurement in measurements:
-        sentences = "/".join(dict.fromkeys(str(run.sentences) for run in measurement.runs))
-        name = f"{measurement.name}: {sentences} sentences"
-        found.setdefault(describe(measurement.machine), []).append(name)
+        size = "/".join(dict.fromkeys(str(run.sentences) for run in measurement.runs))
+        timed = found.setdefault(describe(measurement.machine), {})
+        timed.setdefault(f"{size} inputs", []).append(measurement.name)
     return found
 
 

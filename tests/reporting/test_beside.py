@@ -80,10 +80,10 @@ def test_the_header_says_what_differs() -> None:
     used = sources_of(made_up_results(), [COUNTERPARTS])
     text = " ".join(header(made_up_results(), used))
     assert "tatoeba_en_de is a stand-in: other data and smaller models than the papers'" in text
-    assert "bench: 4 sentences" in text
+    assert "4 inputs: bench)" in text
     assert "P, 1 threads of 2 cores; torch 0" in text
     assert "has the papers' data and model sizes" in " ".join(header(made_up_results(stand_in=False), used))
-    assert "bench: 4 sentences" not in " ".join(header(made_up_results(), used[:0])), "of no table"
+    assert "4 inputs: bench)" not in " ".join(header(made_up_results(), used[:0])), "of no table"
     assert commands(made_up_results(), used) == [
         *("fairseq-generate DATA", "aggdec-bench DATA --path model.pt", "aggdec-report experiment tatoeba_en_de")
     ]
