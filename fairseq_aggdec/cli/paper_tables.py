@@ -15,6 +15,7 @@ from fairseq_aggdec.reporting.grid import Grid, escape, latex, markdown
 from fairseq_aggdec.reporting.paper_tables import all_tables, paper_table
 
 if TYPE_CHECKING:
+    from fairseq_aggdec.reporting.counterparts import Counterparts
     from fairseq_aggdec.reporting.results import Results
 
 FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex}
@@ -49,6 +50,11 @@ def add_experiment_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=FILE",
         help="a further file of aggdec-bench --json, as if it lay in the work folder as NAME.json; can be repeated",
+    )
+    parser.add_argument(
+        "--own",
+        action="store_true",
+        help="then every score and time that was measured (without a tables.yaml: these alone)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write scores, counters and times to this file")
     parser.add_argument("--results", type=Path, metavar="FILE", help="read them from a file of --json instead")
@@ -85,7 +91,7 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
     Raises:
         AggdecError: there is no such experiment or table, or nothing has been measured.
     """
-    from fairseq_aggdec.reporting.counterparts import Counterparts, read_tables
+    from fairseq_aggdec.reporting.counterparts import read_tables
 
     config = _config(args.experiment)
     tables = read_tables(config)
@@ -98,25 +104,29 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
     results = _results(args, config, tables.score, shlex.join(["aggdec-report", *argv]))
     if args.json:
         results.save(args.json)
-    wanted: list[Counterparts] = [tables.counterparts[name] for name in args.paper or tables.counterparts]
-    show(_document(results, wanted, args.format), args.output)
+    wanted = [tables.counterparts[name] for name in args.paper or tables.counterparts]
+    show(_document(results, wanted, args.format, args.own), args.output)
 
 
-def _document(results: Results, wanted: list, form: str) -> str:
+def _document(results: Results, wanted: list[Counterparts], form: str, own: bool) -> str:
     from fairseq_aggdec.reporting.beside import all_grids, commands, header, sources_of
+    from fairseq_aggdec.reporting.own_tables import own_commands, own_grids
 
     grids, missing = all_grids(results, wanted)
     used = sources_of(results, wanted)
-    lines = header(results, used)
+    lines = header(results, used) if wanted else [f"{results.title}."]
     if missing:
         lines.append(f"Nothing has been measured yet of papers/{', papers/'.join(missing)}.")
     made = commands(results, used)
+    if own or not wanted:
+        grids += own_grids(results)
+        made = own_commands(results)
     tables = [FORMATS[form](grid) for grid in grids]
     if form == "latex":
         comments = ["% needs \\usepackage{booktabs}", *(f"% {command}" for command in made)]
         return "\n\n".join(["\n".join(comments), *map(escape, lines), *tables]) + "\n"
     listed = "\n".join(["```", *made, "```"])
-    title = f"# {results.experiment} beside the papers"
+    title = f"# {results.experiment} beside the papers" if wanted else f"# {results.experiment}"
     return "\n\n".join([title, *lines, *tables, f"## Commands\n\n{listed}"]) + "\n"
 
 

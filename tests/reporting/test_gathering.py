@@ -86,6 +86,22 @@ def test_results_and_table(config: Path, work: Path, capsys: pytest.CaptureFixtu
     assert "Nothing has been" not in text
 
 
+def test_what_no_paper_has(config: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["experiment", str(config), "--work", str(work)]
+    main([*command, "--own"])
+    text = capsys.readouterr().out
+    own = text.index("## Scores: real (")
+    assert text.index("## papers/000 Table 4") < own < text.index("## Times: bench/bench (") < text.index("## Commands")
+
+    (config / "tables.yaml").unlink()
+    main(command)
+    text = capsys.readouterr().out
+    assert text.startswith(f"# {config.name}\n\n")
+    assert "papers" not in text
+    assert len([line for line in text.splitlines() if line.startswith("| iad ")]) == 2
+    assert "8.00x" in text
+
+
 def test_unfinished_decodings_do_not_count(config: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = work / "decode/test1/iad/generate-test1.txt"
     output.write_text(output.read_text().rpartition("\n")[0])
