@@ -47,9 +47,4 @@ stage_decode() {
 
 stage_score() { run score; }
 
-stage_bench() {
-    python -m fairseq_aggdec.cli.bench "$work/data-bin" --path "$model" --drafter-path "$drafter" \
-        --modes beam5,beam1,greedy,nar,gad,gad++:3:1,gad++:5:3 --threads 2 --profile \
-        --reference "$work/text/test.$target" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} --json "$work/bench.json"
-    python -m fairseq_aggdec.cli.report "$work/bench.json" --figures "$work/figures" >/dev/null # the table is printed already
-}
+stage_bench() { measure bench --threads 2 --profile --reference "$work/text/test.$target"; }
