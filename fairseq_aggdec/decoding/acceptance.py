@@ -36,6 +36,13 @@ class Verdict(NamedTuple):
     """B x W: of `tokens`, by the verifier"""
 
 
+def joined(verdicts: Sequence[Verdict], dim: int) -> Verdict:
+    """The verdict on all parts of a block, which follow one another along a dimension."""
+    if len(verdicts) == 1:
+        return verdicts[0]
+    return Verdict(*(torch.cat(entries, dim) for entries in zip(*verdicts, strict=True)))
+
+
 class Acceptance(Protocol):
     """A criterion; it may be given a block in slices, in their order (but for `MinimumBlock`)."""
 

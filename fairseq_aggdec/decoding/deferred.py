@@ -36,9 +36,9 @@ class DeferredDrafter(Drafter):
     def kinds(self) -> Sequence[int] | None:
         return None if self._made is None else self._made.kinds()
 
-    def learn(self, accepted: Sequence[int]) -> None:
+    def learn(self, drafted: Sequence[int], accepted: Sequence[int]) -> None:
         if self._made is not None:
-            self._made.learn(accepted)
+            self._made.learn(drafted, accepted)
 
     def keep(self, rows: Tensor) -> None:
         if self._made is not None:

@@ -117,14 +117,15 @@ class HybridDrafter(Drafter):
             return kinds
         return [kind if copied else MODELLED for kind, copied in zip(kinds, self._takes_copy.tolist(), strict=True)]
 
-    def learn(self, accepted: Sequence[int]) -> None:
+    def learn(self, drafted: Sequence[int], accepted: Sequence[int]) -> None:
         """See `loop.Drafter.learn`."""
         if self._trust is not None and self._choices:  # something was drafted
-            for choice, passed in zip(self._choices, accepted, strict=True):
-                if choice is not None:
+            verified = [passed if length > 0 else None for length, passed in zip(drafted, accepted, strict=True)]
+            for choice, passed in zip(self._choices, verified, strict=True):
+                if choice is not None and passed is not None:
                     self._trust.learn(*choice, passed)
-            for joined, passed in zip(self._joints, accepted, strict=False):  # none where the model was not asked
-                if joined is not None:
+            for joined, passed in zip(self._joints, verified, strict=False):  # none where the model was not asked
+                if joined is not None and passed is not None:
                     self._trust.learn_joint(joined, passed)
         self._choices, self._joints = [], []
 

@@ -8,7 +8,7 @@ commits the verifier's own next token after it: the correction at the bifurcatio
 row without a draft makes an ordinary greedy step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,10 +16,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import NOTHING, Acceptance, Verdict, exact
+from fairseq_aggdec.decoding.acceptance import NOTHING, Acceptance, MinimumBlock, Verdict, exact, joined
 from fairseq_aggdec.decoding.draft_width import PACKING, DraftWidth
 from fairseq_aggdec.decoding.outputs import Decoded, Outputs
 from fairseq_aggdec.decoding.packing import Packing
+from fairseq_aggdec.decoding.patience import Patience
 from fairseq_aggdec.decoding.search_rules import SearchRules
 
 _LONG = 32  # tokens; where drafts this long promise nothing, longer ones do not either
@@ -62,8 +63,13 @@ class Drafter(Protocol):
         """Of what kind each row's last draft is: those of a kind are about equally good. None: all are alike."""
         return None
 
-    def learn(self, accepted: Sequence[int]) -> None:
-        """Take in how many tokens passed of the draft that each row was last given; before `keep`."""
+    def learn(self, drafted: Sequence[int], accepted: Sequence[int]) -> None:
+        """Take in what became of the draft that each row was last given; before `keep`.
+
+        Args:
+            drafted: how many of its tokens were verified.
+            accepted: how many of them passed.
+        """
         return None
 
     def keep(self, rows: Tensor) -> None:
@@ -91,6 +97,19 @@ class Verifier(Protocol):
     def score_packed(self, block: Tensor, starts: Tensor, longest: int, packing: Packing) -> Tensor:
         """`score` for the tokens of a block alone, N x V; what stands behind a row's tokens need not be read."""
         return packing.pack(self.score(block, starts, longest))
+
+    def score_in_parts(
+        self, block: Tensor, starts: Tensor, longest: int, packing: Packing | None = None
+    ) -> Iterator[Tensor]:
+        """`score`, or with a packing `score_packed`, piece by piece: all logits may be more than the caches hold.
+
+        Returns:
+            logits of the block's first columns, B x w x V, then of the next; packed, of its first tokens, n x V, ...
+        """
+        if packing is None:
+            yield self.score(block, starts, longest)
+        else:
+            yield self.score_packed(block, starts, longest, packing)
 
     def keep(self, rows: Tensor) -> None:
         """Forget all rows but these; the next call has them in this order."""
@@ -139,7 +158,8 @@ def draft_verify_accept(
     if drafts_early:
         widths = None
     # cut to widths of their own only under a criterion that judges each token by itself
-    proposals = _Proposals(drafter, rules.max_len, widths, verifier.packs and accept is exact)
+    packs = verifier.packs and accept is exact
+    proposals = _Proposals(drafter, rules.max_len, first_tokens.size(0), widths, packs)
     draft = proposals.next(outputs)
     while outputs.rows:
         verdict = _verify(verifier, rules, accept, outputs, draft)
@@ -158,9 +178,7 @@ def draft_verify_accept(
             early_tokens, early_lengths = proposals.cut(outputs)
             news.append(early_lengths)
         host = torch.stack(news).tolist()
-        drafter.learn(host[1])
-        if widths is not None:
-            widths.learn(host[0], host[1], draft.kinds)
+        proposals.learn(outputs.rows, host[0], host[1], draft.kinds)
         remaining = outputs.settle(draft.tokens, *host[:4])
         if not remaining:
             break
@@ -210,38 +228,60 @@ def _verify(verifier: Verifier, rules: SearchRules, accept: Acceptance, outputs:
     if block.size(0) > 1 or block.is_cuda:  # otherwise the draft has no width to spare
         columns = torch.arange(block.size(1), device=block.device)
         proposed = proposed.masked_fill(columns >= draft.lengths[:, None], NOTHING)
+    verdicts: list[Verdict] = []
+    first = 0  # column; packed, token
     if packing is None:
-        logits = verifier.score(block, starts, longest)  # B x W x V
-        return accept(proposed, rules.choose(logits, starts, sequence, shortest, end - 1))
-    logits = verifier.score_packed(block, starts, longest, packing)[:, None]  # N x 1 x V: every token is a row
-    if rules.no_repeat_ngram_size > 1:
-        sequence = sequence[packing.rows]
-    positions = starts[packing.rows] + packing.columns
-    choices = rules.keep(packing.rows).choose(logits, positions, sequence, shortest, end - 1)
-    verdict = accept(packing.pack(proposed)[:, None], choices)
+        parts: Iterable[Tensor]
+        if isinstance(accept, MinimumBlock):  # judges no position by itself
+            parts = [verifier.score(block, starts, longest)]
+        else:
+            parts = verifier.score_in_parts(block, starts, longest)
+        for logits in parts:  # B x w x V
+            choices = rules.choose(logits, starts + first, sequence, shortest, end - 1)
+            verdicts.append(accept(proposed[:, first : first + logits.size(1)], choices))
+            first += logits.size(1)
+        return joined(verdicts, dim=1)
+    proposed, positions = packing.pack(proposed)[:, None], starts[packing.rows] + packing.columns
+    for logits in verifier.score_in_parts(block, starts, longest, packing):  # n x V: every token is a row
+        part = slice(first, first + logits.size(0))
+        rows = packing.rows[part]
+        seen = sequence if rules.no_repeat_ngram_size <= 1 else sequence[rows]
+        choices = rules.keep(rows).choose(logits[:, None], positions[part], seen, shortest, end - 1)
+        verdicts.append(accept(proposed[part], choices))
+        first += logits.size(0)
     # behind a row's tokens its last one is repeated, which has not passed
-    return Verdict(*(packing.spread(part.squeeze(1)) for part in verdict))
+    return Verdict(*(packing.spread(entries.squeeze(1)) for entries in joined(verdicts, dim=0)))
+
+
+def _nothing(outputs: Outputs) -> _Drafts:
+    """No draft for any row."""
+    return _Drafts(outputs.tokens.new_empty(len(outputs.rows), 0), torch.zeros_like(outputs.lengths))
 
 
 class _Proposals:
     """A drafter's drafts, none longer than is allowed or worth it."""
 
-    def __init__(self, drafter: Drafter, max_len: int, widths: DraftWidth | None, packs: bool) -> None:
+    def __init__(self, drafter: Drafter, max_len: int, rows: int, widths: DraftWidth | None, packs: bool) -> None:
         self._drafter = drafter
         self._block_size = drafter.block_size
         self._end = max_len + 1
         self._widths = widths
+        self._patience = Patience(rows)
         self._packs = packs
 
     def next(self, outputs: Outputs) -> _Drafts:
         """The drafts for the next block."""
         rows, widths, block_size = len(outputs.rows), self._widths, self._block_size
         wanted = _LONG if block_size is None else block_size
+        waiting: Sequence[bool] = ()
         if widths is not None:
+            waiting = self._patience.waiting(outputs.rows)
+            if all(waiting):
+                return _nothing(outputs)
             unread, position = self._drafter.unread(outputs.lengths_host), max(outputs.lengths_host)
             wanted = widths.choose(rows, wanted, unread, self._packs, position)
             if wanted == 0:  # not even if every row had a draft
-                return _Drafts(outputs.tokens.new_empty(rows, 0), torch.zeros_like(outputs.lengths))
+                return _nothing(outputs)
             if block_size is not None:
                 self._drafter.block_size = wanted
         draft, lengths = self.cut(outputs, outputs.lengths_host)
@@ -249,6 +289,9 @@ class _Proposals:
             longest = max(0, min(draft.size(1), self._end - min(outputs.lengths_host)))
             return _Drafts(draft[:, :longest], lengths)
         known, kinds = lengths.tolist(), None
+        if any(waiting):
+            known = [0 if waits else length for waits, length in zip(waiting, known, strict=True)]
+            lengths = torch.tensor(known)
         if widths is not None and (block_size is None or max(known) > wanted):  # drafts of any length
             kinds = self._drafter.kinds()
             if block_size is None:
@@ -261,6 +304,15 @@ class _Proposals:
         if widths is not None and self._packs and rows * longest - sum(known) > PACKING:
             packing = Packing.of([1 + length for length in known], lengths.device)
         return _Drafts(draft[:, :longest], lengths, kinds, packing)
+
+    def learn(
+        self, rows: Sequence[int], drafted: Sequence[int], accepted: Sequence[int], kinds: Sequence[int] | None
+    ) -> None:
+        """Take in how many tokens of each row's draft were verified and how many passed; before rows leave."""
+        self._drafter.learn(drafted, accepted)
+        if self._widths is not None:
+            self._widths.learn(drafted, accepted, kinds)
+            self._patience.learn(rows, drafted, accepted)
 
     def cut(self, outputs: Outputs, lengths_host: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
         """Drafts, cut so that no block reads or predicts behind the last position, where EOS is forced."""

@@ -5,6 +5,7 @@ of tokens at any position per row, over the same weights. Nothing is retrained a
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -22,6 +23,10 @@ from fairseq_aggdec.engine.layers import Norm, Positions, hiding
 from fairseq_aggdec.engine.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported_reason
+
+_PART = 128
+"""tokens whose logits are made at once: the memory of some thousand, many times that of the model, would be taken from
+the system and given back block by block, which takes longer than the arithmetic"""
 
 
 class BlockDecoder(Verifier):
@@ -97,15 +102,35 @@ class BlockDecoder(Verifier):
                 features, logits = results
                 self.note(features[:, :width], starts)
                 return logits[:, :width]
-        computed = self.computed_width(width, block.size(0))
-        if computed > width:  # what is read behind the block is overwritten by the next one
-            block = F.pad(block, (0, computed - width), value=self._decoder.padding_idx)
-        logits = self.project(self.features(block, starts, longest))
-        return logits if computed == width else logits[:, :width]
+        logits = self.project(self.features(self._widened(block), starts, longest))
+        return logits if logits.size(1) == width else logits[:, :width]
 
     def score_packed(self, block: Tensor, starts: Tensor, longest: int, packing: Packing) -> Tensor:
         """See `loop.Verifier.score_packed`."""
         return self.project(self.features(block, starts, longest, packing=packing))
+
+    def score_in_parts(
+        self, block: Tensor, starts: Tensor, longest: int, packing: Packing | None = None
+    ) -> Iterator[Tensor]:
+        """See `loop.Verifier.score_in_parts`."""
+        (rows, width), alike = block.shape, self._fixed_shapes or self.fixed_steps is not None
+        tokens = rows * width if packing is None else packing.rows.size(0)
+        if alike or block.is_cuda or tokens <= _PART:
+            yield from super().score_in_parts(block, starts, longest, packing)
+        elif packing is None:
+            features = self.features(self._widened(block), starts, longest)[:, :width]
+            for part in features.split(max(1, _PART // rows), dim=1):
+                yield self.project(part.contiguous())
+        else:
+            for part in self.features(block, starts, longest, packing=packing).split(_PART):
+                yield self.project(part)
+
+    def _widened(self, block: Tensor) -> Tensor:
+        """The block as wide as it is best computed: what is read behind it is overwritten by the next one."""
+        computed = self.computed_width(block.size(1), block.size(0))
+        if computed == block.size(1):
+            return block
+        return F.pad(block, (0, computed - block.size(1)), value=self._decoder.padding_idx)
 
     def note(self, features: Tensor, starts: Tensor) -> None:
         """Told of every block that is read: its features, B x W x D, until the next one, and its first positions, B."""

@@ -32,8 +32,8 @@ class RowsDrafter(Drafter):
     def kinds(self) -> list[int]:
         return self.numbers.tolist()
 
-    def learn(self, accepted: Sequence[int]) -> None:
-        self.learned.append(list(accepted))
+    def learn(self, drafted: Sequence[int], accepted: Sequence[int]) -> None:
+        self.learned.append([*drafted, *accepted])
 
     def keep(self, rows: Tensor) -> None:
         self.numbers = self.numbers[rows]
@@ -62,14 +62,14 @@ def test_it_is_made_once_and_for_the_rows_that_are_left(before: int, after: int,
     lengths = torch.ones_like(expected)
     assert drafter.propose(lengths[:, None], lengths)[0].squeeze(1).tolist() == expected.tolist()
     assert len(made) == 1
-    drafter.learn([1])
-    assert made[0].learned == [[1]]
+    drafter.learn([2], [1])
+    assert made[0].learned == [[2, 1]]
     assert drafter.kinds() == expected.tolist()
 
 
 def test_before_it_is_made_all_is_unread_and_nothing_is_learnt() -> None:
     drafter = DeferredDrafter(lambda rows: RowsDrafter(torch.zeros(2)))
-    drafter.learn([0, 0])
+    drafter.learn([0, 0], [0, 0])
     assert drafter.kinds() is None
     assert drafter.unread([3, 5]) == 8
     lengths = torch.ones(2, dtype=torch.long)

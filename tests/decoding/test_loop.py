@@ -1,6 +1,6 @@
 """The loop against a scripted verifier: whatever is drafted, the verifier's own output comes out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 import pytest
@@ -131,6 +131,29 @@ def test_shortened_drafts_give_the_verifiers_output(
     )
 
 
+@examples(60)
+@given(targets_of_batch, st.integers(0, 10_000), st.integers(1, 5), st.booleans())
+def test_large_blocks_are_judged_in_parts(targets: list[list[int]], seed: int, size: int, packs: bool) -> None:
+    """With the output and the iterations of blocks that are judged at once."""
+
+    class InParts(ScriptedVerifier):
+        def score_in_parts(
+            self, block: Tensor, starts: Tensor, longest: int, packing: Packing | None = None
+        ) -> Iterator[Tensor]:
+            (scores,) = super().score_in_parts(block, starts, longest, packing)
+            yield from scores.split(size, dim=0 if packing is not None else 1)
+
+    found = []
+    for kind in (ScriptedVerifier, InParts):
+        verifier = kind(targets, VOCABULARY)
+        verifier.packs = packs
+        found.append(decode(OracleDrafter(targets, VOCABULARY, seed, 8), verifier, widths=DraftWidth(1000)))
+    for whole, parts in zip(*found, strict=True):
+        assert whole.tokens.tolist() == parts.tokens.tolist()
+        assert whole.stats == parts.stats
+        torch.testing.assert_close(whole.log_probs, parts.log_probs)
+
+
 def test_a_long_draft_beside_short_ones_is_packed_and_cut_for_itself() -> None:
     """By the kind of its draft: one is always right, the other never."""
 
@@ -165,6 +188,32 @@ def test_a_long_draft_beside_short_ones_is_packed_and_cut_for_itself() -> None:
     assert verifier.scored > 0
     assert sum(decoded[0].stats.drafted) > 80
     assert sum(sum(sentence.stats.drafted) for sentence in decoded[1:]) < 20
+
+
+def test_a_row_whose_drafts_all_fail_is_seldom_given_one() -> None:
+    """Also when it is the last one: then the drafter is not asked."""
+
+    class WrongForOne(OracleDrafter):
+        asked = 0
+
+        def propose(
+            self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
+        ) -> tuple[Tensor, Tensor]:
+            self.asked += 1
+            drafts = [
+                [3, 3] if target[0] == 5 else [*target, EOS][length - 1 : length + 1]
+                for target, length in zip(self.targets, lengths.tolist(), strict=True)
+            ]
+            return torch.tensor(drafts), torch.full_like(lengths, 2)
+
+    targets = [[5, *[6, 7] * 60, EOS], [8, *[9, 10] * 10, EOS], [9, *[10, 11] * 5, EOS]]
+    drafter = WrongForOne(targets, VOCABULARY, 0, 2)
+    decoded = decode(drafter, ScriptedVerifier(targets, VOCABULARY), widths=DraftWidth(1000))
+    check(decoded, targets)
+    assert decoded[0].stats.drafted[:8] == [2, 2, 2, 0, 2, 0, 0, 2]
+    assert sum(decoded[0].stats.drafted) < 30
+    assert [sentence.stats.iterations for sentence in decoded[1:]] == [8, 4]
+    assert drafter.asked < 8 + sum(length > 0 for length in decoded[0].stats.drafted)
 
 
 def test_drafts_that_cost_more_than_they_save_are_not_made() -> None:

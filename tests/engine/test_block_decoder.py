@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.loop import Verifier
 from fairseq_aggdec.decoding.packing import Packing
+from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
@@ -75,12 +77,14 @@ class Walk:
         if packed:  # the right tokens alone are read
             packing = Packing.of(right, torch.device("cpu"))
             block = [tokens[: max(right)] for tokens in block]
-            scores = self.verifier.score_packed(torch.tensor(block), torch.tensor(starts), max(starts), packing)
+            parts = self.verifier.score_in_parts(torch.tensor(block), torch.tensor(starts), max(starts), packing)
+            scores = torch.cat(list(parts))
             assert scores.shape == (sum(right), len(VOCABULARY))
             scores, width = packing.spread(scores), max(right)
             block = [tokens[:count] for tokens, count in zip(block, right, strict=True)]
         else:
-            scores = self.verifier.score(torch.tensor(block), torch.tensor(starts), max(starts))
+            parts = self.verifier.score_in_parts(torch.tensor(block), torch.tensor(starts), max(starts))
+            scores = torch.cat(list(parts), dim=1)
         assert scores.shape == (len(self.rows), width, len(VOCABULARY))
         scores = scores.log_softmax(-1)
         for number, row in enumerate(self.rows):
@@ -131,6 +135,24 @@ def test_packed_blocks_equal_the_full_forward_pass(shape: str, seed: int, rows: 
     for packed in (True, False, True, True):
         walk.step(widest=6, packed=packed)
         walk.keep_some()
+
+
+@pytest.mark.parametrize("shape", ENGINE_SHAPES[:2])
+@examples(6)
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 30), st.booleans())
+def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: int, packed: bool) -> None:
+    model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
+    walk = Walk([model], BlockDecoder(model.decoder), seed, rows)
+    with mock.patch.object(block_decoder, "_PART", tokens), torch.no_grad():
+        for _ in range(2):
+            walk.step(widest=9, packed=packed)
+        rows, start = len(walk.rows), max(walk.done)
+        block, starts = torch.full((rows, 9), WORDS[0]), torch.tensor(walk.done)
+        packing = Packing.of([9] * rows, block.device) if packed else None
+        parts = [part[..., 0].numel() for part in walk.verifier.score_in_parts(block, starts, start, packing)]
+    assert sum(parts) == 9 * rows
+    assert all(part <= max(tokens, 1 if packed else rows) for part in parts)
+    assert (len(parts) == 1) == (9 * rows <= tokens)
 
 
 @pytest.mark.parametrize("shape", [*FALLBACK_SHAPES, *LIGHTCONV_SHAPES, ENGINE_SHAPES[0], ENGINE_SHAPES[3]])
