@@ -8,6 +8,7 @@ from torch import nn
 from fairseq_aggdec.engine.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder, unsupported_encoder
+from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported_reason
@@ -72,6 +73,8 @@ class Engines:
     def _new_decoder(self, decoder: nn.Module) -> BlockDecoder | None:
         reason = unsupported_decoder(decoder)
         if reason is None:
+            if next(decoder.parameters()).device.type == "cpu":
+                keep_freed_memory()
             if isinstance(decoder, BlockwiseDecoder):
                 return ProposingDecoder(decoder, self.arithmetic)
             return BlockDecoder(decoder, arithmetic=self.arithmetic)

@@ -7,7 +7,7 @@ import pytest
 from fairseq_aggdec.engine import linear
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")
 def packed_layers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(linear, "_WORTH_PACKING", 0)

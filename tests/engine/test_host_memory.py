@@ -1,0 +1,46 @@
+"""Memory that is free stays with the process, unless the user has set the allocator."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import resource, torch
+from fairseq_aggdec.engine.host_memory import keep_freed_memory
+print(keep_freed_memory(), keep_freed_memory())
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        tensors = [torch.zeros(5_000_000) for _ in range(3)]  # 60 MB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults()
+print(faults())
+"""
+
+
+def page_faults(**environment: str) -> list[str]:
+    """What the program prints."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=clean | environment
+    )
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc alone")
+def test_free_memory_is_not_fetched_again() -> None:
+    first, again, faults = page_faults()
+    assert (first, again) == ("True", "True")
+    assert int(faults) < 100
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc alone")
+def test_what_the_user_has_set_stays() -> None:
+    first, _, faults = page_faults(MALLOC_TRIM_THRESHOLD_="131072")
+    assert first == "False"
+    assert int(faults) > 1_000
