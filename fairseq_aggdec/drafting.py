@@ -41,6 +41,10 @@ _CACHED = 8e6
 _FREE_ROWS_OF_A_GPU = 256
 """A GPU has to read its weights for the time in which it could multiply some hundred rows."""
 
+_COPIED = 0.9
+"""how likely a copied token is taken to pass before any was seen: where a text does not repeat its source, one step of
+a batch shows it; a lower number would never let it be seen"""
+
 _CONTINUES = "@@"
 """at the end of subwords that do not end a word, by subword-nmt"""
 
@@ -133,7 +137,8 @@ class Drafting:
         row = sum(map(_row_cost, decoders))
         free_rows = sum(map(_call_cost, decoders)) / row if device.type == "cpu" else _FREE_ROWS_OF_A_GPU
         if self._decoding in ("iad", "hybrid") or self._block is None or self._block.drafter is None:
-            return DraftWidth(free_rows)  # hybrid seldom asks, and proposal heads cost next to nothing
+            # hybrid seldom asks, and proposal heads cost next to nothing
+            return DraftWidth(free_rows, acceptance=_COPIED) if self._block is None else DraftWidth(free_rows)
         drafter = self._block.drafter.model.decoder
         share, projection = self._cost(), drafter.output_projection.weight
         call = (_call_cost(drafter) - _CALL + _DRAFT) / row if device.type == "cpu" else free_rows * share

@@ -14,6 +14,7 @@ from fairseq_aggdec.tuning.points import Point, Sweep
 from fairseq_aggdec.tuning.tables import speed_up
 
 _MARKERS = "osD^vP*X<>"
+_CHOSEN = ("tab:red", "tab:purple")
 
 
 def draw(sweep: Sweep, quality: str, chosen: Mapping[str, Point | None], path: Path) -> None:
@@ -22,7 +23,7 @@ def draw(sweep: Sweep, quality: str, chosen: Mapping[str, Point | None], path: P
     Args:
         sweep: with baselines and at least one point.
         quality: name of the metric.
-        chosen: points to name, by what they are called.
+        chosen: points to name, by what they are called; two at most.
         path: ends with `.png` or `.svg`.
     """
     baselines = sweep.baselines
@@ -55,23 +56,20 @@ def draw(sweep: Sweep, quality: str, chosen: Mapping[str, Point | None], path: P
     for name, point in chosen.items():
         if point is not None:
             names.setdefault(point, []).append(name)
-    for point, called in names.items():
-        place = (speed_up(point, baselines), point.quality)
-        axis.scatter([place[0]], [place[1]], s=130, facecolors="none", edgecolors="tab:red")
-        axis.annotate(
-            "\n".join([*called, str(point.setting)]),
-            place,
-            textcoords="offset points",
-            xytext=(-8, 8),
-            ha="right",
-            fontsize=8,
-            color="tab:red",
+    for (point, called), colour in zip(names.items(), _CHOSEN, strict=False):  # beside the axes: points lie close
+        axis.scatter(
+            [speed_up(point, baselines)],
+            [point.quality],
+            s=130,
+            facecolors="none",
+            edgecolors=colour,
+            label="\n".join([*called, str(point.setting)]),
         )
     axis.margins(x=0.15, y=0.2)
     axis.set_xlabel(f"speed-up over beam {baselines.beam}")
     axis.set_ylabel(quality)
     axis.grid(alpha=0.3)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8, labelspacing=0.8)
     kind = path.suffix.removeprefix(".")
     with matplotlib.rc_context({"svg.hashsalt": "aggdec"}), written_whole(path) as partial:
         figure.savefig(partial, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
