@@ -18,8 +18,8 @@ stage_prepare() { run prepare; }
 stage_pretrain() { run_model pretrain; }
 stage_verifier() { run_model verifier "checkpoint.finetune_from_model=$work/pretrain/model.pt"; }
 
-# What the drafter has to foresee is the verifier's own greedy output, on the validation set too, and in train1: fairseq trains on it
-# unasked, and what is not distilled is copied as it is.
+# What the drafter has to foresee is the verifier's own greedy output, on the validation set too, and in train1: fairseq
+# trains on it unasked, and what is not distilled is copied as it is.
 stage_distill() {
     run distill --teacher "$model" --beam 1 --subset train,train1,valid --shards 2 --bf16 --max-len-b 80 --max-len-a 0
 }

@@ -25,11 +25,9 @@ measure() {
         mkdir -p "$work/bench"
         echo "== aggdec-bench $experiment ${options[*]} $*" >&2
         python -m fairseq_aggdec.cli.bench "$work/data-bin" "${options[@]}" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} \
-            --json "$output" # prints its tables
-        python -m fairseq_aggdec.cli.report "$output" --figures "$work/figures" >/dev/null
-    else
-        python -m fairseq_aggdec.cli.report "$output" --figures "$work/figures"
+            --json "$output" >/dev/null # its tables are printed below
     fi
+    python -m fairseq_aggdec.cli.report "$output" --figures "$work/figures"
 }
 
 usual_modes() {

@@ -110,17 +110,17 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
 
 def _document(results: Results, wanted: list[Counterparts], form: str, own: bool) -> str:
     from fairseq_aggdec.reporting.beside import all_grids, commands, header, sources_of
-    from fairseq_aggdec.reporting.own_tables import own_commands, own_grids
+    from fairseq_aggdec.reporting.own_tables import own_grids
 
     grids, missing = all_grids(results, wanted)
     used = sources_of(results, wanted)
     lines = header(results, used) if wanted else [f"{results.title}."]
     if missing:
         lines.append(f"Nothing has been measured yet of papers/{', papers/'.join(missing)}.")
-    made = commands(results, used)
-    if own or not wanted:
+    everything = own or not wanted
+    if everything:
         grids += own_grids(results)
-        made = own_commands(results)
+    made = commands(results, None if everything else used)
     tables = [FORMATS[form](grid) for grid in grids]
     if form == "latex":
         comments = ["% needs \\usepackage{booktabs}", *(f"% {command}" for command in made)]

@@ -113,9 +113,9 @@ class BlockDecoder(Verifier):
         self, block: Tensor, starts: Tensor, longest: int, packing: Packing | None = None
     ) -> Iterator[Tensor]:
         """See `loop.Verifier.score_in_parts`."""
-        (rows, width), alike = block.shape, self._fixed_shapes or self.fixed_steps is not None
+        rows, width = block.shape
         tokens = rows * width if packing is None else packing.rows.size(0)
-        if alike or block.is_cuda or tokens <= _PART:
+        if tokens <= _PART or block.is_cuda or self._fixed_shapes or self.fixed_steps is not None:
             yield from super().score_in_parts(block, starts, longest, packing)
         elif packing is None:
             features = self.features(self._widened(block), starts, longest)[:, :width]

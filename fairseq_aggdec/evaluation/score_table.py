@@ -36,7 +36,7 @@ class ScoreTable:
     """by metric"""
     settings: Settings = field(default_factory=Settings)
     rows: list[Row] = field(default_factory=list)
-    _scored: list[tuple[list[int], list[list[str]], Row]] = field(default_factory=list)
+    _scored: list[tuple[list[int], list[list[str]], Row]] = field(default_factory=list, init=False, repr=False)
 
     def add(self, name: str, outputs: Mapping[int, Sequence[str]]) -> None:
         """Scores an output.

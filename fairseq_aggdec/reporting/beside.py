@@ -111,11 +111,14 @@ def header(results: Results, used: Sequence[Source]) -> list[str]:
     return lines
 
 
-def commands(results: Results, used: Sequence[Source]) -> list[str]:
-    """How the numbers of `used` were made."""
-    decoded = {(source.set, source.label) for source in used}
-    made = [entry.command for entry in results.decodings if entry.command and (entry.subset, entry.label) in decoded]
-    made += [entry.command for entry in _measurements(results, used)]
+def commands(results: Results, used: Sequence[Source] | None = None) -> list[str]:
+    """How the numbers of `used` were made; None: all numbers."""
+    decodings, measurements = results.decodings, results.measurements
+    if used is not None:
+        decoded = {(source.set, source.label) for source in used}
+        decodings = [entry for entry in decodings if (entry.subset, entry.label) in decoded]
+        measurements = _measurements(results, used)
+    made = [entry.command for entry in decodings if entry.command] + [entry.command for entry in measurements]
     return [*dict.fromkeys([*made, results.command])]
 
 

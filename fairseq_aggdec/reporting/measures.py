@@ -47,6 +47,16 @@ def _decoding(results: Results, source: Source, label: str | None = None) -> Dec
     return None
 
 
+def mean_iterations(found: Decoding | Measured) -> float | None:
+    """Of a sentence; None where none were counted."""
+    return found.iterations / found.sentences if found.iterations else None
+
+
+def mean_accepted_tokens(found: Decoding | Measured) -> float | None:
+    """Tokens an iteration, the verifier's own included; None where drafts were not counted."""
+    return found.tokens / found.iterations if found.iterations and found.accepted is not None else None
+
+
 def _counted(ratio: Callable[[Decoding | Measured], float | None]) -> Callable[[Results, Source], float | None]:
     """A measure of counters: those of the whole decoded test set, or else of the sentences that were timed."""
 
@@ -117,10 +127,8 @@ def _mebibytes(count: int | None) -> float | None:
 
 
 MEASURES: dict[str, Callable[[Results, Source], float | None]] = {
-    "iterations": _counted(lambda found: (found.iterations or 0) / found.sentences),
-    "accepted tokens": _counted(
-        lambda found: None if found.accepted is None else found.tokens / (found.iterations or 1)
-    ),
+    "iterations": _counted(mean_iterations),
+    "accepted tokens": _counted(mean_accepted_tokens),
     "acceptance %": _counted(lambda found: 100 * (found.accepted or 0) / max(1, found.drafted or 0)),
     "accepted block": _timed(lambda run: run.accepted_block),
     "seconds": _timed(lambda run: run.seconds),

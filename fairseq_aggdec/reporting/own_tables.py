@@ -8,13 +8,11 @@ from typing import Any
 from fairseq_aggdec.benchmarking.machine import describe
 from fairseq_aggdec.benchmarking.tables import BASELINES
 from fairseq_aggdec.reporting.beside import DASH
-from fairseq_aggdec.reporting.counterparts import Source
 from fairseq_aggdec.reporting.grid import Grid, Group
-from fairseq_aggdec.reporting.measures import value
-from fairseq_aggdec.reporting.results import Measured, Measurement, Results
+from fairseq_aggdec.reporting.measures import mean_accepted_tokens, mean_iterations
+from fairseq_aggdec.reporting.results import Decoding, Measured, Measurement, Results
 
-_COUNTERS = {"iterations": "iterations", "accepted tokens": "tokens an iteration"}
-"""measures and their columns"""
+_COUNTERS = {"iterations": mean_iterations, "tokens an iteration": mean_accepted_tokens}
 
 
 def own_grids(results: Results) -> list[Grid]:
@@ -26,31 +24,23 @@ def own_grids(results: Results) -> list[Grid]:
     return grids
 
 
-def own_commands(results: Results) -> list[str]:
-    """How they were made."""
-    decoded = [entry.command for entry in results.decodings if entry.command]
-    timed = [entry.command for entry in results.measurements]
-    return [*dict.fromkeys([*decoded, *timed, results.command])]
-
-
 def _scores(results: Results, table: dict[str, Any]) -> Grid:
     """A row each decoding; iterations and tokens where counters were kept."""
     columns = list(dict.fromkeys(column for row in table["rows"] for column in row["scores"]))
-    rows = []
-    for row in table["rows"]:
-        counted = (
-            value(results, Source(measure, row["name"], table["subset"], record="", mode="")) for measure in _COUNTERS
-        )
-        rows.append((row["name"], *map(_number, [*map(row["scores"].get, columns), *counted])))
+    counted = {entry.label: entry for entry in results.decodings if entry.subset == table["subset"]}
+    rows = tuple(
+        (row["name"], *map(_number, map(row["scores"].get, columns)), *_counters(counted.get(row["name"])))
+        for row in table["rows"]
+    )
     title = f"Scores: {table['test_set']} ({table['sentences']} inputs)"
-    return Grid(f"{table['subset']}-scores", title, "decoding", _plain([*columns, *_COUNTERS.values()]), tuple(rows))
+    return Grid(f"{table['subset']}-scores", title, "decoding", _plain([*columns, *_COUNTERS]), rows)
 
 
 def _times(measurement: Measurement, runs: Sequence[Measured]) -> Grid:
     """A row each mode; speed-ups over the usual baselines, those that were timed."""
     baselines = [next((run for run in runs if run.mode == mode), None) for mode in BASELINES]
     timed = [run for run in baselines if run is not None]
-    columns = ["seconds", *(f"over {run.mode}" for run in timed), *_COUNTERS.values(), "identical to greedy"]
+    columns = ["seconds", *(f"over {run.mode}" for run in timed), *_COUNTERS, "identical to greedy"]
     rows = tuple((run.mode, *_cells(run, timed)) for run in runs)
     size = runs[0].batch_size
     title = f"Times: {measurement.name} ({runs[0].sentences} inputs, {size} at a time)"
@@ -62,9 +52,12 @@ def _cells(run: Measured, baselines: Sequence[Measured]) -> Iterator[str]:
     yield f"{run.seconds:.2f} ({min(run.rounds):.2f} to {max(run.rounds):.2f})"
     for baseline in baselines:
         yield f"{baseline.seconds / run.seconds:.2f}x"
-    yield _number(run.iterations / run.sentences if run.iterations else None)
-    yield _number(run.tokens / run.iterations if run.iterations and run.accepted is not None else None)
+    yield from _counters(run)
     yield run.identical or DASH
+
+
+def _counters(found: Decoding | Measured | None) -> list[str]:
+    return [_number(None if found is None else mean(found)) for mean in _COUNTERS.values()]
 
 
 def _plain(columns: Sequence[str]) -> tuple[Group, ...]:

@@ -23,7 +23,7 @@ def draw(sweep: Sweep, quality: str, chosen: Mapping[str, Point | None], path: P
     Args:
         sweep: with baselines and at least one point.
         quality: name of the metric.
-        chosen: points to name, by what they are called; two at most.
+        chosen: points to name, by what they are called.
         path: ends with `.png` or `.svg`.
     """
     baselines = sweep.baselines
@@ -56,13 +56,13 @@ def draw(sweep: Sweep, quality: str, chosen: Mapping[str, Point | None], path: P
     for name, point in chosen.items():
         if point is not None:
             names.setdefault(point, []).append(name)
-    for (point, called), colour in zip(names.items(), _CHOSEN, strict=False):  # beside the axes: points lie close
+    for number, (point, called) in enumerate(names.items()):  # named beside the axes: points lie close
         axis.scatter(
             [speed_up(point, baselines)],
             [point.quality],
             s=130,
             facecolors="none",
-            edgecolors=colour,
+            edgecolors=_CHOSEN[number % len(_CHOSEN)],
             label="\n".join([*called, str(point.setting)]),
         )
     axis.margins(x=0.15, y=0.2)

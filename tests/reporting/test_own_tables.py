@@ -1,7 +1,8 @@
 """Tables of everything measured, whether or not a paper has a counterpart."""
 
+from fairseq_aggdec.reporting.beside import commands
 from fairseq_aggdec.reporting.grid import latex, markdown
-from fairseq_aggdec.reporting.own_tables import own_commands, own_grids
+from fairseq_aggdec.reporting.own_tables import own_grids
 from tests.reporting.made_up import made_up_results
 
 
@@ -38,4 +39,4 @@ def test_they_can_be_printed() -> None:
 
 def test_commands() -> None:
     made = ["fairseq-generate DATA", "aggdec-bench DATA --path model.pt", "aggdec-report experiment tatoeba_en_de"]
-    assert own_commands(made_up_results()) == made
+    assert commands(made_up_results()) == made
