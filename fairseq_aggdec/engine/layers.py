@@ -44,13 +44,10 @@ def attend_in_products(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor
     if width == 1 or batch_size * heads < _MANY_HEADS or query.is_cuda or query.dtype != torch.float32:
         return attend(query, keys, values, mask)
     length = keys.size(2)
-    scale = 1 / math.sqrt(head_dim)
     flat, keys = query.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2)  # BH x W x D/H, BH x D/H x L
-    if mask is None:
-        scores = torch.bmm(flat * scale, keys)
-    else:
-        scores = mask.expand(batch_size, heads, width, length).flatten(0, 1)  # a copy
-        scores = scores.baddbmm_(flat, keys, alpha=scale)
+    scores = torch.bmm(flat / math.sqrt(head_dim), keys)  # BH x W x L
+    if mask is not None:
+        scores.view(batch_size, heads, width, length).add_(mask)  # the product is ours, the mask is the caller's
     attended = torch.bmm(scores.softmax(dim=-1), values.flatten(0, 1))
     return attended.view(query.shape).transpose(1, 2).flatten(2)
 

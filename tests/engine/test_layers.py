@@ -11,6 +11,7 @@ from fairseq_aggdec.engine.layers import (
     Norm,
     Positions,
     attend,
+    attend_in_products,
     hiding,
     split_fused,
     split_heads,
@@ -44,6 +45,23 @@ def test_attention_of_fused_heads_is_the_modules_own() -> None:
     by_length = x.transpose(0, 1)
     expected, _ = module(by_length, by_length, by_length, key_padding_mask=hidden)
     torch.testing.assert_close(module.out_proj(joined), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 16])
+@pytest.mark.parametrize("rows", [1, 2, 16])
+@pytest.mark.parametrize("per_row", [False, True])
+def test_attention_in_products_leaves_the_mask_to_its_owner(heads: int, rows: int, per_row: bool) -> None:
+    """The decoder keeps its causal mask for all later blocks: scores that are written into it spoil them all."""
+    torch.manual_seed(3)
+    width, length = 4, 7
+    query = torch.randn(rows, heads, width, 8)
+    keys, values = torch.randn(2, rows, heads, length, 8)
+    hidden = torch.ones(length, length, dtype=torch.bool).triu(1)[-width:]
+    mask = hiding(hidden.expand(rows, 1, width, length) if per_row else hidden, query)
+    before = mask.clone()
+    attended = attend_in_products(query, keys, values, mask)
+    assert torch.equal(mask, before)
+    torch.testing.assert_close(attended, attend(query, keys, values, mask), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
