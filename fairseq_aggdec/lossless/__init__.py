@@ -1,0 +1,1 @@
+"""Whether outputs that must be the same are the same."""

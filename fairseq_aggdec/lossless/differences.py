@@ -1,0 +1,104 @@
+"""Where an output that must be the same is another one, and whether rounding explains it.
+
+Two tokens whose log-probabilities are as good as equal after the same beginning may come in either order when they are
+computed in blocks of another width: a near-tie. Every other difference is a fault of this plugin.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_aggdec.errors import AggdecError
+
+NEAR_TIE = 1e-4
+"""log-probabilities (natural logarithms) that are closer than this may be ordered by rounding in single precision"""
+_HALF_PRECISION = 0.1
+NEAR_TIES = {"fp16": _HALF_PRECISION, "bf16": _HALF_PRECISION}
+"""by the precision of a whole model: logits of ten or twenty are then rounded to steps of 0.008 to 0.125"""
+
+Gap = Callable[[int, Sequence[int], int, int], float]
+"""sentence, its beginning, expected token, found token -> by how much the expected one's log-probability is higher"""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first token of a sentence that is another one."""
+
+    sentence: int
+    """its number"""
+    position: int
+    """of the token, from 0"""
+    expected: int
+    """the reference's token"""
+    found: int
+    gap: float
+    """log p(expected) - log p(found) by the reference, after the beginning that both outputs share"""
+    near_tie: bool
+    """whether rounding explains it"""
+
+    def describe(self, mode: str, reference: str, symbols: Sequence[str]) -> str:
+        """One line; `symbols` are those of the target dictionary."""
+        return (
+            f"{mode}: sentence {self.sentence}, position {self.position}: {symbols[self.found]!r} where {reference} "
+            f"has {symbols[self.expected]!r}; log-probabilities differ by {self.gap:.6f}"
+            + (", a near-tie" if self.near_tie else "")
+        )
+
+
+def first_difference(expected: Sequence[int], found: Sequence[int]) -> int | None:
+    """The position of the first token that is another one; None for equal outputs. Both end with EOS."""
+    if list(expected) == list(found):
+        return None
+    return next(
+        (place for place, (one, other) in enumerate(zip(expected, found, strict=False)) if one != other),
+        min(len(expected), len(found)),
+    )
+
+
+def differences(
+    expected: Mapping[int, Sequence[int]], found: Mapping[int, Sequence[int]], gap: Gap, near_tie: float = NEAR_TIE
+) -> list[Difference]:
+    """The first difference of each sentence that has one.
+
+    Args:
+        expected: the reference's outputs by sentence number, EOS included.
+        found: those of another mode.
+        gap: asked for the sentences that differ alone.
+        near_tie: gaps below this are near-ties.
+    """
+    if expected.keys() != found.keys():
+        raise AggdecError(f"outputs are of different sentences: {sorted(expected.keys() ^ found.keys())[:5]}")
+    result = []
+    for sentence, tokens in expected.items():
+        place = first_difference(tokens, found[sentence])
+        if place is None:
+            continue
+        wanted, other = tokens[place], found[sentence][place]
+        apart = gap(sentence, tokens[:place], wanted, other)
+        result.append(Difference(sentence, place, wanted, other, apart, abs(apart) < near_tie))
+    return result
+
+
+def gap_of(generator: SequenceGenerator, models: list[Any], samples: Mapping[int, dict[str, Any]]) -> Gap:
+    """Measures gaps by the reference itself: it is made to say the beginning and then the one or the other token.
+
+    Args:
+        generator: of the reference: fairseq's own with a beam of one, or this plugin's, `greedy`.
+        models: its models.
+        samples: of each sentence, a batch of it alone, as it was decoded.
+    """
+
+    def log_prob(sentence: int, tokens: Sequence[int]) -> float:
+        sample = samples[sentence]
+        prefix = torch.tensor([tokens], device=sample["net_input"]["src_tokens"].device)
+        with torch.no_grad():
+            ((best, *_),) = generator.generate(models, sample, prefix_tokens=prefix)
+        return float(best["positional_scores"][len(tokens) - 1])
+
+    def gap(sentence: int, beginning: Sequence[int], expected: int, found: int) -> float:
+        return log_prob(sentence, [*beginning, expected]) - log_prob(sentence, [*beginning, found])
+
+    return gap
