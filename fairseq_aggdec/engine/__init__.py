@@ -3,27 +3,27 @@
 What is written in place, all of it, and why that is safe (tests/engine/test_in_place.py holds this list against the
 code, and every public call against what its caller still uses):
 
-    file                  written                          which is
-    bit_exact_probe.py    self._source[...]                the probe's own random source
-    block_decoder.py      torch.full(...)                  the causal mask, as it is made
-    block_encoder.py      (~hidden).cumsum(...)            a new tensor
-                          layer.out(...), layer.fc2(...)   a product's result
-    decoder_layer.py      self._self_out(...)              a product's result
-                          self._cross_out(...)             a product's result
-                          self._fc2(...)                   a product's result
-    fixed_steps.py        places[...], place[...]          inputs of a recorded step, the engine's own memory
-                          cross[...], mask[...]            the engine's own memory
-                          self._cross_mask[...]            the engine's own memory
-    kv_cache.py           memory[...], memory.view(...)    the cache, from the positions of the block on
-                          self._memory[...]                the cache
-                          wider[...]                       a new, larger cache
-                          x                                of `keep_rows`: what the caller says may be overwritten
-    layers.py             torch.zeros(...)                 a new mask
-                          scores.view(...)                 a product's result
-    linear.py             padded[...]                      a new tensor
-    precision.py          weight * ...                     a new tensor
+    file                  written                                   which is
+    bit_exact_probe.py    self._source[...]                         the probe's own random source
+    block_decoder.py      torch.full(...)                           the causal mask, as it is made
+    block_encoder.py      (~hidden).cumsum(...)                     a new tensor
+                          layer.out(...) and layer.fc2(...)         a product's result
+    decoder_layer.py      self._self_out(...)                       a product's result
+                          self._cross_out(...)                      a product's result
+                          self._fc2(...)                            a product's result
+    fixed_steps.py        places[...] and place[...]                inputs of a recorded step, the engine's own memory
+                          cross[...] and mask[...]                  the engine's own memory
+                          self._cross_mask[...]                     the engine's own memory
+    kv_cache.py           memory[...] and memory.view(...)          the cache, from the positions of the block on
+                          self._memory[...]                         the cache
+                          wider[...]                                a new, larger cache
+                          x                                         of `keep_rows`: what the caller says may be overwritten
+    layers.py             torch.zeros(...)                          a new mask
+                          scores.view(...)                          a product's result
+    linear.py             padded[...]                               a new tensor
+    precision.py          weight * ...                              a new tensor
                           torch.div(self._levels, peaks).mul(...)   a new tensor
-                          y                                a product's result
-    recompute.py          read, read[...]                  a new tensor
-    transition_tables.py  F.embedding(...)                 a new tensor
+                          y                                         a product's result
+    recompute.py          read and read[...]                        a new tensor
+    transition_tables.py  F.embedding(...)                          a new tensor
 """

@@ -66,7 +66,7 @@ def test_every_operation_in_place_is_listed_with_its_owner() -> None:
         match = re.fullmatch(r"    (\w+\.py)? +(\S.*?)   +\S.*", line)
         if match:
             file = match[1] or file
-            listed |= {(file, name) for name in re.split(r", (?=\w)", match[2])}
+            listed |= {(file, name) for name in match[2].split(" and ")}
     found = {
         (path.name, name)
         for path in FOLDER.glob("*.py")
