@@ -17,7 +17,7 @@ code, and every public call against what its caller still uses):
     kv_cache.py           memory[...] and memory.view(...)          the cache, from the positions of the block on
                           self._memory[...]                         the cache
                           wider[...]                                a new, larger cache
-                          x                                         of `keep_rows`: what the caller says may be overwritten
+                          x                                         of `keep_rows`, whose caller gives it away
     layers.py             torch.zeros(...)                          a new mask
                           scores.view(...)                          a product's result
     linear.py             padded[...]                               a new tensor
