@@ -57,7 +57,8 @@ class _Piece:
 
 
 @cache
-def _moses() -> tuple[Any, Any]:
+def moses() -> tuple[Any, Any]:
+    """The tokeniser and the detokeniser of English."""
     from sacremoses import MosesDetokenizer, MosesTokenizer  # slow to import
 
     return MosesTokenizer("en"), MosesDetokenizer("en")
@@ -83,7 +84,7 @@ class WrittenLine:
         """The model's answer to `tokens`, Moses tokens, as running text with the writer's characters."""
         result = list(self._merged(answer.split()))
         tokens = [piece.plain.replace("@", "-") for piece, _ in result if piece.plain]  # Moses makes "-" of " @-@ "
-        text = _moses()[1].detokenize(tokens, unescape=False)
+        text = moses()[1].detokenize(tokens, unescape=False)
         parts: list[str] = []
         waiting, end = iter(tokens), 0
         for place, (piece, number) in enumerate(result):
@@ -169,7 +170,7 @@ def _tokens(line: str) -> Iterator[_Piece]:
         text += " " + "".join(piece.plain or " " for piece in found)
     waiting = iter(characters)
     over = 0  # characters of the token that came with the one before it: an ellipsis is three
-    for token in _moses()[0].tokenize(text, aggressive_dash_splits=False, return_str=True, escape=False).split():
+    for token in moses()[0].tokenize(text, aggressive_dash_splits=False, return_str=True, escape=False).split():
         whole = _Piece(token.replace(_WORD, WORD), "")
         while over < len(token):
             piece = next(waiting)

@@ -7,10 +7,9 @@ from typing import Any
 
 from fairseq.data.encoders import register_tokenizer
 from fairseq.dataclass import FairseqDataclass
-from sacremoses import MosesDetokenizer
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.writing.line import WrittenLine
+from fairseq_aggdec.writing.line import WrittenLine, moses
 
 
 @register_tokenizer("as_written", dataclass=FairseqDataclass)
@@ -54,4 +53,4 @@ class AsWrittenTokenizer:
                 "--tokenizer as_written: only fairseq-interactive with --task aggressive_translation can use it; "
                 "in a program use fairseq_aggdec.writing.line.WrittenLine, elsewhere --tokenizer moses"
             )
-        return str(MosesDetokenizer("en").detokenize(tokens.split(), unescape=False))
+        return str(moses()[1].detokenize(tokens.split(), unescape=False))
