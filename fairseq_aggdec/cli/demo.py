@@ -127,7 +127,7 @@ def _show(demo: DemoTask, model: "DemoModel", sentence: str, hypothesis: dict[st
     drafts = [model.tokens(entry["tokens"]) for entry in hypothesis["history"]]
     parts = trace.segments(model.tokens(hypothesis["tokens"]), stats, drafts)
     print(f"  input   {sentence}")
-    print(f"  output  {model.decode(hypothesis['tokens'])}")
+    print(f"  output  {model.decode(hypothesis['tokens'], sentence)}")
     if demo.drafter is None:
         print(f"  blocks  {trace.render(parts, colour)}   ({stats.iterations} iterations)\n")
         return
