@@ -14,7 +14,7 @@ stage_shrink() {
     fi
 }
 
-# Synthetic pairs from clean English of your choice, one tokenised sentence a line: CLEAN_ENGLISH=FILE.
+# Synthetic pairs from clean English of your choice, running text, one sentence a line: CLEAN_ENGLISH=FILE.
 stage_synthetic() {
     local given="$work/synthetic/given" name
     if [[ -d "$work/synthetic/data-bin" ]]; then

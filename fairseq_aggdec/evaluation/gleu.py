@@ -12,9 +12,9 @@ For n = 1..4, over a corpus with source S, hypothesis H and reference R:
 The subtracted term counts the n-grams that the hypothesis kept from the source although the reference has none of them:
 errors left uncorrected. The clipping at zero per sentence is that of the authors' own tool.
 
-With several references one is drawn per sentence and the corpus score is taken; this is repeated 500 times and averaged.
-The draws are those of JFLEG's `gleu.py` under Python 3, so that its digits come out. On JFLEG's test set a single draw has
-a standard deviation of 0.8 points, and the mean of 500 one of 0.035: two tools with other draws differ that much.
+With several references one is drawn per sentence and the corpus score is taken; this is repeated 500 times and
+averaged. The draws are those of JFLEG's `gleu.py` under Python 3, so that its digits come out. On JFLEG's test set one
+draw has a standard deviation of 0.8 points, the mean of 500 one of 0.035: tools with other draws differ that much.
 """
 
 from __future__ import annotations
