@@ -91,6 +91,7 @@ def toy_size(name: str, folder: Path, batch: int) -> Any:
         given |= {f"model.{kind}dropout": 0.0 for kind in ("", "attention_", "activation_")}
         given |= {"common.user_dir": None, "common.cpu": True, "common.fp16": False, "common.bf16": False}
         given |= {"dataset.batch_size": batch, "dataset.max_tokens": None, "dataset.disable_validation": True}
+        given |= {"dataset.train_subset": "train", "dataset.valid_subset": "valid"}
         given |= {"optimization.max_update": UPDATES, "optimization.update_freq": [1], "dataset.num_workers": 0}
         given |= {"optimization.max_epoch": 0, "checkpoint.finetune_from_model": None, "lr_scheduler.warmup_updates": 1}
         given |= {"checkpoint.save_interval_updates": 0, "checkpoint.no_epoch_checkpoints": True}
