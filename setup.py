@@ -24,6 +24,7 @@ setup(
         'fairseq>=0.12.2; python_version < "3.11"',
         "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat.py
         "matplotlib",
+        "nltk",
         "numpy",
         "omegaconf",
         "pillow",

@@ -36,7 +36,7 @@ stage_depth() {
     run score
 }
 
-# Synthetic pairs in the subwords of the real ones, from clean English of your choice, one sentence a line:
+# Synthetic pairs in the subwords of the real ones, from clean English of your choice, running text, one sentence a line:
 # CLEAN_ENGLISH=FILE bash scripts/reproduce.sh conll14_gec synthetic.
 stage_synthetic() {
     local output="$work/synthetic" side

@@ -14,7 +14,7 @@ stage_shrink() {
     fi
 }
 
-# Synthetic pairs from clean English of your choice, one tokenised sentence a line: CLEAN_ENGLISH=FILE.
+# Synthetic pairs from clean English of your choice, running text, one sentence a line: CLEAN_ENGLISH=FILE.
 stage_synthetic() {
     local given="$work/synthetic/given" name
     if [[ -d "$work/synthetic/data-bin" ]]; then
@@ -34,8 +34,10 @@ stage_pretrain() {
 
 stage_finetune() { run_full 4 4 finetune "checkpoint.finetune_from_model=$work/pretrain/model.pt"; }
 
+# 60 epochs of so little data are about 550 updates, which a warm-up of 4,000 would outlast.
 stage_last() {
-    run_full 4 4 finetune --as last dataset.train_subset=wi "checkpoint.finetune_from_model=$work/finetune/model.pt"
+    run_full 4 4 finetune --as last dataset.train_subset=wi "checkpoint.finetune_from_model=$work/finetune/model.pt" \
+        lr_scheduler.warmup_updates=50
 }
 
 stage_decode() {

@@ -24,25 +24,31 @@ stage_blockwise_table() {
         train_heads "both-$k" "$k" "$distilled" "$from_distilled" "${blockwise_fine_tuning[@]}"
     done
     # measured one after the other when nothing is trained any more
+    if ((!one_frozen_model)); then # k = 1 is the base model: head 1 is learnt here, with every k another one
+        measure_heads regular 1 "$regular_base"
+        measure_heads distilled 1 "$distilled_base"
+    fi
     for k in $blockwise_sizes; do
         frozen=$((one_frozen_model ? largest : k))
-        measure_heads regular "$k" "regular-$frozen"
-        measure_heads distilled "$k" "distilled-$frozen"
-        measure_heads fine-tuned "$k" "fine-tuned-$k"
-        measure_heads both "$k" "both-$k"
+        measure_heads regular "$k" "blockwise_table/regular-$frozen"
+        measure_heads distilled "$k" "blockwise_table/distilled-$frozen"
+        measure_heads fine-tuned "$k" "blockwise_table/fine-tuned-$k"
+        measure_heads both "$k" "blockwise_table/both-$k"
     done
     python -m fairseq_aggdec.cli.blockwise_table "$work/blockwise_table" \
         --output "$work/blockwise_table/table.md" --figure "$work/blockwise_table/speed.png"
 }
 
-# Decodes with a block size unless that is done: measure_heads COLUMN HEADS NAME.
+# Decodes with a block size unless that is done: measure_heads COLUMN HEADS MODEL. 1 head: a model without.
 measure_heads() {
-    local output="$work/blockwise_table/$1-$2.json"
+    local output="$work/blockwise_table/$1-$2.json" modes=(--modes greedy)
     if [[ -f "$output" ]]; then
         return
     fi
     echo "== blockwise_table: $1, $2 heads" >&2
-    python -m fairseq_aggdec.cli.bench "$work/data-bin" --path "$work/blockwise_table/$3/model.pt" --block-size "$2" \
-        --modes greedy,blockwise,blockwise:2,blockwise:3 --limit "$blockwise_limit" --no-memory \
-        "${blockwise_bench[@]}" --json "$output"
+    if (($2 > 1)); then
+        modes=(--block-size "$2" --modes greedy,blockwise,blockwise:2,blockwise:3)
+    fi
+    python -m fairseq_aggdec.cli.bench "$work/data-bin" --path "$work/$3/model.pt" "${modes[@]}" \
+        --limit "$blockwise_limit" --no-memory "${blockwise_bench[@]}" --json "$output"
 }

@@ -41,16 +41,16 @@ measure_models() {
 }
 
 # Synthetic pairs from the clean English that the user names in CLEAN_ENGLISH, unless that is done: synthesise PREFIX writes
-# PREFIX.src and PREFIX.tgt. As many pairs come out as lines go in; papers/000 §4.1.1 makes 300 million (and names neither its
-# text nor all of its method).
+# PREFIX.src and PREFIX.tgt. Errors are made in running text and both sides then put in tokens like those of the real pairs. As
+# many pairs come out as lines go in; papers/000 §4.1.1 makes 300 million (and names neither its text nor all of its method).
 synthesise() {
     if [[ ! -f "${CLEAN_ENGLISH:-}" ]]; then
-        echo "error: CLEAN_ENGLISH=${CLEAN_ENGLISH:-} is no file: set it to clean tokenised English text, one sentence a line" \
+        echo "error: CLEAN_ENGLISH=${CLEAN_ENGLISH:-} is no file: set it to clean English running text (not tokenised), one sentence a line" \
             "(for example News Crawl, https://data.statmt.org/news-crawl/en/)" >&2
         exit 1
     fi
     if [[ ! -f "$1.tgt" ]]; then
         mkdir -p "$(dirname "$1")"
-        python -m fairseq_aggdec.cli.corrupt "$CLEAN_ENGLISH" "$1" --seed 1 --workers "$(nproc)"
+        python -m fairseq_aggdec.cli.corrupt "$CLEAN_ENGLISH" "$1" --seed 1 --tokens --workers "$(nproc)"
     fi
 }

@@ -1,7 +1,7 @@
 """`python -m fairseq_aggdec.cli.blockwise_table FOLDER`: papers/004 Table 1 and Figure 4 of models with proposal heads.
 
 FOLDER/COLUMN-K.json is what `aggdec-bench --modes greedy,blockwise,blockwise:2,blockwise:3 --block-size K --json` wrote
-about a model of that column.
+about a model of that column; COLUMN-1.json, greedy alone, about its base model: without it, k = 1 is head 1.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def read_records(folder: Path) -> Records:
         column, _, size = path.stem.rpartition("-")
         if column in COLUMNS and size.isdigit():
             record = load_record(path)
-            if not {BASELINE, "blockwise"} <= {run.mode for run in record.runs}:
-                raise AggdecError(f"{path}: run aggdec-bench with --modes {BASELINE},blockwise")
+            modes = [BASELINE, "blockwise"] if int(size) > 1 else [BASELINE]
+            if not set(modes) <= {run.mode for run in record.runs}:
+                raise AggdecError(f"{path}: run aggdec-bench with --modes {','.join(modes)}")
             records[column, int(size)] = record
     if not records:
         raise AggdecError(f"{folder}: holds no {COLUMNS[0]}-2.json or the like; measure a model first")
@@ -64,7 +65,7 @@ def quality_table(records: Records) -> str:
 
 def speed_table(records: Records) -> str:
     """Returns Figure 4 in numbers: speed-up over greedy decoding and, in brackets, mean accepted block."""
-    sizes = sorted({size for _, size in records})
+    sizes = sorted({size for _, size in records if size > 1})
     return by_block_size(sizes, COLUMNS, lambda *place: speed_cell(compared(records.get(place), "blockwise")))
 
 
@@ -75,7 +76,7 @@ def draw(records: Records, path: Path) -> None:
 
 
 def _of_any_size(records: Records, column: str, sizes: Sequence[int]) -> Record | None:
-    """A column's record whose head 1 is the base model; fine-tuned models have no common one."""
+    """A column's record of the base model, or of heads on it; fine-tuned models have no common one."""
     if column in ("fine-tuned", "both"):
         return None
     return next((records[column, size] for size in sizes if (column, size) in records), None)

@@ -86,6 +86,11 @@ def build_parser() -> argparse.ArgumentParser:
         default=1_000_000,
         help="number of lines of CLEAN read to count words (default: %(default)s)",
     )
+    parser.add_argument(
+        "--tokens",
+        action="store_true",
+        help="write both sides in Penn Treebank tokens, as published correction data are, after the errors are made",
+    )
     parser.add_argument("--no-progress", action="store_true", help="show no progress bar")
     return parser
 
@@ -174,7 +179,7 @@ def run(args: argparse.Namespace) -> None:
             bar = stack.enter_context(
                 tqdm(total=size, desc="corrupting", unit="B", unit_scale=True, disable=not progress)
             )
-            for chunk in corrupt_stream(corruptor, lines, args.seed, str(args.clean), args.workers):
+            for chunk in corrupt_stream(corruptor, lines, args.seed, str(args.clean), args.workers, tokens=args.tokens):
                 source.write(chunk.source)
                 target.write(chunk.target)
                 totals.update(pairs=chunk.pairs, unchanged=chunk.unchanged, empty=chunk.empty)

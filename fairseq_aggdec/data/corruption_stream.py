@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fairseq_aggdec.data.corruption import Corruptor
+from fairseq_aggdec.data.ptb import tokenise
 from fairseq_aggdec.files import decode_text
 
 _Item = TypeVar("_Item")
@@ -56,8 +57,10 @@ def chunks(lines: Iterable[bytes], size: int) -> Iterator[tuple[int, list[bytes]
         first += len(chunk)
 
 
-def corrupt_chunk(corruptor: Corruptor, seed: int, name: str, first: int, lines: list[bytes]) -> CorruptedChunk:
-    """Corrupts consecutive lines; each depends on the seed and its line number only."""
+def corrupt_chunk(
+    corruptor: Corruptor, seed: int, name: str, first: int, lines: list[bytes], tokens: bool = False
+) -> CorruptedChunk:
+    """Corrupts consecutive lines; each depends on the seed and its line number only. See `corrupt_stream`."""
     source: list[str] = []
     target: list[str] = []
     result = CorruptedChunk(b"", b"")
@@ -67,8 +70,8 @@ def corrupt_chunk(corruptor: Corruptor, seed: int, name: str, first: int, lines:
             result.empty += 1
             continue
         wrong, made = corruptor.corrupt_line(text, seed, number)
-        source.append(wrong)
-        target.append(text)
+        source.append(tokenise(wrong) if tokens else wrong)
+        target.append(tokenise(text) if tokens else text)
         result.unchanged += not made
         result.edits.update(made)
     result.pairs = len(source)
@@ -89,7 +92,7 @@ def bounded_map(submit: Callable[[_Item], Future[_Result]], items: Iterable[_Ite
         yield pending.popleft().result()
 
 
-_worker_state: tuple[Corruptor, int, str] | None = None
+_worker_state: tuple[Corruptor, int, str, bool] | None = None
 
 
 def _exit_with_parent() -> None:
@@ -99,18 +102,18 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def _start_worker(corruptor: Corruptor, seed: int, name: str) -> None:
+def _start_worker(*state: Any) -> None:
     global _worker_state
     # The parent alone answers an interrupt; a worker whose parent was killed must not wait for work for ever.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    _worker_state = (corruptor, seed, name)
+    _worker_state = state
 
 
 def _work(first: int, lines: list[bytes]) -> CorruptedChunk:
     assert _worker_state is not None
-    corruptor, seed, name = _worker_state
-    return corrupt_chunk(corruptor, seed, name, first, lines)
+    corruptor, seed, name, tokens = _worker_state
+    return corrupt_chunk(corruptor, seed, name, first, lines, tokens)
 
 
 def corrupt_stream(
@@ -120,6 +123,7 @@ def corrupt_stream(
     name: str = "input",
     workers: int = 1,
     chunk_size: int = 1000,
+    tokens: bool = False,
 ) -> Iterator[CorruptedChunk]:
     """Corrupts lines in order; the result does not depend on `workers`.
 
@@ -129,15 +133,16 @@ def corrupt_stream(
         lines: UTF-8 lines, with or without their newline.
         name: what error messages call the input.
         workers: number of processes; 1 works in this one.
+        tokens: write both sides in Penn Treebank tokens.
     """
     if workers == 1:
         for first, chunk in chunks(lines, chunk_size):
-            yield corrupt_chunk(corruptor, seed, name, first, chunk)
+            yield corrupt_chunk(corruptor, seed, name, first, chunk, tokens)
         return
     # Forked workers share the lexicon and need no import of their own.
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
-    with ProcessPoolExecutor(workers, context, _start_worker, (corruptor, seed, name)) as pool:
+    with ProcessPoolExecutor(workers, context, _start_worker, (corruptor, seed, name, tokens)) as pool:
         try:
             yield from bounded_map(lambda chunk: pool.submit(_work, *chunk), chunks(lines, chunk_size), 4 * workers)
         finally:

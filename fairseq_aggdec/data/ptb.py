@@ -1,4 +1,4 @@
-"""Detokenises English in the Penn Treebank convention ("do n't", "`` word ''"), which test sets such as JFLEG use.
+"""English in the Penn Treebank convention ("do n't", "`` word ''"), which published correction data follow.
 
 sacremoses' detokeniser follows the Moses convention and leaves "do n't" in two pieces.
 """
@@ -6,6 +6,8 @@ sacremoses' detokeniser follows the Moses convention and leaves "do n't" in two 
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import Any
 
 _CONTRACTION = re.compile(r"(?<=\w) (n't|'s|'re|'ve|'ll|'d|'m)(?!\w)", re.IGNORECASE)
 _CLOSING = re.compile(r" ([,.;:!?%)\]}]|\.\.\.)(?=\s|$|[\"'.,)])")
@@ -23,3 +25,15 @@ def detokenise(line: str) -> str:
     while previous != text:  # a mark may follow a mark: `etc . ) .`
         previous, text = text, _CLOSING.sub(r"\1", text)
     return re.sub(r"(?<=\w) / (?=\w)", "/", text)
+
+
+def tokenise(text: str) -> str:
+    """Returns a sentence of running text in tokens, with its quotation marks: `I don't know.` is `I do n't know .`"""
+    return " ".join(text[start:end] for start, end in _tokeniser().span_tokenize(text))
+
+
+@cache
+def _tokeniser() -> Any:
+    from nltk.tokenize import NLTKWordTokenizer  # takes a while to import
+
+    return NLTKWordTokenizer()

@@ -12,7 +12,8 @@ of the official scorer (version 3.2 with its later corrections), its peculiariti
   that stands there twice counts twice.
 
 The lattice has no cycles, so that one pass over its vertices in order finds the path; the official scorer adds arcs by
-Floyd and Warshall's and finds the path by Bellman and Ford's algorithm, which takes hours for long sentences.
+Floyd and Warshall's and finds the path by Bellman and Ford's algorithm, which takes hours for long sentences. Where
+source and output have nothing in common, arcs still join nearly all pairs of vertices: half a minute for 60 tokens.
 """
 
 from __future__ import annotations

@@ -33,8 +33,6 @@ class Settings:
     """of M2: the weight of recall"""
     draws: int = 500
     """of GLEU: random choices of one reference a sentence"""
-    seed: int = 1
-    """of those"""
     stem: bool = False
     """of ROUGE: compare stems"""
 
@@ -95,9 +93,7 @@ def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
         "gleu": Metric(
             ("GLEU",),
             (SOURCES, REFERENCES),
-            lambda test, outputs: [
-                100 * corpus_gleu(test.sources, outputs, test.references, options.draws, options.seed)
-            ],
+            lambda test, outputs: [100 * corpus_gleu(test.sources, outputs, test.references, options.draws)],
         ),
         "m2": Metric(("M2 P", "M2 R", f"M2 {f_column}"), (M2,), lambda test, outputs: m2(test.m2, outputs)),
         "m2-references": Metric(

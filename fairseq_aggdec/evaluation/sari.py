@@ -10,7 +10,8 @@ whose numbers differ; both are here:
   mteval's rules (`13a`).
 - `sentence_sari` is that of the authors' own script, for one sentence; a corpus scores its mean. For each order, F1 of
   adding and keeping, precision of deleting; of n-grams that are kept or deleted the shares are averaged over distinct
-  n-grams. Text is lowercased and split at spaces.
+  n-grams. A deletion is right there only as far as the references have less of the n-gram than was deleted, where EASSE
+  has less of it than the source. Text is lowercased and split at spaces.
 
 In both, a share of nothing is 0: an output that rightly changes nothing scores 0 for adding and deleting.
 """
@@ -151,23 +152,22 @@ def sentence_sari(source: str, output: str, references: Sequence[str]) -> Sari:
     for order in ORDERS:
         grams = [ngrams(text.lower().split(), order) for text in (source, output, *references)]
         operations = _Operations.of(grams[0], grams[1], grams[2:])
-        (added, to_add), kept, (deleted, to_delete) = operations.pairs()
-        right = len(added & to_add)
+        right = len(operations.added.keys() & operations.to_add.keys())
+        kept = operations.kept & operations.to_keep
+        deleted = operations.deleted - sum(grams[2:], Counter())
         by_order.append(
             (
-                _f1(_share(right, len(added)), _share(right, len(to_add))),
-                _f1(*_mean_shares(*kept)),
-                _mean_shares(deleted, to_delete)[0],
+                _f1(_share(right, len(operations.added)), _share(right, len(operations.to_add))),
+                _f1(_mean_share(kept, operations.kept), _mean_share(kept, operations.to_keep)),
+                _mean_share(deleted, operations.deleted),
             )
         )
     return Sari(*map(fmean, zip(*by_order, strict=True)))
 
 
-def _mean_shares(done: Grams, wanted: Grams) -> tuple[float, float]:
-    """Precision and recall, each the mean over distinct n-grams."""
-    right = done & wanted
-    precision = _share(sum(count / done[gram] for gram, count in right.items()), len(done))
-    return precision, _share(sum(count / wanted[gram] for gram, count in right.items()), len(wanted))
+def _mean_share(part: Grams, whole: Grams) -> float:
+    """Mean over the distinct n-grams of the whole."""
+    return _share(sum(count / whole[gram] for gram, count in part.items()), len(whole))
 
 
 def mean_sentence_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:

@@ -37,10 +37,11 @@ def paper_grid(table: PaperTable) -> Grid:
 def side_by_side(counterparts: Counterparts, numbers: Numbers) -> Grid:
     """Paper's number, ours and their ratio, for the columns of which something was measured.
 
-    The other columns have the paper's numbers alone.
+    The other columns have the paper's numbers alone. The last column says in what our systems differ from the paper's.
     """
     table = counterparts.table
-    measured = {column for _, column in numbers}
+    measured, ours_there = {column for _, column in numbers}, {system for system, _ in numbers}
+    differs = {system: text for system, text in counterparts.differs.items() if text and system in ours_there}
     groups = [Group(_heading(c), _BESIDE if c.name in measured else ("paper",)) for c in table.columns]
     rows = []
     for system, values in table.rows.items():
@@ -50,7 +51,9 @@ def side_by_side(counterparts: Counterparts, numbers: Numbers) -> Grid:
             if column.name in measured:
                 number = numbers.get((system, column.name))
                 row += [column.measured(number), _ratio(number, entry)]
-        rows.append(tuple(row))
+        rows.append((*row, differs.get(system, "")) if differs else tuple(row))
+    if differs:
+        groups.append(Group("ours differs in", ("",)))
     ours = f"Ours: {counterparts.ours}. " if counterparts.ours else ""
     notes = (f"Paper: {table.setting}. {ours}Ratio: ours over the paper's.",)
     return Grid(_label(table, "beside"), _title(table), "system", tuple(groups), tuple(rows), notes)

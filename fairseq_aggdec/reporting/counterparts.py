@@ -8,6 +8,7 @@
         greedy: AR verifier (beam = 1)
         beam: AR verifier (beam = 5)
         ours: k = 10               # what is to be said above the table
+        differs: 4+3 layers of 256 # in what our systems are not the paper's, beside each row; a row may say its own
         columns: {Iter.: iterations, EN-DE: sacrebleu, Speed: speed-up}
         rows: {GAD (k = 25): gad}
 
@@ -75,6 +76,8 @@ class Counterparts:
     """and the one with beam search"""
     ours: str = ""
     """what our numbers are of, where that needs saying"""
+    differs: Mapping[str, str] = field(default_factory=dict)
+    """in what our system is not the paper's, by the paper's system"""
 
 
 @dataclass(frozen=True)
@@ -107,14 +110,15 @@ def read_tables(folder: Path) -> Tables:
 
 
 def _counterparts(table: PaperTable, entry: Mapping[str, Any]) -> Counterparts:
-    special = {"columns", "rows", "greedy", "beam", "ours"}
+    special = {"columns", "rows", "greedy", "beam", "ours", "differs"}
     defaults = _fields({name: value for name, value in entry.items() if name not in special})
     columns = {table.column(name).name: _short(given, "measure") for name, given in entry["columns"].items()}
     named = {role: table.system(entry[role]) for role in ("greedy", "beam") if role in entry}
-    sources = {}
+    sources, differs = {}, {}
     for system, given in entry["rows"].items():
         row: dict[str, Any] = dict(given) if isinstance(given, dict) else {"label": str(given)}
         only, measures = row.pop("only", columns), row.pop("measures", {})
+        differs[table.system(system)] = str(row.pop("differs", entry.get("differs", "")))
         for column in [*only, *measures]:
             table.column(column)
         for column, of_column in columns.items():
@@ -122,7 +126,7 @@ def _counterparts(table: PaperTable, entry: Mapping[str, Any]) -> Counterparts:
                 changed = {"measure": measures[column]} if column in measures else {}
                 fields_of = defaults | of_column | _fields(row) | changed
                 sources[table.system(system), column] = Source(**fields_of).filled()
-    return Counterparts(table, sources, named.get("greedy"), named.get("beam"), entry.get("ours", ""))
+    return Counterparts(table, sources, named.get("greedy"), named.get("beam"), entry.get("ours", ""), differs)
 
 
 def _short(given: Any, name: str) -> dict[str, Any]:

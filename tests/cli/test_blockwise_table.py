@@ -39,6 +39,17 @@ def test_tables_and_figure(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert (folder / "speed.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_the_first_row_is_the_base_model_where_that_was_measured(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Head 1 of a model with heads may have been trained anew."""
+    heads_record(heads_run("greedy", 4.0, [7, 13], [7, 13], 26.25)).save(folder / "regular-1.json")
+    main([str(folder)])
+    rows = [line.replace(" ", "") for line in capsys.readouterr().out.splitlines() if line[:1] == "|"]
+    assert rows[2:4] == ["|1|26.25/1.00||||", "|2|25.50/1.50|||25.50/2.00|"]
+    assert sum(row.startswith("|1|") for row in rows) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "message"), [("nothing", "holds no regular-2.json"), ("regular-2", "--modes greedy,blockwise")]
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.corrupt import main
+from fairseq_aggdec.data import ptb
 from fairseq_aggdec.errors import AggdecError
 
 LINES = [
@@ -51,6 +52,15 @@ def test_writes_aligned_pairs(clean: Path, tmp_path: Path, capsys: pytest.Captur
     assert 0.6 < sum(source != target for source, target in made) / len(made) < 0.95
     assert "200 pairs" in capsys.readouterr().out
     assert sorted(path.name for path in out.parent.iterdir()) == ["train.src", "train.tgt"]
+
+
+def test_tokens_are_made_of_both_sides_after_the_errors(clean: Path, tmp_path: Path) -> None:
+    for name, options in (("text", []), ("tokens", ["--tokens", "--workers", "2"])):
+        main([str(clean), str(tmp_path / name), "--no-progress", *options])
+    assert pairs(tmp_path / "tokens") == [
+        (ptb.tokenise(wrong), ptb.tokenise(right)) for wrong, right in pairs(tmp_path / "text")
+    ]
+    assert all(" , because " in right and right.endswith("lives .") for _, right in pairs(tmp_path / "tokens"))
 
 
 def test_workers_gzip_and_repetition_give_the_same_bytes(clean: Path, tmp_path: Path) -> None:

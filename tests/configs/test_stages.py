@@ -209,6 +209,38 @@ def test_settings_of_super_resolution(tmp_path: Path) -> None:
     assert {c[c.index("--accept-distance") + 1] for c in decodings} == {"2"}
 
 
+@pytest.mark.parametrize(
+    ("experiment", "stage", "model"), [("celeba_sr", "heads", "heads_rgb"), ("sign_digits_sr", "heads", "heads")]
+)
+def test_a_training_of_the_files_length_has_the_files_warm_up(
+    experiment: str, stage: str, model: str, tmp_path: Path
+) -> None:
+    given = recorded(experiment, stage, folder=tmp_path, gpus=8)
+    of_file = compose(experiment, model)
+    for command in (command for command in given if "hydra" in command[0]):
+        assert f"optimization.max_update={of_file.optimization.max_update}" in command
+        assert f"lr_scheduler.warmup_updates={of_file.lr_scheduler.warmup_updates}" in command
+
+
+def test_the_last_stage_of_bart_warms_up_within_its_updates(tmp_path: Path) -> None:
+    """34,308 sentences of Write & Improve are about nine updates an epoch."""
+    (training,) = [c for c in recorded("gec_bart_12_2", "last", folder=tmp_path) if "hydra" in c[0]]
+    config = compose("gec_bart_12_2", "finetune", tuple(w for w in training[1:] if "=" in w and "hydra." not in w))
+    assert config.lr_scheduler.warmup_updates < 9 * config.optimization.max_epoch / 5
+
+
+def test_one_head_is_the_base_model_where_head_1_is_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """papers/004 Table 1, k = 1"""
+    monkeypatch.setenv("BLOCKWISE_SIZES", "2")
+    given = recorded("wmt14_blockwise", "blockwise_table", folder=tmp_path)
+    measured = [bench._parser().parse_args(c[3:]) for c in given if "fairseq_aggdec.cli.bench" in c]
+    work = tmp_path / "work/wmt14_blockwise"
+    assert {args.json.name: args.path for args in measured if args.modes == "greedy"} == {
+        "regular-1.json": f"{work}/base/model.pt",
+        "distilled-1.json": f"{work}/base-distilled/model.pt",
+    }
+
+
 def test_small_stand_ins_exist(tmp_path: Path) -> None:
     for item in ABOUT:
         for line in item.small:

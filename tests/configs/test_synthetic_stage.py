@@ -18,19 +18,20 @@ def test_clean_text_must_be_named(experiment: str, tmp_path: Path) -> None:
     command = ["bash", str(ROOT / "scripts/reproduce.sh"), experiment, "synthetic"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "CLEAN_ENGLISH=no-such-file is no file: set it to clean tokenised English text" in done.stderr
+    assert "CLEAN_ENGLISH=no-such-file is no file: set it to clean English running text" in done.stderr
 
 
 @pytest.mark.parametrize("experiment", PLACES)
 def test_pairs_are_made_once(experiment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clean = tmp_path / "clean.txt"
-    clean.write_text("a clean sentence .\n")
+    clean.write_text("A clean sentence.\n")
     monkeypatch.setenv("CLEAN_ENGLISH", str(clean))
     for name in ("bart", "bea2019"):
         (tmp_path / "data" / name).mkdir(parents=True)
     pairs = tmp_path / "work" / experiment / PLACES[experiment]
     given = recorded(experiment, "synthetic", folder=tmp_path, check=False)  # the replaced programs write no pairs
     assert given[0][2:5] == ["fairseq_aggdec.cli.corrupt", str(clean), str(pairs)]
+    assert "--tokens" in given[0]
     for side in ("src", "tgt"):
         Path(f"{pairs}.{side}").touch()
     again = recorded(experiment, "synthetic", folder=tmp_path, check=False)[len(given) :]

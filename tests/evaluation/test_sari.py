@@ -25,6 +25,15 @@ def test_the_examples_of_the_authors_script(output: str, score: float) -> None:
     assert 100 * sentence_sari(SOURCE, output, REFERENCES).score == pytest.approx(score)
 
 
+def test_a_deletion_that_the_references_make_up_for_is_not_right_to_the_authors_script() -> None:
+    # One of two "a" is deleted and the reference has one: 1 - 1 = 0 of 1. EASSE: the source has one too many, 1 of 1.
+    # Orders 2 to 4: the deleted "a b", "a b a" and "a b a c" are in no reference, 1 of 1 each.
+    sentence = sentence_sari("a b a c", "b a c", ["b a c d"])
+    assert sentence.delete == pytest.approx(3 / 4)
+    assert sentence.score == pytest.approx(0.5)
+    assert corpus_sari(["a b a c"], ["b a c"], [["b a c d"]]).delete == 1
+
+
 def test_by_hand() -> None:
     # Source "a b", output "a c", reference "a c" -- unigrams: c added, a kept, b deleted, all right: 1 each.
     # Bigrams: "a c" added and wanted, "a b" deleted and to be deleted: 1; none kept: 0. Longer: nothing, 0.

@@ -1,5 +1,7 @@
 """Tables with the papers' numbers and ours side by side."""
 
+from dataclasses import replace
+
 from fairseq_aggdec.reporting.beside import (
     all_grids,
     changes,
@@ -11,6 +13,7 @@ from fairseq_aggdec.reporting.beside import (
     sources_of,
 )
 from fairseq_aggdec.reporting.counterparts import Counterparts, Source
+from fairseq_aggdec.reporting.grid import Group
 from fairseq_aggdec.reporting.paper_tables import paper_table
 from tests.reporting.made_up import made_up_results
 
@@ -53,6 +56,15 @@ def test_numbers_and_ratios_beside_the_papers() -> None:
     assert all(len(row) == 12 for row in rows.values())
     (note,) = grid.notes
     assert note.endswith("P100, PyTorch 1.10. Ours: k = 10. Ratio: ours over the paper's.")
+
+
+def test_the_last_column_says_in_what_ours_differ() -> None:
+    said = {"GAD (k = 25)": "k = 10", "Teacher": "4+3 layers", "LevT": "not measured"}
+    grid = side_by_side(replace(COUNTERPARTS, differs=said), NUMBERS)
+    assert grid.groups[-1] == Group("ours differs in", ("",))
+    rows = {row[0]: row[-1] for row in grid.rows}
+    assert (rows["GAD (k = 25)"], rows["Teacher"], rows["LevT"]) == ("k = 10", "4+3 layers", "")
+    assert {len(row) for row in grid.rows} == {14}
 
 
 def test_changes_of_quality() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.cli.experiments import read_experiment
 from fairseq_aggdec.data.preparation import read_config
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.metrics import all_metrics
@@ -25,11 +26,12 @@ def test_short_and_long_forms(tmp_path: Path) -> None:
     tables:
       000/6:
         set: valid
+        differs: small
         record: "bench/k{k}"
         beam: AR (beam = 5)
         columns: {Tok.: accepted tokens, Speed: {measure: speed-up, batch_size: 8, mode: other}}
         rows:
-          AR (beam = 5): beam5
+          AR (beam = 5): {label: beam5, differs: tiny}
           GAD++ (k = 10): {k: 10, label: "gad++-{k}", mode: "gad++:3:1"}
           GAD++ (k = 15): {k: 15, only: [Speed], over: greedy, over_record: "bench/k10"}
           GAD++ (k = 20): {label: gad, measures: {Tok.: accepted block}}
@@ -39,6 +41,7 @@ def test_short_and_long_forms(tmp_path: Path) -> None:
     assert tables.score == ("gleu",)
     counterparts = tables.counterparts["000/6"]
     assert (counterparts.greedy, counterparts.beam) == (None, "AR (beam = 5)")
+    assert (counterparts.differs["AR (beam = 5)"], counterparts.differs["GAD++ (k = 10)"]) == ("tiny", "small")
     sources = counterparts.sources
     assert len(sources) == 9
     big = sources["GAD++ (k = 25)", "Tok."]
@@ -89,6 +92,14 @@ def test_experiments_ask_for_measures_that_exist(folder: Path) -> None:
         assert counterparts.sources
         for source in counterparts.sources.values():
             assert source.measure in known, counterparts.table.name
+
+
+@pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda folder: folder.name)
+def test_a_stand_in_says_beside_each_row_in_what_it_differs(folder: Path) -> None:
+    for counterparts in read_tables(folder).counterparts.values():
+        said = {system for system, text in counterparts.differs.items() if text}
+        rows = {system for system, _ in counterparts.sources}
+        assert said == (set() if read_experiment(folder).full_size else rows), counterparts.table.name
 
 
 def test_most_experiments_have_tables() -> None:
