@@ -39,7 +39,11 @@ def load(
 
 
 def batches_of(
-    task: AggressiveTranslationTask, sentences: Sequence[torch.Tensor], size: int, by_length: bool = False
+    task: AggressiveTranslationTask,
+    sentences: Sequence[torch.Tensor],
+    size: int,
+    by_length: bool = False,
+    order: Sequence[int] | None = None,
 ) -> list[dict[str, Any]]:
     """Padded batches of binarised sentences (EOS included); their numbers are those of the given order.
 
@@ -48,9 +52,12 @@ def batches_of(
         sentences: token numbers, EOS last.
         size: sentences a batch.
         by_length: put sentences of similar length together, as fairseq-generate does.
+        order: put them together in this one instead.
     """
     lengths = [len(sentence) for sentence in sentences]
     dataset = task.build_dataset_for_inference(sentences, lengths)
-    numbers = sorted(range(len(sentences)), key=lengths.__getitem__) if by_length else range(len(sentences))
+    numbers = range(len(sentences)) if order is None else order
+    if by_length and order is None:
+        numbers = sorted(numbers, key=lengths.__getitem__)
     starts = range(0, len(sentences), size)
     return [dataset.collater([dataset[i] for i in numbers[first : first + size]]) for first in starts]
