@@ -52,6 +52,8 @@ class Subject:
     """fairseq's generation options"""
     block_ngrams: bool = False
     """under --block-ngrams"""
+    full_drafts: bool = False
+    """under --full-drafts"""
     oracle: OracleSettings | None = None
     """for random models"""
     keep: str | None = None
@@ -154,6 +156,8 @@ class Runners:
                 options[option] = True
             if graphs:
                 options["cuda_graphs"] = True
+            if subject.full_drafts:
+                options["full_drafts"] = True
             if subject.block_ngrams:
                 options["block_ngrams"] = True
             task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)

@@ -84,6 +84,11 @@ def _parser() -> argparse.ArgumentParser:
         default=[1, 8, 32],
         help="comma separated (default: 1,8,32)",
     )
+    parser.add_argument(
+        "--full-drafts",
+        action="store_true",
+        help="in batches on a CPU verify whole drafts: without, as in fairseq-generate, only as much as saves time",
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was found")
     add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))
     add_random_model_options(parser)

@@ -278,10 +278,10 @@ def _score_differences(expected: _Decoded, found: _Decoded) -> list[ScoreDiffere
     return result
 
 
-def never_accepted(checks: Sequence[Check]) -> Mapping[str, list[str]]:
-    """By mode: where it drafted in vain, so that nothing but its greedy steps was checked."""
-    where: dict[str, list[str]] = {}
+def never_accepted(checks: Sequence[Check]) -> Mapping[str, list[Check]]:
+    """By mode: where it drafted in vain or not at all, so that nothing but its greedy steps was checked."""
+    where: dict[str, list[Check]] = {}
     for check in checks:
         if check.accepted == 0:
-            where.setdefault(check.mode, []).append(f"{check.precision} {check.batches}")
+            where.setdefault(check.mode, []).append(check)
     return where

@@ -45,6 +45,7 @@ def run(args: argparse.Namespace, command: str) -> Report:
             title = f"{args.gen_subset} of {args.data} by {args.path}"
         if not subject.sentences:
             raise AggdecError(f"{title}: has no sentence; name another split by --gen-subset")
+        subject = replace(subject, full_drafts=args.full_drafts)
         precisions = args.precisions or default_precisions(subject.device)
         precisions = [name for name in precisions if args.bit_exact or name != EXACT]
         done = verify(subject, modes, precisions, args.batch_sizes, must_run=args.precisions is not None)
