@@ -11,11 +11,12 @@ from torch import Tensor
 
 from fairseq_aggdec import drafting
 from fairseq_aggdec.benchmarking.modes import Mode, parse_modes
-from fairseq_aggdec.benchmarking.random_models import RandomModel
+from fairseq_aggdec.benchmarking.random_models import RandomModel, Size
 from fairseq_aggdec.benchmarking.subject import Subject
-from fairseq_aggdec.engine import precision
+from fairseq_aggdec.engine import decoder_layer, precision
 from fairseq_aggdec.engine.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.layers import attend
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lossless import verification, verify_command
 from fairseq_aggdec.lossless.verification import ALONE, BEAM_ONE, Verification, verify
@@ -88,6 +89,25 @@ def test_a_faulty_decoder_fails_and_the_first_wrong_token_is_named(
     assert {line, "FAILED: iad in fp32: differs from the reference, and no near-tie explains it"} <= set(
         printed(done).splitlines()
     )
+
+
+def test_a_mask_that_attention_has_written_to_is_found_in_big_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores of one block in the mask of the next: once the fault of all models with 16 heads, at batch size 1."""
+
+    def in_the_callers_mask(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        if mask is None:
+            return attend(query, keys, values, mask)
+        flat, keys, values = (each.flatten(0, 1) for each in (query, keys, values))
+        scores = mask.expand(*query.shape[:3], keys.size(1)).flatten(0, 1)  # no copy, of one row or one head
+        scores = scores.baddbmm_(flat, keys.mT, alpha=query.size(-1) ** -0.5)
+        return (scores.softmax(dim=-1) @ values).view(query.shape).transpose(1, 2).flatten(2)
+
+    monkeypatch.setattr(decoder_layer, "attend_in_products", in_the_callers_mask)
+    big = tiny_subject(tiny_model(tmp_path, Size(width=64, inner=64, heads=16, encoder_layers=1, decoder_layers=2)))
+    done = verified(verify_command._uneven(big), "greedy,iad,hybrid", "fp32", sizes=(1,))
+    assert [check.mode for check in done.failed] == ["iad", "hybrid"]
 
 
 def test_a_near_tie_is_shown_and_does_not_fail(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
