@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "split. The exit code is 1 where a lossless mode differs by more than rounding explains.",
     )
     add_subject_options(parser)
-    parser.add_argument("--limit", type=int, help="only the first N sentences (default: 100; of a random model 32)")
+    parser.add_argument("--limit", type=int, help="only the first N sentences (default: 100; of a random model 8)")
     parser.add_argument(
         "--modes",
         help="comma separated, from greedy, iad, hybrid, gad, gad++, nar, blockwise, each that verifies drafts with "
@@ -86,8 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--full-drafts",
-        action="store_true",
-        help="in batches on a CPU verify whole drafts: without, as in fairseq-generate, only as much as saves time",
+        action=argparse.BooleanOptionalAction,
+        help="in batches on a CPU verify whole drafts, and not, as in fairseq-generate, only as much as saves time "
+        "(default: for random models alone)",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was found")
     add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))

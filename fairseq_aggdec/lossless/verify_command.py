@@ -16,7 +16,7 @@ from fairseq_aggdec.lossless.verification import EXACT, default_precisions, veri
 from fairseq_aggdec.lossless.verification_report import Report
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 
-_SENTENCES, _RANDOM_SENTENCES = 100, 32
+_SENTENCES, _RANDOM_SENTENCES = 100, 8
 _RANDOM_MODES = "greedy,iad,hybrid,gad,gad++"
 
 
@@ -45,7 +45,8 @@ def run(args: argparse.Namespace, command: str) -> Report:
             title = f"{args.gen_subset} of {args.data} by {args.path}"
         if not subject.sentences:
             raise AggdecError(f"{title}: has no sentence; name another split by --gen-subset")
-        subject = replace(subject, full_drafts=args.full_drafts)
+        full_drafts = args.full_drafts if args.full_drafts is not None else bool(args.random_model)
+        subject = replace(subject, full_drafts=full_drafts)
         precisions = args.precisions or default_precisions(subject.device)
         precisions = [name for name in precisions if args.bit_exact or name != EXACT]
         done = verify(subject, modes, precisions, args.batch_sizes, must_run=args.precisions is not None)
