@@ -54,6 +54,7 @@ setup(
         "console_scripts": [
             "aggdec-average=fairseq_aggdec.cli.average:main",
             "aggdec-prepare=fairseq_aggdec.cli.prepare:main",
+            "aggdec-verify=fairseq_aggdec.cli.verify:main",
             "aggdec-user-dir=fairseq_aggdec.cli.user_dir:main",
             "aggdec-corrupt=fairseq_aggdec.cli.corrupt:main",
             "aggdec-distill=fairseq_aggdec.cli.distill:main",

@@ -25,7 +25,9 @@ def load(
     Raises:
         AggdecError: the folder or the checkpoint cannot be used.
     """
-    if any(options.get(name) for name in ("drafter_path", "block_size", "int8", "bit_exact", "cuda_graphs")):
+    if any(
+        options.get(name) for name in ("drafter_path", "block_size", "full_drafts", "int8", "bit_exact", "cuda_graphs")
+    ):
         # not for the default mode; who loads sets the modes of its own
         options = {"decoding": "aggressive", **options}
     config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang, **options)
@@ -39,7 +41,11 @@ def load(
 
 
 def batches_of(
-    task: AggressiveTranslationTask, sentences: Sequence[torch.Tensor], size: int, by_length: bool = False
+    task: AggressiveTranslationTask,
+    sentences: Sequence[torch.Tensor],
+    size: int,
+    by_length: bool = False,
+    order: Sequence[int] | None = None,
 ) -> list[dict[str, Any]]:
     """Padded batches of binarised sentences (EOS included); their numbers are those of the given order.
 
@@ -48,9 +54,12 @@ def batches_of(
         sentences: token numbers, EOS last.
         size: sentences a batch.
         by_length: put sentences of similar length together, as fairseq-generate does.
+        order: put them together in this one instead.
     """
     lengths = [len(sentence) for sentence in sentences]
     dataset = task.build_dataset_for_inference(sentences, lengths)
-    numbers = sorted(range(len(sentences)), key=lengths.__getitem__) if by_length else range(len(sentences))
+    numbers = range(len(sentences)) if order is None else order
+    if by_length and order is None:
+        numbers = sorted(numbers, key=lengths.__getitem__)
     starts = range(0, len(sentences), size)
     return [dataset.collater([dataset[i] for i in numbers[first : first + size]]) for first in starts]

@@ -18,6 +18,8 @@ def test_batches_keep_the_numbers_of_the_sentences(toy_model_dir: ToyModel) -> N
     assert [sorted(batch["id"].tolist()) for batch in in_order] == [[0, 1], [2, 3], [4]]
     by_length = batches_of(task, sentences, 2, by_length=True)
     assert [sorted(batch["id"].tolist()) for batch in by_length] == [[1, 3], [2, 4], [0]]
+    in_another = batches_of(task, sentences, 2, order=[4, 0, 3, 1, 2])
+    assert [sorted(batch["id"].tolist()) for batch in in_another] == [[0, 4], [1, 3], [2]]
     for batch in by_length:
         for number, row in zip(batch["id"].tolist(), batch["net_input"]["src_tokens"], strict=True):
             assert row[row != task.source_dictionary.pad()].tolist() == sentences[number].tolist()

@@ -37,8 +37,8 @@ class FairseqRunner:
             generation: fairseq's generation options (`lenpen=...`); the beam belongs to the mode.
         """
         device = next(models[0].parameters()).device
-        self._task, self._models = task, models
-        self._batches = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
+        self._task, self.models = task, models
+        self.samples = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         self.batch_size = max(map(len, self.batches), default=0)
@@ -47,8 +47,8 @@ class FairseqRunner:
         task.cfg.decoding = mode.decoding
         task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
         task.cfg.adaptive_draft = mode.adaptive
-        drafts = oracle is not None and mode.decoding in ("iad", "gad", "gad++")
-        self._generator = task.build_generator(
+        drafts = oracle is not None and mode.decoding in ("iad", "hybrid", "gad", "gad++")
+        self.generator = task.build_generator(
             models,
             Namespace(**generation, beam=mode.beam),
             seq_gen_cls=OracleGenerator if drafts else None,
@@ -56,7 +56,7 @@ class FairseqRunner:
         )
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
-        return self._task.inference_step(self._generator, self._models, self._batches[number])
+        return self._task.inference_step(self.generator, self.models, self.samples[number])
 
     def gap(self) -> Gap:
         """Measures by this mode how near to each other two tokens are: see `differences`."""

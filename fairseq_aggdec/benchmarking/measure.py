@@ -43,7 +43,7 @@ def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Re
         references: list[str] = []
         if args.random_model:
             folder = str(args.keep / args.random_model) if args.keep else folder
-            subject, title = _random_subject(args, modes, Path(folder)), f"random {args.random_model} model"
+            subject, title = random_subject(args, modes, Path(folder)), f"random {args.random_model} model"
         else:
             subject, references = _subject(args)
             title = f"{args.gen_subset} of {args.data} by {args.path}"
@@ -63,7 +63,7 @@ def _subject(args: argparse.Namespace) -> tuple[Subject, list[str]]:
     return subject, references
 
 
-def _random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path) -> Subject:
+def random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path) -> Subject:
     drafts = any(mode.decoding in ("gad", "gad++", "nar") for mode in modes)
     block_size = args.block_size or _RANDOM_BLOCK
     size = random_models.SIZES[args.random_model]

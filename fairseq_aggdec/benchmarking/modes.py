@@ -79,7 +79,7 @@ class Mode:
     graphs: bool = False
     """under --cuda-graphs"""
     oracle: float | None = None
-    """of random models, after `~`: accepted tokens (gad, gad++) or edit ratio (iad); None for the benchmark's"""
+    """of random models, after `~`: accepted tokens (gad, gad++) or edit ratio (iad, hybrid); None: the benchmark's"""
     nat: NatPeer | None = None
     """the other model that decodes, non-autoregressively"""
 
@@ -129,8 +129,8 @@ class Mode:
             raise AggdecError(f"mode {name}: {peer} has no bit-exact mode")
         if kind == "beam" and not peer and precision in ("int8", "exact"):
             raise AggdecError(f"mode {name}: fairseq's own search has no {precision}")
-        if tilde and kind not in ("iad", "gad", "gad++"):
-            raise AggdecError(f"mode {name}: ~ sets the oracle of iad, gad and gad++ only")
+        if tilde and kind not in ("iad", "hybrid", "gad", "gad++"):
+            raise AggdecError(f"mode {name}: ~ sets the oracle of iad, hybrid, gad and gad++ only")
         chosen = precision or None
         return cls(name, kind, peer=peer, precision=chosen, adaptive=adaptive, graphs=graphs, oracle=number, **settings)  # type: ignore[arg-type]
 
@@ -140,6 +140,14 @@ class Mode:
             return None
         mark = min(filter(lambda place: place >= 0, map(self.name.find, "~@")), default=len(self.name))
         return replace(self, name=self.name[:mark] + _GRAPHS + self.name[mark:], graphs=True)
+
+    @property
+    def lossless(self) -> bool:
+        """Whether its outputs are promised to be those of `greedy` in the same precision."""
+        exact = self.decoding == "blockwise" and self.top_beta is None
+        return self.implementation == "fairseq_aggdec" and (
+            exact or self.decoding in ("greedy", "iad", "gad", "hybrid")
+        )
 
     @property
     def implementation(self) -> str:

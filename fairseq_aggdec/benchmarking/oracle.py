@@ -33,11 +33,11 @@ class Oracle:
     """What drafts are made from; made before the clock starts."""
 
     texts: Texts
-    """`iad`: what to copy from; `gad` and `gad++`: what to propose at each position of the output"""
+    """`iad` and `hybrid`: what to copy from; `gad` and `gad++`: what to propose at each position of the output"""
 
     @classmethod
     def to_copy_from(cls, outputs: Texts, edit_ratio: float, vocabulary: range) -> "Oracle":
-        """For `iad`: texts that differ from the outputs by about `edit_ratio`.
+        """For `iad` and `hybrid`: texts that differ from the outputs by about `edit_ratio`.
 
         Args:
             outputs: of greedy decoding in the same precision.
@@ -179,7 +179,7 @@ class OracleGenerator(AggressiveGenerator):
     def _drafter(self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]]) -> Drafter:
         source = net_input["src_tokens"]
         texts = [self.oracle.texts[number] for number in self._numbers]
-        if self.block_draft is None:
+        if self.decoding in ("iad", "hybrid"):
             copied = _padded(texts, self.pad, source.device)
             return super()._drafter({**net_input, "src_tokens": copied}, start, encoder_outs)
         drafter = super()._drafter(net_input, start, encoder_outs)

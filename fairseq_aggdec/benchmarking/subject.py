@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -51,6 +52,8 @@ class Subject:
     """fairseq's generation options"""
     block_ngrams: bool = False
     """under --block-ngrams"""
+    full_drafts: bool = False
+    """under --full-drafts"""
     oracle: OracleSettings | None = None
     """for random models"""
     keep: str | None = None
@@ -101,7 +104,8 @@ _ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
 
 
 class Runners:
-    """Makes runners of a subject; what they need is loaded once a precision. A context that removes temporary files."""
+    """Makes runners of a subject; what they need is loaded once a precision. A context that frees it and removes
+    temporary files."""
 
     def __init__(self, subject: Subject) -> None:
         """
@@ -123,6 +127,8 @@ class Runners:
         return self
 
     def __exit__(self, *error: object) -> None:
+        for task, _ in self._loaded.values():
+            task.release()
         self._stack.close()
 
     def precision(self, mode: Mode) -> str:
@@ -150,6 +156,8 @@ class Runners:
                 options[option] = True
             if graphs:
                 options["cuda_graphs"] = True
+            if subject.full_drafts:
+                options["full_drafts"] = True
             if subject.block_ngrams:
                 options["block_ngrams"] = True
             task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
@@ -158,8 +166,13 @@ class Runners:
             self._loaded[key] = task, models
         return self._loaded[key]
 
-    def make(self, mode: Mode, batch_size: int) -> Runner:
+    def make(self, mode: Mode, batch_size: int, shuffled: bool = False) -> Runner:
         """The runner of a mode.
+
+        Args:
+            mode: how to decode.
+            batch_size: sentences, of similar length.
+            shuffled: put them together as they come instead; not of peers.
 
         Raises:
             AggdecError: the mode cannot decode this.
@@ -173,7 +186,7 @@ class Runners:
         if mode.beam > 1 and any(hasattr(model, "set_beam_size") for model in models):
             # fairseq's search tells BART how wide it is, and BART does not forget
             task, models = self.load(precision, stock=True, beam=mode.beam)
-        batches = self._batches(task, batch_size)
+        batches = self._batches(task, batch_size, shuffled)
         oracle = self._oracle(mode, precision, batch_size)
         return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
 
@@ -190,8 +203,11 @@ class Runners:
     def _sentences(self) -> list[torch.Tensor]:
         return [torch.tensor(sentence) for sentence in self.subject.sentences]
 
-    def _batches(self, task: AggressiveTranslationTask, size: int) -> list[dict[str, Any]]:
-        return loading.batches_of(task, self._sentences(), size, by_length=size > 1)
+    def _batches(self, task: AggressiveTranslationTask, size: int, shuffled: bool = False) -> list[dict[str, Any]]:
+        order = None
+        if shuffled:
+            order = Random(1).sample(range(len(self.subject.sentences)), len(self.subject.sentences))
+        return loading.batches_of(task, self._sentences(), size, by_length=size > 1, order=order)
 
     def _nat(self, mode: Mode, precision: str, batch_size: int) -> NatRunner:
         assert mode.nat is not None
@@ -221,7 +237,7 @@ class Runners:
         settings = self.subject.oracle
         if settings is None:
             return None
-        if mode.decoding == "iad":
+        if mode.decoding in ("iad", "hybrid"):
             ratio = settings.edit_ratio if mode.oracle is None else mode.oracle
             return self._copying_oracle(precision, batch_size, ratio)
         if mode.decoding in ("gad", "gad++"):

@@ -9,11 +9,14 @@ from pathlib import Path
 
 from fairseq_aggdec.benchmarking.modes import parse_modes
 from fairseq_aggdec.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.cli.subject_options import (
+    add_random_model_options,
+    add_subject_options,
+    batch_sizes,
+    check_subject_options,
+)
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.models.sizes import SIZES
 from fairseq_aggdec.search_options import add_search_options, option
-
-RANDOM_MODELS = tuple(SIZES)
 
 
 @on_command_line()
@@ -54,13 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="aggdec-bench", description="Time decoding modes on the same sentences, interleaved, in one process."
     )
-    parser.add_argument("data", nargs="?", help="folder made by fairseq-preprocess")
-    parser.add_argument("--path", help="checkpoint, or several joined by ':'")
-    parser.add_argument("--gen-subset", default="test", help="split to decode (default: test)")
-    parser.add_argument("-s", "--source-lang")
-    parser.add_argument("-t", "--target-lang")
-    parser.add_argument("--drafter-path", help="the drafter's checkpoint, for nar, gad and gad++")
-    parser.add_argument("--block-size", type=int, default=0, help="tokens a draft (default: what the drafter learned)")
+    add_subject_options(parser)
     parser.add_argument("--reference", type=Path, help="running text of the subset's targets, for BLEU")
     parser.add_argument("--limit", type=int, help="only the first N sentences")
     parser.add_argument(
@@ -85,11 +82,13 @@ def _parser() -> argparse.ArgumentParser:
         "passes at most (default: 10), for so many lengths side by side (default: 1); repeatable",
     )
     parser.add_argument(
-        "--batch-sizes", "--batch-size", default="1", help="comma separated, one after another (default: 1)"
+        "--batch-sizes",
+        "--batch-size",
+        type=batch_sizes,
+        default=[1],
+        help="comma separated, one after another (default: 1)",
     )
     parser.add_argument("--repeats", type=int, default=3, help="how often each mode runs (default: 3)")
-    parser.add_argument("--threads", type=int, help="of PyTorch and of the peers")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     parser.add_argument(
         "--cuda-graphs",
         action="store_true",
@@ -114,60 +113,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     search.add_argument("--truncate-source", action="store_true", help="cut sources to --max-source-positions")
     search.add_argument("--max-source-positions", type=int, help="tokens of a source, EOS included (default: 1024)")
-    random = parser.add_argument_group(
-        "random models", "full sizes without training; drafts are made from greedy's output, decoded beforehand"
-    )
-    random.add_argument("--random-model", choices=RANDOM_MODELS, help="in place of DATA and --path")
-    random.add_argument("--length", type=int, default=25, help="tokens of source and output (default: 25)")
-    random.add_argument(
-        "--edit-ratio",
-        type=float,
-        default=0.1,
-        help="of iad: edits between the text that is copied from and the output, a token; iad~0.2 sets it for one mode "
-        "(default: 0.1)",
-    )
-    random.add_argument(
-        "--accepted",
-        type=float,
-        default=5.5,
-        help="of gad and gad++: mean tokens an iteration; gad~7 sets it for one mode (default: 5.5)",
-    )
-    random.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the models here, for further runs")
-    random.add_argument("--drafter-layers", type=int, default=2, help="of the random drafter's decoder (default: 2)")
+    add_random_model_options(parser)
     return parser
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Exits where options make no sense, and turns --batch-sizes into numbers."""
+    """Exits where options make no sense."""
     for name in ("limit", "repeats", "threads", "length", "drafter_layers", "max_len_b", "max_source_positions"):
         value = getattr(args, name)
         if value is not None and value < 1:
             parser.error(f"{option(name)} {value}: must be at least 1")
-    try:
-        sizes = [int(size) for size in args.batch_sizes.split(",")]
-    except ValueError:
-        sizes = []
-    if not sizes or min(sizes) < 1 or len(set(sizes)) < len(sizes):
-        parser.error(f"--batch-sizes {args.batch_sizes}: give different numbers of at least 1, separated by commas")
-    args.batch_sizes = sizes
     if args.cuda_graphs and args.device != "cuda":
         parser.error("--cuda-graphs needs --device cuda")
     if args.block_ngrams and not args.no_repeat_ngram_size:
         parser.error("--block-ngrams goes with --no-repeat-ngram-size")
-    if not 0 <= args.edit_ratio <= 1:
-        parser.error(f"--edit-ratio {args.edit_ratio}: must be from 0 to 1")
-    if args.accepted < 1:
-        parser.error(f"--accepted {args.accepted}: must be at least 1")
-    if args.random_model:
-        given = [
-            name for name, value in (("DATA", args.data), ("--path", args.path), ("--drafter-path", args.drafter_path),
-                                     ("--reference", args.reference), ("--nat-peer", args.nat_peer)) if value
-        ]  # fmt: skip
-        given += [option(name) for name in SearchSettings.of(args).given]
-        if given:
-            parser.error(f"--random-model makes up its own data, models and lengths: leave out {', '.join(given)}")
-    elif not args.data or not args.path:
-        parser.error("give DATA and --path, or --random-model")
+    named = (("--reference", args.reference), ("--nat-peer", args.nat_peer))
+    useless = [*(name for name, value in named if value), *(option(name) for name in SearchSettings.of(args).given)]
+    check_subject_options(parser, args, *useless)
 
 
 if __name__ == "__main__":

@@ -191,6 +191,13 @@ class AggressiveTranslationTask(TranslationTask):
         for drafter in self._drafters.values():
             drafter.forget_verifiers()
 
+    def release(self) -> None:
+        """Forget the models and all that was made of them: the task itself lives as long as the program."""
+        self._report()
+        self._running = None
+        self._engines.clear()
+        self._drafters.clear()
+
     def filter_indices_by_size(
         self,
         indices: np.ndarray,

@@ -49,7 +49,7 @@ def test_every_mode_decodes_as_it_is_named(loaded: Loaded, batches: list[dict]) 
         assert sorted(outputs) == list(range(5))
         if runner.mode.name in ("greedy", "beam1", "iad", "gad"):
             assert [outputs[number] for number in range(5)] == expected
-    generators = [runner._generator for runner in runners]
+    generators = [runner.generator for runner in runners]
     own = [isinstance(generator, AggressiveGenerator) for generator in generators]
     assert own == [False, True, False, True, True, True]
     assert [generators[number].beam_size for number in (0, 2)] == [2, 1]
@@ -78,7 +78,7 @@ def test_an_oracle_drafts_for_modes_with_drafts_only(loaded: Loaded, batches: li
     perfect = Oracle(outputs_of(greedy))
     for name, drafts in (("iad", True), ("gad", True), ("greedy", False), ("beam1", False)):
         runner = FairseqRunner(task, models, batches, Mode.parse(name), perfect, **GENERATION)
-        assert isinstance(runner._generator, OracleGenerator) == drafts
+        assert isinstance(runner.generator, OracleGenerator) == drafts
         assert outputs_of(runner) == perfect.texts
         if name == "iad":
             assert runner.outputs(2, runner.decode(2))[4].stats.iterations < LENGTH / 2  # type: ignore[union-attr]

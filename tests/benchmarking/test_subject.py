@@ -1,5 +1,7 @@
 """Tests of `fairseq_aggdec.benchmarking.subject`."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -32,6 +34,16 @@ def test_large_batches_hold_sentences_of_similar_length(tiny: RandomModel) -> No
     with Runners(replace(tiny_subject(tiny), sentences=sentences, oracle=None)) as runners:
         assert runners.make(Mode.parse("greedy"), 1).batches == [[0], [1], [2], [3]]
         assert [sorted(batch) for batch in runners.make(Mode.parse("greedy"), 2).batches] == [[1, 3], [0, 2]]
+
+
+def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:
+    """Or those of several precisions would not fit into memory; tasks live as long as the program."""
+    with Runners(tiny_subject(tiny)) as runners:
+        runners.make(Mode.parse("gad"), 1).decode(0)
+        model = weakref.ref(runners.load("fp32")[1][0])
+    del runners
+    gc.collect()
+    assert model() is None
 
 
 def test_a_missing_device_is_refused(tiny: RandomModel, monkeypatch: pytest.MonkeyPatch) -> None:

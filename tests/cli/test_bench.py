@@ -38,9 +38,9 @@ def test_a_missing_checkpoint_is_one_line(toy_model_dir: ToyModel) -> None:
     ("options", "reason"),
     [
         ("DATA --path x --repeats 0", "--repeats 0: must be at least 1"),
-        ("DATA --path x --batch-sizes 1,0", "--batch-sizes 1,0: give different numbers of at least 1"),
-        ("DATA --path x --batch-sizes 8,8", "--batch-sizes 8,8: give different numbers"),
-        ("DATA --path x --batch-sizes a", "--batch-sizes a: give different numbers"),
+        ("DATA --path x --batch-sizes 1,0", "--batch-sizes/--batch-size: 1,0: give different numbers of at least 1"),
+        ("DATA --path x --batch-sizes 8,8", "8,8: give different numbers"),
+        ("DATA --path x --batch-sizes a", "a: give different numbers"),
         ("DATA", "give DATA and --path, or --random-model"),
         ("DATA --random-model base --path x", "leave out DATA, --path"),
         ("--random-model base --nat-peer nat=x", "leave out --nat-peer"),

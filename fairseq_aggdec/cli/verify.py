@@ -1,0 +1,122 @@
+"""`aggdec-verify`: whether this plugin's output is fairseq's, for a model of the user's on the user's machine."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairseq_aggdec.benchmarking.modes import PRECISIONS
+from fairseq_aggdec.cli.subject_options import (
+    add_random_model_options,
+    add_subject_options,
+    batch_sizes,
+    check_subject_options,
+)
+from fairseq_aggdec.errors import on_command_line
+from fairseq_aggdec.search_options import add_search_options, given_search_options, option
+
+
+@on_command_line()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line of the verification; see --help. The exit code is 1 where a lossless mode differs.
+
+    Raises:
+        AggdecError: files or options that cannot be used.
+    """
+    parser = _parser()
+    args = parser.parse_args(argv)
+    _check(parser, args)
+
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
+    for logger in (None, "fairseq", "fairseq_aggdec"):  # fairseq may have set them as it was imported
+        logging.getLogger(logger).setLevel(logging.WARNING)
+    import torch
+
+    import fairseq_aggdec
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    fairseq_aggdec.register()
+    from fairseq_aggdec.lossless.verify_command import run
+
+    report = run(args, shlex.join(["aggdec-verify", *(sys.argv[1:] if argv is None else argv)]))
+    if args.json:
+        report.save(args.json)
+    print(report.text())
+    if report.verification.failed:
+        raise SystemExit(1)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="aggdec-verify",
+        description="Compare every mode, in every precision, with fairseq's own search on the first sentences of a "
+        "split. The exit code is 1 where a lossless mode differs by more than rounding explains.",
+    )
+    add_subject_options(parser)
+    parser.add_argument("--limit", type=int, help="only the first N sentences (default: 100; of a random model 8)")
+    parser.add_argument(
+        "--modes",
+        help="comma separated, from greedy, iad, hybrid, gad, gad++, nar, blockwise, each that verifies drafts with "
+        "+adaptive where wanted (default: greedy, iad and hybrid, with a drafter gad and gad++, with proposal heads "
+        "blockwise)",
+    )
+    parser.add_argument(
+        "--precisions",
+        type=_precisions,
+        help=f"comma separated, from {', '.join(PRECISIONS)} (under --bit-exact); one that cannot be had here is then "
+        "an error (default: those that the device has)",
+    )
+    parser.add_argument(
+        "--bit-exact",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="also decode under --bit-exact, where the device keeps it: alone, in batches and shuffled, compared to "
+        "the last bit (default: on)",
+    )
+    parser.add_argument(
+        "--batch-sizes",
+        type=batch_sizes,
+        default=[1, 8, 32],
+        help="comma separated (default: 1,8,32)",
+    )
+    parser.add_argument(
+        "--full-drafts",
+        action=argparse.BooleanOptionalAction,
+        help="in batches on a CPU verify whole drafts, and not, as in fairseq-generate, only as much as saves time "
+        "(default: for random models alone)",
+    )
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was found")
+    add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))
+    add_random_model_options(parser)
+    parser.set_defaults(fp16=False, bf16=False)  # read where a subject is made; --precisions says more
+    return parser
+
+
+def _precisions(text: str) -> list[str]:
+    names = text.split(",")
+    if not set(names) <= set(PRECISIONS) or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{text}: give different ones of {', '.join(PRECISIONS)}, separated by commas")
+    return names
+
+
+def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Exits where options make no sense."""
+    for name in ("limit", "threads", "length", "drafter_layers", "max_len_b"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            parser.error(f"{option(name)} {value}: must be at least 1")
+    check_subject_options(parser, args, *map(option, given_search_options(args)))
+    if args.max_len_a and args.bit_exact:
+        parser.error(
+            "--max-len-a lets the length of an output depend on its batch, which --bit-exact compares: add "
+            "--no-bit-exact, or leave it out"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Tests of `aggdec-verify`; what it finds out is tested in `tests/lossless/test_verification.py`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from fairseq_aggdec.benchmarking import random_models
+from fairseq_aggdec.cli.verify import main
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.errors import AggdecError
+from tests.benchmarking.tiny import TINY
+from tests.helpers import ToyModel
+
+
+def test_a_data_bin_and_a_checkpoint_are_enough(
+    toy_model_dir: ToyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "verified.json"
+    main([str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint), "--limit", "3", "--json", str(out)])
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 3 sentences, cpu\n")
+    assert printed.rstrip().endswith("passed: no lossless mode differs from its reference")
+    record = json.loads(out.read_text())
+    assert record["passed"]
+    assert {check["mode"] for check in record["checks"]} == {"greedy", "iad", "hybrid"}
+    tried = {check["precision"] for check in record["checks"]} | set(record["left_out"])
+    assert tried == {"fp32", "bf16", "int8", "exact"}
+    assert "torch" in record["machine"]["versions"]
+
+
+def test_a_fault_exits_with_1_after_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    score = BlockDecoder.score
+
+    def one_token_late(decoder: BlockDecoder, block: Tensor, starts: Tensor, longest: int) -> Tensor:
+        return score(decoder, block, starts, longest).roll(int(block.size(1) > 1), dims=1)
+
+    monkeypatch.setattr(BlockDecoder, "score", one_token_late)
+    monkeypatch.setattr(BlockDecoder, "score_in_parts", lambda *args: iter([one_token_late(*args[:4])]))
+    monkeypatch.setitem(random_models.SIZES, "base", TINY)
+    out = tmp_path / "verified.json"
+    options = "--random-model base --limit 3 --length 8 --modes iad --precisions fp32 --batch-sizes 1"
+    with pytest.raises(SystemExit) as exit_info:
+        main([*options.split(), "--json", str(out)])
+    assert exit_info.value.code == 1
+    record = json.loads(out.read_text())
+    assert not record["passed"]
+    ((line, *_),) = (check["lines"] for check in record["checks"])
+    printed = capsys.readouterr().out
+    assert line in printed
+    assert "FAILED: iad in fp32" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("DATA", "give DATA and --path, or --random-model"),
+        ("DATA --path x --limit 0", "--limit 0: must be at least 1"),
+        ("DATA --path x --precisions fp64", "fp64: give different ones of fp32, fp16, bf16, int8, exact"),
+        ("DATA --path x --precisions fp32,fp32", "fp32,fp32: give different ones"),
+        ("DATA --path x --batch-sizes 0", "0: give different numbers of at least 1"),
+        ("DATA --path x --max-len-a 1.2", "--max-len-a lets the length of an output depend on its batch"),
+        ("--random-model base --lenpen 2", "leave out --lenpen"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(options.split())
+    assert exit_info.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("iad@int8", "name precisions by --precisions"),
+        ("beam1", "only this plugin's modes are compared"),
+        ("ctranslate2:greedy", "only this plugin's modes are compared"),
+        ("fast", "unknown mode fast"),
+    ],
+)
+def test_modes_that_are_not_compared_are_refused_before_anything_is_loaded(mode: str, reason: str) -> None:
+    with pytest.raises(AggdecError, match=reason):
+        main(["DATA", "--path", "x", "--modes", mode])
