@@ -2,8 +2,8 @@
 
 Checkpoints. fairseq calls `torch.load` without `weights_only`; torch >= 2.6 then refuses every fairseq checkpoint,
 since it holds an `argparse.Namespace` (and, after training with `--eval-bleu`, small numpy arrays). The check stays on:
-a checkpoint may hold what `allowed_globals` lists; any other class is refused by name before anything of it runs.
-(This covers unpickling. What stock fairseq does later with the option strings of a checkpoint is not its subject.)
+a checkpoint may hold what `allowed_globals` lists; any other class is refused by name before anything of it runs, and
+so are stored options that fairseq would evaluate as Python (`stored_options`). See docs/security.md.
 Resuming on several workers goes through `torch.load` as well: see `_broadcast_object`.
 
 Batches. After 0.12.2 fairseq drops the last batch unless its size is a multiple of `--required-batch-size-multiple`
@@ -39,6 +39,7 @@ from fairseq.models.ema import EMA
 
 from fairseq_aggdec import compat_nat
 from fairseq_aggdec.errors import AggdecError, install_excepthook
+from fairseq_aggdec.stored_options import find_code
 
 
 class CheckpointError(AggdecError):
@@ -124,9 +125,21 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"checkpoint {path}: not a fairseq checkpoint: it needs `model` and `cfg` (or `args`), and holds {keys}"
             f"{_ADVICE}"
         )
+    _refuse_code(path, state)
     return state
 
 
+def _refuse_code(path: str, state: dict[str, Any]) -> None:
+    """
+    Raises:
+        CheckpointError: one of the stored options could run code.
+    """
+    found = find_code({"args": state.get("args"), "cfg": state.get("cfg")})
+    if found:
+        raise CheckpointError(f"checkpoint {path}: refused: its {found}; nothing was executed. {_IF_TRUSTED}")
+
+
+_IF_TRUSTED = "If you trust its origin, load it in a program of your own and save it again with plain data only"
 _ADVICE = "; name a file that fairseq-train saved"
 
 
@@ -142,7 +155,7 @@ def _reason(path: str, error: Exception) -> str:
     if refused:
         return (
             f"refused: it holds {', '.join(refused)}, and unpickling such a class can run code; nothing was executed. "
-            "If you trust its origin, load it in a program of your own and save it again with plain data only"
+            f"{_IF_TRUSTED}"
         )
     if isinstance(error, pickle.UnpicklingError) and "not a number" in str(error):
         return "refused: it holds numpy data that are not numbers; nothing was executed"
@@ -162,11 +175,13 @@ def _checked_loader(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[s
     def load_checked(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
             with torch.serialization.safe_globals(allowed_globals()):
-                return load(path, *args, **kwargs)
+                state = load(path, *args, **kwargs)
         except Exception:
             local_path = checkpoint_utils.PathManager.get_local_path(path)
             read_checkpoint(local_path)  # names what is wrong with the file; a sound file failed for another reason
             raise
+        _refuse_code(path, state)
+        return state
 
     return load_checked
 
