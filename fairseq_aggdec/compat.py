@@ -236,7 +236,12 @@ def _keep_last_batch(batch_by_size: Callable[..., list[Any]]) -> Callable[..., l
             indices = np.fromiter(indices, dtype=np.int64, count=-1)
         if len(indices) == 0:
             return []
-        batches = batch_by_size(indices, *args, fixed_shapes=fixed_shapes, **kwargs)
+        try:
+            batches = batch_by_size(indices, *args, fixed_shapes=fixed_shapes, **kwargs)
+        except AssertionError as error:
+            if "max_tokens" not in str(error):
+                raise
+            raise AggdecError(f"--max-tokens is less than the longest sentence has ({error}); give more") from None
         kept = sum(map(len, batches))
         if fixed_shapes is not None or kept == len(indices):
             return batches
@@ -281,6 +286,22 @@ def _bf16_without_tpu(parse: Callable[..., Any]) -> Callable[..., Any]:
     return parse_args_and_arch
 
 
+def _sound_batches(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's `parse_args_and_arch`: it takes a batch of no sentences for one without a limit."""
+
+    @functools.wraps(parse)
+    def parse_args_and_arch(*args: Any, **kwargs: Any) -> Any:
+        parsed = parse(*args, **kwargs)
+        given = parsed[0] if isinstance(parsed, tuple) else parsed
+        for name in ("batch_size", "max_tokens", "batch_size_valid", "max_tokens_valid"):
+            value = getattr(given, name, None)
+            if isinstance(value, int) and value < 1:
+                raise AggdecError(f"--{name.replace('_', '-')} {value}: must be at least 1")
+        return parsed
+
+    return parse_args_and_arch
+
+
 def _bart_with_a_task(init: Callable[..., None]) -> Callable[..., None]:
     """Wrap the constructor of fairseq's `BARTModel`, which looks up its task's name whenever weights are loaded.
 
@@ -310,6 +331,6 @@ def install() -> None:
     BARTModel.__init__ = _bart_with_a_task(BARTModel.__init__)
     compat_nat.install()
     EMA.__init__ = _averaging_weights_alone(EMA.__init__)
-    options.parse_args_and_arch = _bf16_without_tpu(options.parse_args_and_arch)
+    options.parse_args_and_arch = _sound_batches(_bf16_without_tpu(options.parse_args_and_arch))
     checkpoint_utils.mended_by_aggdec = True
     install_excepthook()

@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-s", "--source-lang")
     parser.add_argument("-t", "--target-lang")
     parser.add_argument("--drafter-path", help="the drafter's checkpoint, for nar, gad and gad++")
-    parser.add_argument("--block-size", type=int, default=0, help="tokens a draft (default: what the drafter learned)")
+    parser.add_argument("--block-size", type=int, help="tokens a draft (default: what the drafter learned)")
     parser.add_argument("--reference", type=Path, help="running text of the subset's targets, for BLEU")
     parser.add_argument("--limit", type=int, help="only the first N sentences")
     parser.add_argument(
@@ -132,7 +132,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exits where options make no sense, and turns --batch-sizes into numbers."""
-    for name in ("limit", "repeats", "threads", "length", "drafter_layers", "max_len_b", "max_source_positions"):
+    names = ("limit", "repeats", "threads", "length", "block_size", "drafter_layers", "max_len_b")
+    for name in (*names, "max_source_positions"):
         value = getattr(args, name)
         if value is not None and value < 1:
             parser.error(f"{option(name)} {value}: must be at least 1")
