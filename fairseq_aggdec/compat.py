@@ -25,13 +25,15 @@ import os
 import pickle
 import re
 import sys
+import tarfile
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, options
+from fairseq import checkpoint_utils, file_utils, options
 from fairseq.data import data_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models.bart import BARTModel
@@ -186,6 +188,24 @@ def _checked_loader(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[s
     return load_checked
 
 
+def _open_archive(path: str, mode: str) -> tarfile.TarFile:
+    """Stands in for `tarfile.open` where fairseq unpacks what `from_pretrained` is given.
+
+    Raises:
+        CheckpointError: something of it would lie outside of its folder, or is no file.
+    """
+    archive = tarfile.open(path, mode)  # type: ignore[call-overload] # noqa: SIM115
+    archive.extraction_filter = tarfile.data_filter
+    for member in archive:
+        try:
+            unsafe = os.path.isabs(member.name) or tarfile.data_filter(member, os.curdir) is None
+        except tarfile.FilterError:
+            unsafe = True
+        if unsafe:
+            raise CheckpointError(f"archive {path}: refused: {member.name!r} would not stay within it")
+    return archive
+
+
 _loading: ContextVar[bool] = ContextVar("loading", default=False)
 
 
@@ -326,6 +346,7 @@ def install() -> None:
     checkpoint_utils.load_model_ensemble_and_task = _checked_ensemble_loader(
         checkpoint_utils.load_model_ensemble_and_task
     )
+    file_utils.tarfile = SimpleNamespace(open=_open_archive)
     distributed_utils._broadcast_object_slow = _broadcast_object
     data_utils.batch_by_size = _keep_last_batch(data_utils.batch_by_size)
     BARTModel.__init__ = _bart_with_a_task(BARTModel.__init__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import tarfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import fairseq
 import fairseq_cli
 import pytest
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, file_utils
 from fairseq.models.transformer import TransformerModel
 from fairseq_cli import generate
 from omegaconf import OmegaConf
@@ -131,6 +132,25 @@ def test_literals_and_what_fairseq_makes_of_them_pass() -> None:
         assert is_plain(text), text
     for text in ("f()", "[x for x in y]", "a.b", "f'{a}'", "lambda: 0", "[1][0]", "9**9", "(" * 10**5, "\0", "1;2"):
         assert not is_plain(text), text
+
+
+@pytest.mark.parametrize("name", ["model/../../outside", "{folder}/outside", "model/link"])
+def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path, name: str) -> None:
+    """What from_pretrained is given may be one; a sound one becomes the folder that it holds."""
+    archive = tmp_path / "model.tar.gz"
+    for odd in (name.format(folder=tmp_path), "model/model.pt"):
+        with tarfile.open(archive, "w:gz") as file:
+            member = tarfile.TarInfo(odd)
+            if odd.endswith("link"):
+                member.type, member.linkname = tarfile.SYMTYPE, str(tmp_path)
+            file.addfile(tarfile.TarInfo("model/dict.txt"))
+            file.addfile(member)
+        if odd != "model/model.pt":
+            with pytest.raises(compat.CheckpointError, match=f"archive {archive}: refused: '{odd}'"):
+                file_utils.load_archive_file(str(archive))
+            assert [path.name for path in tmp_path.iterdir()] == ["model.tar.gz"]
+    file_utils.load_archive_file(str(archive))
+    assert sorted(path.name for path in archive.iterdir()) == ["dict.txt", "model.pt"]
 
 
 def _evaluated_expressions() -> Iterator[tuple[str, str]]:
