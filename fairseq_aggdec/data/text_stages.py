@@ -51,8 +51,6 @@ def read_config(path: Path) -> dict[str, Any]:
         return config
     if not {"source", "target"} <= config.get("languages", {}).keys():
         raise AggdecError(f"{path}: lacks languages: {{source: NAME, target: NAME}}, the suffixes of all files")
-    if not config.keys() & {"parallel", "sentence_pairs", "documents", "clean_text"}:
-        raise AggdecError(f"{path}: names no text: one of parallel, sentence_pairs, documents and clean_text is needed")
     return config
 
 
