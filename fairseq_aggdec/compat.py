@@ -2,8 +2,8 @@
 
 Checkpoints. fairseq calls `torch.load` without `weights_only`; torch >= 2.6 then refuses every fairseq checkpoint,
 since it holds an `argparse.Namespace` (and, after training with `--eval-bleu`, small numpy arrays). The check stays on:
-a checkpoint may hold what `allowed_globals` lists; any other class is refused by name before anything of it runs.
-(This covers unpickling. What stock fairseq does later with the option strings of a checkpoint is not its subject.)
+a checkpoint may hold what `allowed_globals` lists; any other class is refused by name before anything of it runs, and
+so are stored options that fairseq would evaluate as Python (`stored_options`). See docs/security.md.
 Resuming on several workers goes through `torch.load` as well: see `_broadcast_object`.
 
 Batches. After 0.12.2 fairseq drops the last batch unless its size is a multiple of `--required-batch-size-multiple`
@@ -25,13 +25,15 @@ import os
 import pickle
 import re
 import sys
+import tarfile
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, options
+from fairseq import checkpoint_utils, file_utils, options
 from fairseq.data import data_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models.bart import BARTModel
@@ -39,6 +41,7 @@ from fairseq.models.ema import EMA
 
 from fairseq_aggdec import compat_nat
 from fairseq_aggdec.errors import AggdecError, install_excepthook
+from fairseq_aggdec.stored_options import find_code
 
 
 class CheckpointError(AggdecError):
@@ -124,9 +127,21 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"checkpoint {path}: not a fairseq checkpoint: it needs `model` and `cfg` (or `args`), and holds {keys}"
             f"{_ADVICE}"
         )
+    _refuse_code(path, state)
     return state
 
 
+def _refuse_code(path: str, state: dict[str, Any]) -> None:
+    """
+    Raises:
+        CheckpointError: one of the stored options could run code.
+    """
+    found = find_code({"args": state.get("args"), "cfg": state.get("cfg")})
+    if found:
+        raise CheckpointError(f"checkpoint {path}: refused: its {found}; nothing was executed. {_IF_TRUSTED}")
+
+
+_IF_TRUSTED = "If you trust its origin, load it in a program of your own and save it again with plain data only"
 _ADVICE = "; name a file that fairseq-train saved"
 
 
@@ -142,7 +157,7 @@ def _reason(path: str, error: Exception) -> str:
     if refused:
         return (
             f"refused: it holds {', '.join(refused)}, and unpickling such a class can run code; nothing was executed. "
-            "If you trust its origin, load it in a program of your own and save it again with plain data only"
+            f"{_IF_TRUSTED}"
         )
     if isinstance(error, pickle.UnpicklingError) and "not a number" in str(error):
         return "refused: it holds numpy data that are not numbers; nothing was executed"
@@ -162,13 +177,33 @@ def _checked_loader(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[s
     def load_checked(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
             with torch.serialization.safe_globals(allowed_globals()):
-                return load(path, *args, **kwargs)
+                state = load(path, *args, **kwargs)
         except Exception:
             local_path = checkpoint_utils.PathManager.get_local_path(path)
             read_checkpoint(local_path)  # names what is wrong with the file; a sound file failed for another reason
             raise
+        _refuse_code(path, state)
+        return state
 
     return load_checked
+
+
+def _open_archive(path: str, mode: str) -> tarfile.TarFile:
+    """Stands in for `tarfile.open` where fairseq unpacks what `from_pretrained` is given.
+
+    Raises:
+        CheckpointError: something of it would lie outside of its folder, or is no file.
+    """
+    archive = tarfile.open(path, mode)  # type: ignore[call-overload] # noqa: SIM115
+    archive.extraction_filter = tarfile.data_filter
+    for member in archive:
+        try:
+            unsafe = os.path.isabs(member.name) or tarfile.data_filter(member, os.curdir) is None
+        except tarfile.FilterError:
+            unsafe = True
+        if unsafe:
+            raise CheckpointError(f"archive {path}: refused: {member.name!r} would not stay within it")
+    return archive
 
 
 _loading: ContextVar[bool] = ContextVar("loading", default=False)
@@ -221,7 +256,12 @@ def _keep_last_batch(batch_by_size: Callable[..., list[Any]]) -> Callable[..., l
             indices = np.fromiter(indices, dtype=np.int64, count=-1)
         if len(indices) == 0:
             return []
-        batches = batch_by_size(indices, *args, fixed_shapes=fixed_shapes, **kwargs)
+        try:
+            batches = batch_by_size(indices, *args, fixed_shapes=fixed_shapes, **kwargs)
+        except AssertionError as error:
+            if "max_tokens" not in str(error):
+                raise
+            raise AggdecError(f"--max-tokens is less than the longest sentence has ({error}); give more") from None
         kept = sum(map(len, batches))
         if fixed_shapes is not None or kept == len(indices):
             return batches
@@ -266,6 +306,22 @@ def _bf16_without_tpu(parse: Callable[..., Any]) -> Callable[..., Any]:
     return parse_args_and_arch
 
 
+def _sound_batches(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's `parse_args_and_arch`: it takes a batch of no sentences for one without a limit."""
+
+    @functools.wraps(parse)
+    def parse_args_and_arch(*args: Any, **kwargs: Any) -> Any:
+        parsed = parse(*args, **kwargs)
+        given = parsed[0] if isinstance(parsed, tuple) else parsed
+        for name in ("batch_size", "max_tokens", "batch_size_valid", "max_tokens_valid"):
+            value = getattr(given, name, None)
+            if isinstance(value, int) and value < 1:
+                raise AggdecError(f"--{name.replace('_', '-')} {value}: must be at least 1")
+        return parsed
+
+    return parse_args_and_arch
+
+
 def _bart_with_a_task(init: Callable[..., None]) -> Callable[..., None]:
     """Wrap the constructor of fairseq's `BARTModel`, which looks up its task's name whenever weights are loaded.
 
@@ -290,11 +346,12 @@ def install() -> None:
     checkpoint_utils.load_model_ensemble_and_task = _checked_ensemble_loader(
         checkpoint_utils.load_model_ensemble_and_task
     )
+    file_utils.tarfile = SimpleNamespace(open=_open_archive)
     distributed_utils._broadcast_object_slow = _broadcast_object
     data_utils.batch_by_size = _keep_last_batch(data_utils.batch_by_size)
     BARTModel.__init__ = _bart_with_a_task(BARTModel.__init__)
     compat_nat.install()
     EMA.__init__ = _averaging_weights_alone(EMA.__init__)
-    options.parse_args_and_arch = _bf16_without_tpu(options.parse_args_and_arch)
+    options.parse_args_and_arch = _sound_batches(_bf16_without_tpu(options.parse_args_and_arch))
     checkpoint_utils.mended_by_aggdec = True
     install_excepthook()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 
 
@@ -16,10 +16,20 @@ class AggdecError(RuntimeError):
     """
 
 
-def install_excepthook() -> None:
-    """Print an uncaught `AggdecError` as one line on stderr; leave every other exception to the hook in place.
+INTERRUPTED = "interrupted"
 
-    fairseq's commands check their options by assertions that start with an option's name: those are treated alike.
+
+def reason_of(error: OSError) -> str:
+    """What went wrong with which file, where one is known."""
+    reason = error.strerror or str(error)
+    return reason if error.filename is None else f"{error.filename}: {reason}"
+
+
+def install_excepthook() -> None:
+    """Print what the user can mend as one line on stderr; leave every other exception to the hook in place.
+
+    That is an uncaught `AggdecError`, and of fairseq's own commands an assertion that starts with an option's name, a
+    file that cannot be read or written, and Ctrl-C (Python exits then as the signal has it: 130 in a shell).
     An exception hook rather than `sys.exit` at the place of the error: `from_pretrained` and other callers in a program
     must be able to catch it. Installing it twice changes nothing.
     """
@@ -28,11 +38,18 @@ def install_excepthook() -> None:
         return
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        if isinstance(error, AggdecError) or (isinstance(error, AssertionError) and str(error).startswith("--")):
-            sys.stdout.flush()
-            print(f"error: {error}", file=sys.stderr)
+        if isinstance(error, KeyboardInterrupt):
+            message = INTERRUPTED
+        elif isinstance(error, AggdecError) or (isinstance(error, AssertionError) and str(error).startswith("--")):
+            message = f"error: {error}"
+        elif isinstance(error, OSError) and error.strerror:
+            message = f"error: {reason_of(error)}"
         else:
             previous(kind, error, traceback)
+            return
+        with suppress(OSError):  # nobody reads any more, or the disk is full
+            sys.stdout.flush()
+        print(message, file=sys.stderr)
 
     hook.prints_aggdec_errors = True  # type: ignore[attr-defined]
     sys.excepthook = hook
@@ -52,8 +69,7 @@ def on_command_line() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise AggdecError(reason if error.filename is None else f"{error.filename}: {reason}") from error
+        raise AggdecError(reason_of(error)) from error
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         raise SystemExit(130) from None

@@ -1,4 +1,4 @@
-"""What fairseq-interactive reads: text in UTF-8, or a clear message that says where it is not."""
+"""What fairseq-interactive reads: text in UTF-8, or a clear message where it is not; and lines that are left out."""
 
 import io
 import sys
@@ -22,8 +22,9 @@ def buffered_read(input: str, buffer_size: int) -> Iterator[list[str]]:
         stripped lines, `buffer_size` at a time; fewer at the end and before an error.
 
     Raises:
-        AggdecError: the file cannot be read, or a line is not UTF-8.
+        AggdecError: the file cannot be read, or a line is not UTF-8; at the end also, where lines were left out.
     """
+    _left_out.clear()
     name = "the standard input" if input == "-" else input
     buffer: list[str] = []
     with _opened(input) as lines:
@@ -44,6 +45,18 @@ def buffered_read(input: str, buffer_size: int) -> Iterator[list[str]]:
                 buffer = []
     if buffer:
         yield buffer
+    if _left_out:
+        raise AggdecError(f"{len(_left_out)} of the lines have no output; each is named above")
+
+
+_left_out: list[str] = []
+
+
+def leave_out(message: str) -> None:
+    """A line has no output: say why at once, and go on; the command ends with an error then."""
+    _left_out.append(message)
+    sys.stdout.flush()
+    print(f"error: {message}", file=sys.stderr)
 
 
 def _opened(input: str) -> nullcontext[io.TextIOWrapper] | io.TextIOWrapper:
@@ -60,6 +73,7 @@ def _opened(input: str) -> nullcontext[io.TextIOWrapper] | io.TextIOWrapper:
 
 def install() -> None:
     """Give it to fairseq-interactive, where that is the running command."""
-    command = sys.modules.get("fairseq_cli.interactive")
-    if command is not None:
-        command.buffered_read = buffered_read  # type: ignore[attr-defined]
+    for name in ("fairseq_cli.interactive", "__main__"):  # the latter by python -m
+        command = sys.modules.get(name)
+        if hasattr(command, "buffered_read"):
+            command.buffered_read = buffered_read  # type: ignore[union-attr]

@@ -18,6 +18,7 @@ from tests.helpers import run_cli
     [
         ("AggdecError('say why')", "error: say why\n", False),
         ("AssertionError('--path required')", "error: --path required\n", False),  # fairseq's own checks of options
+        ("FileNotFoundError(2, 'No such file', 'a.txt')", "error: a.txt: No such file\n", False),
         ("AssertionError('broken')", "AssertionError: broken", True),
         ("KeyError('other')", "KeyError: 'other'", True),
     ],
@@ -28,6 +29,13 @@ def test_excepthook(error: str, in_stderr: str, has_traceback: bool) -> None:
     assert done.returncode == 1
     assert in_stderr in done.stderr
     assert ("Traceback" in done.stderr) == has_traceback
+
+
+def test_an_interruption_is_one_line_and_ends_as_the_signal_has_it() -> None:
+    """As of fairseq-generate with this plugin."""
+    program = "from fairseq_aggdec.errors import *; install_excepthook(); import signal; signal.raise_signal(2)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (-2, "interrupted\n")
 
 
 def test_os_errors_of_a_command_name_their_file(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from fairseq_aggdec.benchmarking.record import Record, load_record
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.image_quality import psnr
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.structured_files import made_of, read_json
 
 EXACT = "blockwise"
 APPROXIMATE = "approximate"
@@ -77,13 +78,11 @@ class ImageRecord:
             AggdecError: it is something else, or damaged.
         """
         record, path = load_record(folder / RECORD), folder / QUALITY
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            quality = {mode: Quality(**entry) for mode, entry in content["quality"].items()}
-            made = cls(record, float(content["distance"]), list(content["enlarged"]), quality)
-        except (UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise AggdecError(f"{path}: not written by this version of aggdec-super-resolve; run it again") from error
-        if not {BASELINE, EXACT, APPROXIMATE} <= quality.keys() & {run.mode for run in record.runs}:
+        content = read_json(path, "run aggdec-super-resolve again")
+        if isinstance(content, dict):
+            content["record"] = record
+        made: ImageRecord = made_of(cls, content, str(path), "run aggdec-super-resolve again")
+        if not {BASELINE, EXACT, APPROXIMATE} <= made.quality.keys() & {run.mode for run in record.runs}:
             raise AggdecError(f"{folder}: lacks a mode; run aggdec-super-resolve again")
         return made
 

@@ -30,10 +30,12 @@ def machine() -> dict[str, Any]:
 
 
 def describe(facts: dict[str, Any]) -> str:
-    """One line of `machine`."""
-    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    gpu = f"{facts['gpu']} (CUDA {facts['cuda']}), " if "gpu" in facts else ""
-    return f"{gpu}{facts['processor']}, {facts['threads']} threads of {facts['cores']} cores; {versions}"
+    """One line of `machine`; what a record lacks of it is unknown."""
+    known = {name: facts.get(name, "unknown") for name in ("processor", "threads", "cores", "cuda")}
+    versions = facts.get("versions")
+    libraries = [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []
+    gpu = f"{facts['gpu']} (CUDA {known['cuda']}), " if "gpu" in facts else ""
+    return f"{gpu}{known['processor']}, {known['threads']} threads of {known['cores']} cores; {', '.join(libraries)}"
 
 
 def commit() -> str | None:

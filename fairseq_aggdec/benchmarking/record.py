@@ -1,8 +1,8 @@
 """What a benchmark leaves behind: raw times and counters of every sentence, as JSON. All else is arithmetic on it."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -14,6 +14,7 @@ from fairseq_aggdec.benchmarking.results import ModeResult, Timed
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lossless.differences import Difference
+from fairseq_aggdec.structured_files import made_of, read_json
 
 FORMAT = 2
 """1 was a list of modes without counters"""
@@ -163,37 +164,27 @@ def load_record(path: Path) -> Record:
         AggdecError: it is something else, or damaged.
         OSError: it cannot be read.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise AggdecError(f"{path}: not JSON ({error}); give a file that aggdec-bench --json wrote") from error
+    content = read_json(path, "give a file that aggdec-bench --json wrote")
     if not isinstance(content, dict) or "modes" in content or "runs" not in content:
         raise AggdecError(f"{path}: not written by this version of aggdec-bench --json; measure again")
     if content.get("format") != FORMAT:
         raise AggdecError(f"{path}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
-    record = _made(Record, {"search": {}, **content}, str(path))  # older ones were all searched with the defaults
-    record.runs = [_made(Run, run, f"{path}, run {number}") for number, run in enumerate(content["runs"], start=1)]
+    content = {"search": {}, **content}  # older ones were all searched with the defaults
+    record: Record = made_of(Record, content, str(path), "measure again")
     for number, run in enumerate(record.runs, start=1):
         _check(run, len(record.source_tokens), f"{path}, run {number} ({run.mode})")
     return record
 
 
-def _made(kind: Any, content: Mapping[str, Any], where: str) -> Any:
-    names = {entry.name for entry in fields(kind)}
-    if set(content) != names:
-        odd = ", ".join(sorted(set(content) ^ names))
-        raise AggdecError(f"{where}: missing or unknown entries ({odd}); measure again")
-    return kind(**content)
-
-
 def _check(run: Run, sentences: int, where: str) -> None:
     """Raises `AggdecError` where lists do not have the lengths that they must have."""
     numbers = sorted(number for batch in run.batches for number in batch)
-    counters = [list(getattr(run, name) or run.tokens) for name in ("tokens", "outputs", "iterations")]
+    counters: list[list[Any] | None] = [run.tokens, run.outputs, run.iterations, run.drafted, run.accepted]
     if (
         numbers != list(range(sentences))
         or not run.latencies
         or any(len(latencies) != len(run.batches) for latencies in run.latencies)
-        or any(len(counter) != sentences for counter in counters)
+        or any(len(counter) != sentences for counter in counters if counter is not None)
+        or min(run.rounds) <= 0
     ):
         raise AggdecError(f"{where}: times or counters do not fit {sentences} sentences; measure again")

@@ -82,7 +82,7 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
         source_lang=task.cfg.source_lang,
         target_lang=task.cfg.target_lang,
         drafter_path=args.drafter_path,
-        block_size=getattr(args, "block_size", 0),
+        block_size=getattr(args, "block_size", None) or 0,
         device=args.device,
         precision=precision_of(args),
         generation=search.generation,

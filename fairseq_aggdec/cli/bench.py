@@ -119,7 +119,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exits where options make no sense."""
-    for name in ("limit", "repeats", "threads", "length", "drafter_layers", "max_len_b", "max_source_positions"):
+    names = ("limit", "repeats", "threads", "length", "block_size", "drafter_layers", "max_len_b")
+    for name in (*names, "max_source_positions"):
         value = getattr(args, name)
         if value is not None and value < 1:
             parser.error(f"{option(name)} {value}: must be at least 1")

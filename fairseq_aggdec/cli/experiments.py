@@ -6,12 +6,11 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from omegaconf import OmegaConf
 from tabulate import tabulate
 
 from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.structured_files import read_yaml
 
 SHARED = "shared"
 """the folder of configs/ that is no experiment"""
@@ -49,7 +48,7 @@ def read_experiment(folder: Path) -> Experiment:
     path = folder / "about.yaml"
     if not path.is_file():
         raise AggdecError(f"{path} does not exist: every experiment says there what it answers and takes")
-    about: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(path)))
+    about = read_yaml(path)
     try:
         return Experiment(folder.name, **about)
     except TypeError as error:

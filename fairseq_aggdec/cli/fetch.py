@@ -12,10 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from omegaconf import OmegaConf
-
 from fairseq_aggdec.data.originals import DataSet
 from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.structured_files import read_yaml
 
 
 def data_set(name: str, descriptions: Path, data: Path) -> DataSet:
@@ -33,7 +32,7 @@ def data_set(name: str, descriptions: Path, data: Path) -> DataSet:
     if not file.is_file():
         known = ", ".join(sorted(path.stem for path in descriptions.glob("*.yaml")))
         raise AggdecError(f"unknown data set {name}: {descriptions} describes {known or 'none'}")
-    return DataSet(name, dict(OmegaConf.to_container(OmegaConf.load(file))), data / name)
+    return DataSet(name, read_yaml(file), data / name)
 
 
 @on_command_line()
@@ -49,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder that holds the data sets, one folder each")
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    sets = [data_set(name, args.descriptions, args.data) for name in OmegaConf.load(args.config).get("data_sets", [])]
+    sets = [data_set(name, args.descriptions, args.data) for name in read_yaml(args.config).get("data_sets", [])]
     problems = []
     for item in sets:
         try:

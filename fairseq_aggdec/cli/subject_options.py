@@ -18,7 +18,7 @@ def add_subject_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--source-lang")
     parser.add_argument("-t", "--target-lang")
     parser.add_argument("--drafter-path", help="the drafter's checkpoint, for nar, gad, gad++ and hybrid")
-    parser.add_argument("--block-size", type=int, default=0, help="tokens a draft (default: what the drafter learned)")
+    parser.add_argument("--block-size", type=int, help="tokens a draft (default: what the drafter learned)")
     parser.add_argument("--threads", type=int, help="of PyTorch and of the peers")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
 

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         torch.set_num_threads(args.threads)
     task, model = load(args.path, args.data, args.device)
     settings = Settings(
-        args.gen_subset, args.limit, args.block_size, args.accept_distance, args.batch_size, args.repeats
+        args.gen_subset, args.limit, args.block_size or 0, args.accept_distance, args.batch_size, args.repeats
     )
     command = shlex.join(["aggdec-super-resolve", *(sys.argv[1:] if argv is None else argv)])
     decoded = decode(task, model, settings, f"{args.gen_subset} of {args.data} by {args.path}", command)
@@ -78,7 +78,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where the results go")
     parser.add_argument("--gen-subset", default="test", help="valid or test (or train); default %(default)s")
     parser.add_argument("--limit", type=int, help="decode the first so many images only")
-    parser.add_argument("--block-size", type=int, default=0, metavar="K", help="heads used; default: all of the model")
+    parser.add_argument("--block-size", type=int, metavar="K", help="heads used; default: all of the model")
     parser.add_argument(
         "--accept-distance",
         type=float,
@@ -94,7 +94,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     for name, least in (
         ("limit", 1),
-        ("block_size", 0),
+        ("block_size", 1),
         ("batch_size", 1),
         ("repeats", 1),
         ("pictures", 0),

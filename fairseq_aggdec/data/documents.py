@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
@@ -10,6 +9,7 @@ from typing import Any
 
 from fairseq_aggdec.data import clean_text
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.structured_files import parse_json
 
 _PIECE = (4, 12)
 """fewest and most words of the short texts to restore"""
@@ -52,10 +52,7 @@ def read_documents(
     """
     for number, line in enumerate(lines, start=1):
         where = f"{name}, line {number}"
-        try:
-            record: Any = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise AggdecError(f"{where}: no JSON ({error})") from None
+        record = parse_json(line, where, "mend or leave out the line")
         if not isinstance(record, dict):
             raise AggdecError(f"{where}: a JSON object is expected, with {source} and {target}")
         missing = [field for field in (source, target, scores) if field is not None and field not in record]

@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from omegaconf import OmegaConf
 from tqdm import tqdm
 
 from fairseq_aggdec.data import clean_text, ptb, sentence_pairs, splits
@@ -22,13 +21,40 @@ from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import read_lines, write_lines
 from fairseq_aggdec.data.unusual import with_unusual
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.structured_files import read_yaml
 
 logger = logging.getLogger(__name__)
 
 
+_ENTRIES: dict[str, Any] = {
+    **dict.fromkeys(("languages", "parallel", "sentence_pairs", "documents", "hold_out", "corrupt"), dict),
+    **dict.fromkeys(("clean", "joined", "m2"), dict),
+    **dict.fromkeys(("clean_text", "test_sets", "further_training_sets", "data_sets", "score"), list),
+    **dict.fromkeys(("max_tokens", "max_source_tokens", "min_occurrences"), int),
+    "bpe": dict | None,
+    "dictionary": str,
+    "tokenizer_language": str | dict | None,
+}
+"""what a `prepare.yaml` may say, and in which form"""
+
+
 def read_config(path: Path) -> dict[str, Any]:
-    """Returns an experiment's `prepare.yaml` as plain dictionaries and lists."""
-    return dict(OmegaConf.to_container(OmegaConf.load(path), resolve=True))
+    """Returns an experiment's `prepare.yaml` as plain dictionaries and lists.
+
+    Raises:
+        AggdecError: it is not YAML, or an entry is unknown, of another type than expected, or missing.
+    """
+    config = read_yaml(path, resolve=True)
+    for name, value in config.items():
+        if name not in _ENTRIES:
+            raise AggdecError(f"{path}: unknown entry {name}; there are {', '.join(_ENTRIES)}")
+        if not isinstance(value, _ENTRIES[name]):
+            raise AggdecError(f"{path}: {name}: {value!r} is of another form than it should be; see configs/")
+    if config.keys() <= {"data_sets"}:  # images: there is nothing to prepare
+        return config
+    if not {"source", "target"} <= config.get("languages", {}).keys():
+        raise AggdecError(f"{path}: lacks languages: {{source: NAME, target: NAME}}, the suffixes of all files")
+    return config
 
 
 @dataclass

@@ -16,6 +16,7 @@ from fairseq.data import Dictionary, indexed_dataset
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import PARTIAL
+from fairseq_aggdec.structured_files import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     path = folder / RECORD
     if not path.is_file():
         raise AggdecError(f"{folder}: is there, and was not made by aggdec-distill; choose another folder")
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    record: dict[str, Any] = read_json(path, "delete the folder, or choose another")
     return record
 
 

@@ -24,10 +24,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.reporting.paper_tables import PaperTable, paper_table
+from fairseq_aggdec.structured_files import read_yaml
 
 FILE = "tables.yaml"
 
@@ -99,7 +98,7 @@ def read_tables(folder: Path) -> Tables:
     path = folder / FILE
     if not path.is_file():
         return Tables()
-    content: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(path)))
+    content = read_yaml(path)
     try:
         tables = {name: _counterparts(paper_table(name), entry) for name, entry in content["tables"].items()}
     except AggdecError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.experiment_scores import experiment_tables, subsets
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.reporting.results import Decoding, Results, measurement_of
+from fairseq_aggdec.structured_files import parse_json, read_json
 
 STATS, COMMAND = "stats.jsonl", "command.txt"
 """what scripts/decode.sh writes beside an output: --decoding-stats, and how it called fairseq-generate"""
@@ -76,13 +76,14 @@ def read_decoding(path: Path) -> Decoding:
     Raises:
         AggdecError: it is something else.
     """
+    advice = "decode again"
     try:
-        sentences = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        sentences = [parse_json(line, str(path), advice) for line in read_text_lines(path)]
         sums = {key: sum(entry[key] for entry in sentences) for key in ("iterations", "drafted", "accepted")}
         tokens = sum(entry["output_length"] + 1 for entry in sentences)
         times = [entry["seconds"] for entry in sentences]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise AggdecError(f"{path}: not a whole file of --decoding-stats ({error!r}); decode again") from error
+    except (KeyError, TypeError) as error:
+        raise AggdecError(f"{path}: not a whole file of --decoding-stats ({error!r}); {advice}") from error
     seconds = None if None in times else round(sum(times), 6)
     command = path.parent / COMMAND
     told = command.read_text(encoding="utf-8").strip() if command.is_file() else None
@@ -129,8 +130,8 @@ def _records(work: Path) -> list[Path]:
 
 def _is_record(path: Path) -> bool:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError):
+        content = read_json(path, "")
+    except AggdecError:
         return False
     return isinstance(content, dict) and {"runs", "source_tokens", "machine"} <= content.keys()
 

@@ -7,9 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.structured_files import read_yaml
 
 FOLDER = Path(__file__).parent / "papers"
 
@@ -94,7 +93,7 @@ def all_tables() -> dict[str, PaperTable]:
     """Every table by its name."""
     found = {}
     for path in sorted(FOLDER.glob("*.yaml")):
-        content: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(path)))
+        content = read_yaml(path)
         for number, entry in content["tables"].items():
             table = _table(f"{path.stem}/{number}", content["title"], entry)
             found[table.name] = table

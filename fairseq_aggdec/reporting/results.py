@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from fairseq_aggdec.benchmarking.record import Record, Run
 from fairseq_aggdec.benchmarking.tables import identity
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.structured_files import made_of, read_json
 
 FORMAT = 1
 
@@ -139,26 +140,11 @@ def load_results(path: Path) -> Results:
         AggdecError: it is something else.
         OSError: it cannot be read.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise AggdecError(f"{path}: not JSON ({error}); give what aggdec-report experiment wrote") from error
+    content = read_json(path, "give what aggdec-report experiment wrote")
     if not isinstance(content, dict) or content.get("format") != FORMAT or "decodings" not in content:
         raise AggdecError(f"{path}: not written by this version of aggdec-report experiment; run it again")
-    where = str(path)
-    results: Results = _made(Results, content, where)
-    results.decodings = [_made(Decoding, entry, where) for entry in content["decodings"]]
-    results.measurements = [_made(Measurement, entry, where) for entry in content["measurements"]]
-    for measurement in results.measurements:
-        measurement.runs = [_made(Measured, entry, where) for entry in measurement.runs]  # type: ignore[arg-type]
+    results: Results = made_of(Results, content, str(path), "write it again")
     return results
-
-
-def _made(kind: Any, content: dict[str, Any], where: str) -> Any:
-    odd = {entry.name for entry in fields(kind)} ^ set(content)
-    if odd:
-        raise AggdecError(f"{where}: missing or unknown entries ({', '.join(sorted(odd))}); write it again")
-    return kind(**content)
 
 
 def _sum(counts: list[int] | None) -> int | None:

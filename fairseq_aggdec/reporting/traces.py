@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.structured_files import parse_json
 from fairseq_aggdec.trace import Segment, segments
 
 
@@ -71,11 +71,11 @@ def read_traces(path: Path, wanted: Sequence[int] | None = None, limit: int | No
     for line_number, line in enumerate(read_text_lines(path), start=1):
         where = f"{path}, line {line_number}"
         try:
-            record = json.loads(line)
+            record = parse_json(line, where, "decode again")
             if "drafts" not in record:
                 raise AggdecError(f"{where}: has no drafts; decode with --decoding-stats and --retain-iter-history")
             trace = _trace(record)
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError) as error:
             raise AggdecError(f"{where}: not of --decoding-stats ({error!r}); decode again") from error
         traces[trace.number] = trace
     if missing := [number for number in wanted or () if number not in traces]:

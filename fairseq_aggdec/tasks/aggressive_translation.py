@@ -2,6 +2,7 @@
 
 import atexit
 import logging
+from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -17,6 +18,7 @@ from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 from torch import Tensor
 
+from fairseq_aggdec import interactive_input
 from fairseq_aggdec.announced_batches import AnnouncedBatches
 from fairseq_aggdec.drafters import LoadedDrafter, load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.drafting import BlockDraftOptions
@@ -27,9 +29,10 @@ from fairseq_aggdec.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
 from fairseq_aggdec.tasks.arithmetic_options import ArithmeticOptions, arithmetic_of, check_arithmetic_options
 from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copying_of
-from fairseq_aggdec.tasks.data_folder import check_data, too_long
+from fairseq_aggdec.tasks.data_folder import check_data, of_both_sides, too_long
 from fairseq_aggdec.tasks.drafting_options import (
     DraftingOptions,
+    at_least_one,
     check_drafting_options,
     heads_to_use,
     resolved_mode,
@@ -87,10 +90,17 @@ class AggressiveTranslationTask(TranslationTask):
         self._running: AggressiveGenerator | None = None
         self._lines_read = 0  # by fairseq-interactive, before the buffer at hand
         self._buffer: list[str] = []
+        self._max_tokens: int | None = None  # of a batch of the buffer
         self._batch_ids: Tensor | None = None  # numbers within the buffer of the batch at hand
         self._as_written: AsWrittenTokenizer | None = None
         self._nbest = 1
         atexit.register(self._report_at_exit)
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """As fairseq's; the number that stands for "as trained" is no block size that a user gives."""
+        super().add_args(parser)
+        next(action for action in parser._actions if action.dest == "block_size").type = at_least_one
 
     @classmethod
     def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":
@@ -207,21 +217,32 @@ class AggressiveTranslationTask(TranslationTask):
     ) -> np.ndarray:
         """As fairseq's, but a sentence that is too long is named with its beginning.
 
+        In fairseq-interactive it is left out alone: the other lines of its buffer are answered.
+
         Raises:
             AggdecError: there is one, and skipping was not asked for.
         """
-        if not ignore_invalid_inputs:
-            _, numbers = dataset.filter_indices_by_size(indices, max_positions)
-            if len(numbers) > 0:
-                dictionary = self.source_dictionary
-                raise AggdecError(too_long(dataset, list(numbers), self._lines_read, max_positions, dictionary))
-        return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+        if ignore_invalid_inputs:
+            return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+        kept, numbers = dataset.filter_indices_by_size(indices, max_positions)
+        dictionary = self.source_dictionary
+        limits = {number: f"the model takes {of_both_sides(max_positions)}" for number in numbers}
+        if self._buffer and self._max_tokens is not None:
+            over = [number for number in kept if dataset.num_tokens(number) > self._max_tokens]
+            kept = kept[~np.isin(kept, over)]
+            limits |= dict.fromkeys(over, f"--max-tokens allows {self._max_tokens}")
+        for number, limit in sorted(limits.items()):
+            if not self._buffer:
+                raise AggdecError(too_long(dataset, number, 0, limit, dictionary, len(limits) - 1))
+            interactive_input.leave_out(too_long(dataset, number, self._lines_read, limit, dictionary))
+        return kept
 
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
         """fairseq's iterator, of the shard asked for; at the end of a loaded split the run's totals are logged.
 
         fairseq-generate has the options --num-shards and --shard-id but does not read them; this does.
         """
+        self._max_tokens = kwargs.get("max_tokens")
         if kwargs.get("num_shards", 1) == 1:
             kwargs["num_shards"], kwargs["shard_id"] = self._shard()
         batches = super().get_batch_iterator(dataset, *args, **kwargs)

@@ -1,6 +1,5 @@
 """Whether a folder is what fairseq-preprocess makes, and what does not fit a model."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +32,27 @@ def check_data(cfg: Any) -> None:
             raise AggdecError(f"{folder}: has no dict.{lang}.txt; check --source-lang and --target-lang")
 
 
-def too_long(dataset: Any, numbers: Sequence[int], first: int, max_positions: Any, dictionary: Dictionary) -> str:
-    """What to say of sentences that are longer than a model takes.
+def too_long(dataset: Any, number: int, first: int, limit: str, dictionary: Dictionary, others: int = 0) -> str:
+    """What to say of a sentence that is longer than allowed.
 
     Args:
         dataset: a fairseq `LanguagePairDataset`.
-        numbers: theirs within it, at least one.
+        number: of the sentence within it.
         first: the number of its first sentence in all that is read.
-        max_positions: what the model takes.
+        limit: who allows how much, such as `the model takes 512`.
         dictionary: the source's.
+        others: how many more there are.
     """
-    number = int(numbers[0])
     text = dictionary.string(dataset.src[number])
-    others = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
+    more = f" (and {others} more)" if others else ""
     return (
-        f"sentence {first + number}{others} is too long: {dataset.size(number)} tokens of source and target, while "
-        f"the model takes {max_positions}: '{text[:60]}...'. Shorten it, or leave such sentences out with "
+        f"line {first + number + 1} (S-{first + number}){more} is too long: {of_both_sides(dataset.size(number))} "
+        f"tokens, while {limit}: '{text[:60]}...'. Shorten it, or leave such sentences out with "
         "--skip-invalid-size-inputs-valid-test"
     )
+
+
+def of_both_sides(lengths: Any) -> str:
+    """One number, or that of the source and that of the target where there is one and it is another."""
+    source, target = lengths if isinstance(lengths, tuple) else (lengths, lengths)
+    return f"{source:.0f}" if target in (0, source) else f"{source:.0f} (source) and {target:.0f} (target)"

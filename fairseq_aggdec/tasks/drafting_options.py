@@ -1,5 +1,6 @@
 """Options of the modes that draft with a model, and which mode may have which."""
 
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -38,7 +39,7 @@ class DraftingOptions(AcceptanceOptions):
         default=0,
         metadata={
             "help": "gad, gad++, nar, hybrid: tokens drafted at once; blockwise, and hybrid by heads: heads used, the "
-            "ordinary one included; 0: what the drafter was trained for, or all heads"
+            "ordinary one included; default: what the drafter was trained for, or all heads"
         },
     )
     full_drafts: bool = field(
@@ -112,6 +113,14 @@ def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
     return cfg.block_size or heads
 
 
+def at_least_one(word: str) -> int:
+    """The value of an option that counts, for argparse."""
+    number = int(word)
+    if number < 1:
+        raise ArgumentTypeError(f"{word}: must be at least 1")
+    return number
+
+
 def check_drafting_options(cfg: Any) -> None:
     """Refuse values without meaning and options that the mode does not read.
 
@@ -126,7 +135,9 @@ def check_drafting_options(cfg: Any) -> None:
             )
     resolved_mode(cfg)
     if cfg.block_size < 0:
-        raise AggdecError(f"--block-size {cfg.block_size}: give at least 1, or 0 for what the drafter was trained for")
+        raise AggdecError(
+            f"--block-size {cfg.block_size}: give at least 1, or leave it out for what the drafter was trained for"
+        )
     if cfg.adaptive_draft and cfg.full_drafts:
         raise AggdecError("--adaptive-draft and --full-drafts ask for opposite things: leave one out")
     if cfg.adaptive_draft and cfg.min_block > 1:

@@ -188,7 +188,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
         Raises:
             AggdecError: a line that is none.
         """
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(lines, start=self._lines_read + len(self._buffer) + 1):
             words = line.split()
             odd = next((word for word in words if word not in self.source_dictionary.indices), None)
             if odd is not None or len(words) != self.sizes.input_tokens:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.structured_files import made_of, parse_json
 
 
 @dataclass(frozen=True, order=True)
@@ -97,21 +98,20 @@ class Sweep:
         return sweep
 
     def _read(self, text: str) -> None:
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(text.split("\n")[:-1], start=1):
+            where, advice = f"{self.path}, line {number}", "name another file"
             try:
-                (kind, content), *rest = json.loads(line).items()
+                (kind, content), *rest = parse_json(line, where, advice).items()
                 known = {"conditions", "baselines", "point"}
                 if rest or kind not in known or (kind == "conditions") != (number == 1):
                     raise ValueError(kind)
                 if kind == "baselines":
-                    self.baselines = Baselines(**content)
+                    self.baselines = made_of(Baselines, content, where, advice)
                 elif kind == "point":
-                    point = Point(**{**content, "setting": Setting(**content["setting"])})
+                    point = made_of(Point, content, where, advice)
                     self.points[point.setting] = point
-            except (ValueError, TypeError, KeyError, AttributeError):
-                raise AggdecError(
-                    f"{self.path}, line {number}: not written by aggdec-tune; name another file"
-                ) from None
+            except (ValueError, AttributeError):
+                raise AggdecError(f"{where}: not written by aggdec-tune; {advice}") from None
             if kind == "conditions" and content != self.conditions:
                 other = [
                     name for name in {**content, **self.conditions} if content.get(name) != self.conditions.get(name)

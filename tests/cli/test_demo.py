@@ -1,12 +1,15 @@
 """Tests of `aggdec-demo` with the shipped model."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.cli import demo
 from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.errors import AggdecError
 from tests.helpers import run_cli
 
 
@@ -32,9 +35,12 @@ def test_built_in_sentences_are_corrected_losslessly() -> None:
     assert re.search(r"blocks  \[", output)
 
 
-def test_sentences_from_arguments_a_file_and_standard_input(tmp_path: Path) -> None:
-    sentence = "She have two brother."
-    by_argument = run_cli("aggdec-demo", sentence, "--rounds", 1).stdout
+def test_sentences_from_arguments_a_file_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same whatever the locale says."""
+    sentence = "She have two brother in Zürich."
+    with monkeypatch.context() as patch:
+        patch.setenv("LC_ALL", "C")
+        by_argument = run_cli("aggdec-demo", sentence, "--rounds", 1).stdout
     file = tmp_path / "input.txt"
     file.write_text(f"\n{sentence}\n\n", encoding="utf-8")
     by_file = run_cli("aggdec-demo", "--input", file, "--rounds", 1).stdout
@@ -42,6 +48,18 @@ def test_sentences_from_arguments_a_file_and_standard_input(tmp_path: Path) -> N
     outputs = [re.findall(r"output  (.*)", text) for text in (by_argument, by_file, by_stdin)]
     assert len(outputs[0]) == 1
     assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_line_feeds_alone_end_a_sentence(tmp_path: Path) -> None:
+    """As for fairseq; other separators stay within it."""
+    file = tmp_path / "input.txt"
+    file.write_bytes("one\u2028two\x0bthree\x0cfour\x85\nfive\r\n\n".encode())
+    assert demo._read([], str(file), file) == ["one\u2028two\x0bthree\x0cfour", "five"]
+
+
+def test_an_argument_that_is_not_utf8_is_named() -> None:
+    with pytest.raises(AggdecError, match=r"the sentence 'caf\? au lait' is not valid UTF-8 at character 4"):
+        demo._read([os.fsdecode(b"caf\xe9 au lait")], None, Path())
 
 
 def test_translation_shows_drafts_and_is_lossless_under_gad() -> None:

@@ -57,11 +57,21 @@ def in_this_process(
         ["--max-draft-len", "-1"],
         ["--shard-id", "3", "--num-shards", "2"],
         ["--decoding-stats", "/nowhere/stats.jsonl"],
+        ["--batch-size", "0"],
+        ["--max-tokens", "5"],
+        ["--max-tokens", "0"],
     ],
     ids=lambda options: options[0],
 )
 def test_options(in_this_process: Any, options: list[str]) -> None:
     assert options[0] in str(in_this_process(*options))
+
+
+def test_a_block_size_of_zero(in_this_process: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """argparse says it; in a configuration it stands for what the drafter was trained for."""
+    with pytest.raises(SystemExit):
+        in_this_process("--block-size", 0)
+    assert "argument --block-size: 0: must be at least 1" in capsys.readouterr().err
 
 
 def test_suffix_limits_that_contradict_each_other(in_this_process: Any) -> None:

@@ -29,7 +29,7 @@ def test_documents_are_read() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "file, line 2: no JSON"),
+        ("{", "file, line 2: not JSON"),
         ([1], "file, line 2: a JSON object is expected"),
         ({"source": "a"}, "file, line 2: has no field target, best; it has source"),
         ({"source": 3, "target": "b", "best": [1]}, "file, line 2: source must be a string or a list of strings"),

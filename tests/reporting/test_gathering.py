@@ -141,7 +141,7 @@ def test_what_is_wrong_is_said(config: Path, work: Path, tmp_path: Path, monkeyp
     with pytest.raises(AggdecError, match=r"work2/little: nothing is decoded or measured there yet"):
         main(["experiment", str(config)])
     (work / "decode/test1/iad/stats.jsonl").write_text(STATS[:30])
-    with pytest.raises(AggdecError, match=r"iad/stats.jsonl: not a whole file of --decoding-stats"):
+    with pytest.raises(AggdecError, match=r"iad/stats.jsonl: not JSON .*; decode again"):
         main(command)
     with pytest.raises(AggdecError, match=r"bench.json: not written by this version of aggdec-report experiment"):
         main(["experiment", str(config), "--results", str(work / "bench/bench.json")])

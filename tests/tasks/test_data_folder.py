@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -42,9 +43,11 @@ def test_a_folder_without_data(tmp_path: Path) -> None:
 def test_sentences_that_are_too_long() -> None:
     words = dictionary(12)
     sentences = [torch.tensor([4, 5, words.eos()]), torch.tensor([*[6] * 90, words.eos()])]
-    dataset = SimpleNamespace(src=sentences, size=lambda number: (len(sentences[number]), 7))
-    message = too_long(dataset, [1], 10, (50, 50), words)
-    assert message.startswith("sentence 11 is too long: (91, 7) tokens of source and target, while the model takes (50")
+    dataset = SimpleNamespace(src=sentences, size=lambda number: (np.int64(len(sentences[number])), 7 * number))
+    message = too_long(dataset, 1, 10, "the model takes 50", words)
+    assert message.startswith(
+        "line 12 (S-11) is too long: 91 (source) and 7 (target) tokens, while the model takes 50: 'w2 "
+    )
     assert f"'{words.string(sentences[1])[:60]}...'" in message
     assert "--skip-invalid-size-inputs-valid-test" in message
-    assert too_long(dataset, [0, 1], 0, 50, words).startswith("sentence 0 (and 1 more) is too long")
+    assert too_long(dataset, 0, 0, "", words, 1).startswith("line 1 (S-0) (and 1 more) is too long: 3 tokens")

@@ -36,7 +36,7 @@ def test_aggressive_is_what_is_lossless_with_what_is_given() -> None:
         ("blockwise", {"adaptive_draft": True, "min_block": 2}, "--adaptive-draft .* than --min-block commits"),
         ("hybrid", {"top_beta": 3}, "--top-beta is read by --decoding gad\\+\\+, blockwise only"),
         ("gad++", {}, "--drafter-path"),
-        ("gad", {"block_size": -1, "drafter_path": "d.pt"}, "--block-size -1"),
+        ("gad", {"block_size": -1, "drafter_path": "d.pt"}, "--block-size -1: give at least 1, or leave it out"),
         *[
             (
                 mode,

@@ -175,11 +175,12 @@ def test_refused_data(data: Path, tmp_path: Path) -> None:
 
 
 def test_lines_of_interactive_input(data: Path) -> None:
+    """Their numbers count from the first line of all, whichever buffer they are in."""
     made = task(data)
     [tokens], lengths = made.get_interactive_tokens_and_lengths(["0 17 4 255"], lambda line: line)
     assert made.source_dictionary.string(tokens) == "0 17 4 255"
     assert list(lengths) == [5]
-    for line, message in (("0 1 2", "line 2: 3 words, where 4"), ("0 1 2 256", "line 2: '256', where 4")):
+    for line, message in (("0 1 2", "line 3: 3 words, where 4"), ("0 1 2 256", "line 3: '256', where 4")):
         with pytest.raises(AggdecError, match=message):
             made.get_interactive_tokens_and_lengths(["1 2 3 4", line], lambda line: line)
 

@@ -1,0 +1,120 @@
+"""JSON and YAML as the user gives them: read and checked, or refused in one line that names the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import decode_text
+
+
+def read_json(path: Path, advice: str) -> Any:
+    """The content of a JSON file.
+
+    Args:
+        path: in UTF-8.
+        advice: what to do where it is none, such as `give a file that aggdec-bench --json wrote`.
+
+    Raises:
+        AggdecError: it is not JSON.
+        OSError: it cannot be read.
+    """
+    return parse_json(decode_text(path.read_bytes(), str(path)), str(path), advice)
+
+
+def parse_json(text: str, where: str, advice: str) -> Any:
+    """The content of a JSON text; `where` names it in an error.
+
+    Raises:
+        AggdecError: it is not JSON, or nested too deeply, or has a number or a character that cannot be represented.
+    """
+    try:
+        content = json.loads(text, parse_constant=_no_number)
+        if "\\u" in text:
+            json.dumps(content, ensure_ascii=False).encode()  # half a character would fail where it is printed
+    except (ValueError, RecursionError) as error:  # JSONDecodeError and Unicode errors are values' errors, too
+        raise AggdecError(f"{where}: not JSON ({error}); {advice}") from None
+    return content
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def read_yaml(path: Path, resolve: bool = False) -> dict[str, Any]:
+    """The names and values in a YAML file.
+
+    Args:
+        path: in UTF-8.
+        resolve: replace `${name}` by what it stands for.
+
+    Raises:
+        AggdecError: it is not YAML, or something else than names and values.
+        OSError: it cannot be read.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError  # type: ignore[import-untyped]
+
+    text = decode_text(path.read_bytes(), str(path))
+    try:
+        content = OmegaConf.to_container(OmegaConf.create(text), resolve=resolve)
+    except (YAMLError, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
+        raise AggdecError(f"{path}: not YAML as it should be: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise AggdecError(f"{path}: a list where names and values are expected; see the files beside it")
+    return content
+
+
+def made_of(kind: Any, content: Any, where: str, advice: str) -> Any:
+    """A dataclass, and those within it, from what JSON holds of its fields.
+
+    Args:
+        kind: the dataclass.
+        content: names and values, all and no others.
+        where: what an error calls it.
+        advice: what to do then.
+
+    Raises:
+        AggdecError: an entry is missing, unknown, or not of its field's type; numbers must be finite.
+    """
+    hints = get_type_hints(kind)
+    names = [entry.name for entry in fields(kind)]
+    if not isinstance(content, Mapping) or content.keys() != set(names):
+        odd = set(content) ^ set(names) if isinstance(content, Mapping) else names
+        raise AggdecError(f"{where}: missing or unknown entries ({', '.join(sorted(odd))}); {advice}")
+    return kind(**{name: _typed(content[name], hints[name], f"{where}, {name}", advice) for name in names})
+
+
+def _typed(value: Any, kind: Any, where: str, advice: str) -> Any:
+    inside = get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return value if isinstance(value, kind) else made_of(kind, value, where, advice)
+    if get_origin(kind) is list and isinstance(value, list):
+        return [_typed(item, inside[0], f"{where} {number}", advice) for number, item in enumerate(value, start=1)]
+    if get_origin(kind) is dict and isinstance(value, dict):
+        return {key: _typed(item, inside[1], f"{where} {key}", advice) for key, item in value.items()}
+    kinds = inside if get_origin(kind) in (Union, UnionType) else (kind,)
+    for one in kinds:
+        if get_args(one) and isinstance(value, get_origin(one)):
+            return _typed(value, one, where, advice)
+        if one is Any or _is_simple(value, one):
+            return value
+    raise AggdecError(f"{where}: {_shown(value)} is not of type {getattr(kind, '__name__', kind)}; {advice}")
+
+
+def _is_simple(value: Any, kind: Any) -> bool:
+    if kind in (int, float):
+        is_number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
+        return is_number and abs(value) < 2**63
+    return get_origin(kind) is None and isinstance(value, kind)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."

@@ -1,0 +1,119 @@
+"""JSON and YAML that somebody has damaged or made up: one line that names the file, never a traceback."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairseq_aggdec.benchmarking.record import load_record
+from fairseq_aggdec.benchmarking.report import markdown
+from fairseq_aggdec.cli import prepare
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.reporting.results import Results, load_results, measurement_of
+from fairseq_aggdec.structured_files import read_json, read_yaml
+from tests.benchmarking.tiny import made_up_record, made_up_run
+
+ODD: list[Any] = [None, True, -1, 0, 1.5, 1e308, 10**30, "x", "", [], {}, [[]], {"a": 1}, "\ud800"]
+
+
+def _places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Of every value in it, by the keys and positions that lead there; of a list's items the first."""
+    if place:
+        yield place
+    inner = content if isinstance(content, dict) else dict(enumerate(content[:1] if isinstance(content, list) else ()))
+    for key, value in inner.items():
+        yield from _places(value, (*place, key))
+
+
+def _use(path: Path) -> str:
+    """Prints a measurement and keeps it with an experiment's results; returns why it cannot be read."""
+    try:
+        record = load_record(path)
+    except AggdecError as error:
+        return str(error)
+    markdown(record).encode()
+    results = Results("e", "t", False, "", None, "", {}, measurements=[measurement_of("m", record)])
+    results.save(path)
+    assert load_results(path) == results
+    return ""
+
+
+def test_every_odd_value_in_a_measurement_is_refused_or_printed(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    counted: dict[str, Any] = {
+        "iterations": [1, 2, 3, 4],
+        "modules": {"encoder": 0.1},
+        "bleu": 30.0,
+        "host_bytes": 10**9,
+    }
+    made_up_record([made_up_run("greedy", 0.2), made_up_run("iad", 0.1, **counted)]).save(path)
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    refused = 0
+    for *parents, last in list(_places(whole)):
+        for value in ODD:
+            content = copy.deepcopy(whole)
+            inner = content
+            for key in parents:
+                inner = inner[key]
+            inner[last] = value
+            path.write_text(json.dumps(content), encoding="utf-8")
+            reason = _use(path)
+            refused += bool(reason)
+            assert not reason or (reason.startswith(str(path)) and "\n" not in reason)
+    assert refused > 300
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, "1" * 5000, "NaN", '{"a": 1', '"\\ud800"', '"\udcff"'], ids=lambda text: text[:6]
+)
+def test_what_is_no_json_is_refused(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(AggdecError, match=r"^\S+/file\.json[^\n]*$"):
+        read_json(path, "measure again")
+
+
+YAML = {
+    "languages: [src": "file.yaml: not YAML as it should be: while parsing",
+    "a: 1\n\tb: 2": "file.yaml: not YAML as it should be: ",
+    "a: &x [*x]": "file.yaml: not YAML as it should be: ",
+    "a: !!python/object/apply:os.system [x]": "could not determine a constructor",
+    "a: ${nowhere}": "Interpolation key 'nowhere' not found",
+    "? [a]\n: b": "file.yaml: not YAML as it should be: ",
+    "[" * 5000: "file.yaml: not YAML as it should be: ",
+    "- one": "a list where names and values are expected",
+    "a: \udcff": "file.yaml, line 1: not valid UTF-8",
+}
+
+
+@pytest.mark.parametrize(("content", "message"), YAML.items(), ids=lambda text: text[:12])
+def test_what_is_no_yaml_is_refused(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(AggdecError) as caught:
+        read_yaml(path, resolve=True)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "'clean_text' is missing"),
+        ("languages: src", "languages"),
+        ("{languages: {source: src, target: tgt}, parallel: 3, max_tokens: 100}", "parallel"),
+        ("{languages: {source: src, target: tgt}, max_tokens: 100, paralel: {}}", "unknown entry paralel"),
+        ("{languages: {source: src, target: tgt}, max_tokens: 100, clean_text: [{}]}", "'file'"),
+        ("{languages: {source: src, target: tgt}, max_tokens: [], parallel: {}}", "max_tokens"),
+    ],
+)
+def test_a_preparation_of_the_wrong_form_is_refused_by_its_entry(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "prepare.yaml"
+    path.write_text(content)
+    with pytest.raises(AggdecError, match=message) as caught:
+        prepare.main([str(path), "--data", str(tmp_path), "--work", str(tmp_path / "work")])
+    assert str(path) in str(caught.value)
