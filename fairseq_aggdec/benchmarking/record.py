@@ -158,14 +158,27 @@ def load_record(path: Path) -> Record:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise AggdecError(f"{path}: not JSON ({error}); give a file that aggdec-bench --json wrote") from error
+    return record_of(content, str(path))
+
+
+def record_of(content: Any, where: str) -> Record:
+    """The record that a JSON value is.
+
+    Args:
+        content: what `Record.save` wrote, read.
+        where: what an error calls it.
+
+    Raises:
+        AggdecError: it is something else.
+    """
     if not isinstance(content, dict) or "modes" in content or "runs" not in content:
-        raise AggdecError(f"{path}: not written by this version of aggdec-bench --json; measure again")
+        raise AggdecError(f"{where}: not written by this version of aggdec-bench --json; measure again")
     if content.get("format") != FORMAT:
-        raise AggdecError(f"{path}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
-    record = _made(Record, {"search": {}, **content}, str(path))  # older ones were all searched with the defaults
-    record.runs = [_made(Run, run, f"{path}, run {number}") for number, run in enumerate(content["runs"], start=1)]
+        raise AggdecError(f"{where}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
+    record = _made(Record, {"search": {}, **content}, where)  # older ones were all searched with the defaults
+    record.runs = [_made(Run, run, f"{where}, run {number}") for number, run in enumerate(content["runs"], start=1)]
     for number, run in enumerate(record.runs, start=1):
-        _check(run, len(record.source_tokens), f"{path}, run {number} ({run.mode})")
+        _check(run, len(record.source_tokens), f"{where}, run {number} ({run.mode})")
     return record
 
 

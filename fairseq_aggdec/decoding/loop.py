@@ -8,6 +8,7 @@ commits the verifier's own next token after it: the correction at the bifurcatio
 row without a draft makes an ordinary greedy step.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,6 +23,9 @@ from fairseq_aggdec.decoding.outputs import Decoded, Outputs
 from fairseq_aggdec.decoding.packing import Packing
 from fairseq_aggdec.decoding.patience import Patience
 from fairseq_aggdec.decoding.search_rules import SearchRules
+
+EARLY_DRAFTS = "AGGDEC_EARLY_DRAFTS"
+"""environment variable: 0 has a GPU make cheap drafts when it is known what passed, as a CPU does, to time both"""
 
 _LONG = 32  # tokens; where drafts this long promise nothing, longer ones do not either
 
@@ -154,7 +158,7 @@ def draft_verify_accept(
         one `Decoded` a row, in the rows' order.
     """
     outputs = Outputs(first_tokens, rules.max_len, rules.pad, keep_drafts)
-    drafts_early = drafter.block_size is None and first_tokens.is_cuda
+    drafts_early = drafter.block_size is None and first_tokens.is_cuda and os.environ.get(EARLY_DRAFTS) != "0"
     if drafts_early:
         widths = None
     # cut to widths of their own only under a criterion that judges each token by itself
