@@ -8,8 +8,9 @@
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
-needed=(antlr4-python3-runtime bitarray hydra-core omegaconf sacremoses subword-nmt sacrebleu rouge-score nltk portalocker
-    tabulate tqdm joblib click colorama lxml PyYAML regex pytest pluggy iniconfig hypothesis sortedcontainers)
+needed=(bitarray hydra-core omegaconf packaging PyYAML tqdm tabulate # of fairseq and this plugin
+    sacremoses subword-nmt joblib cloudpickle click regex sacrebleu portalocker colorama lxml
+    pytest pluggy iniconfig pygments hypothesis sortedcontainers ctranslate2)
 data_set=tatoeba-en-de
 
 die() {
@@ -17,17 +18,19 @@ die() {
     exit 1
 }
 
-# fairseq without its examples and without the extensions that PyTorch builds, which nothing here uses: a megabyte, and
-# half a minute of compiling. pack_fairseq FOLDER
+# fairseq without what nothing here uses: its examples, the extensions that PyTorch builds and what needs
+# scikit-learn. A megabyte, and half a minute of compiling. pack_fairseq FOLDER
 pack_fairseq() {
     local unpacked
-    "${pip[@]}" download --no-deps --no-build-isolation --no-binary :all: --dest "$scratch/fairseq" fairseq-fixed
+    "${pip[@]}" download --no-deps --no-build-isolation --no-binary :all: --dest "$scratch/fairseq" \
+        --constraint "$root/scripts/constraints.txt" fairseq-fixed
     tar -xzf "$scratch"/fairseq/fairseq_fixed-*.tar.gz -C "$scratch/fairseq"
     unpacked="$(echo "$scratch"/fairseq/fairseq_fixed-*/)"
-    rm -rf "$unpacked"{fairseq/examples,examples,tests}
+    rm -rf "$unpacked"{fairseq/examples,examples,tests} "$unpacked"fairseq/tasks/audio_classification.py \
+        "$unpacked"fairseq/criterions/sentence_prediction{,_adapters}.py
     sed -i -e 's/\r$//' -e 's/^from torch.utils import cpp_extension$/from setuptools.command.build_ext import build_ext/' \
-        -e 's/cpp_extension\.CppExtension(/(lambda *_, **__: None)(/' \
-        -e 's/cpp_extension\.BuildExtension/build_ext/' -e 's/^cmdclass = /extensions = [one for one in extensions if isinstance(one, Extension)]\n&/' "$unpacked/setup.py"
+        -e 's/cpp_extension\.CppExtension(/(lambda *_, **__: None)(/' -e 's/cpp_extension\.BuildExtension/build_ext/' \
+        -e 's/^cmdclass = /extensions = [one for one in extensions if isinstance(one, Extension)]\n&/' "$unpacked/setup.py"
     if command -v "python$TARGET" >/dev/null; then
         "python$TARGET" -m venv "$scratch/venv"
         "$scratch/venv/bin/python" -m pip install --quiet --constraint "$root/scripts/constraints.txt" \
@@ -57,16 +60,13 @@ pack() {
         --python-version "$TARGET" --implementation cp)
     for name in 2_28 2_27 2_17; do pip_options+=(--platform "manylinux_${name}_$(uname -m)"); done
     pip_options+=(--platform "manylinux2014_$(uname -m)")
-    for name in "${needed[@]}" ctranslate2; do
+    for name in "${needed[@]}"; do
         [[ "$without" == *" $name "* ]] || names+=("$name")
     done
     pack_fairseq "$folder/wheels"
-    # of these there are no wheels
     "${pip[@]}" wheel --no-deps --constraint "$root/scripts/constraints.txt" --wheel-dir "$folder/wheels" \
-        antlr4-python3-runtime rouge-score
-    for name in "${names[@]}"; do
-        ls "$folder/wheels" | grep -qi "^${name//-/[-_]}-" || "${pip[@]}" download "${pip_options[@]}" "$name"
-    done
+        antlr4-python3-runtime # of which there is no wheel
+    "${pip[@]}" download "${pip_options[@]}" "${names[@]}"
     python -m fairseq_aggdec.gpu_day.smaller_wheels "$folder"/wheels/*.whl
     if [[ "$without" != *" $data_set "* ]]; then
         mkdir -p "$folder/data/$data_set"
@@ -83,16 +83,25 @@ pack() {
 
 # .venv of the machine's own PyTorch and of what was carried.
 install() {
-    local pack="${GPU_PACK:-$root/work/gpu_pack}" python="${PYTHON:-python3}" site
-    [[ -d "$pack/wheels" ]] || die "no .venv here and nothing in $pack: scripts/setup.sh where there is a network, else carry" \
-        "what scripts/gpu_day.sh pack made"
-    "$python" -m venv --clear --without-pip "$root/.venv.partial"
-    site="$("$root/.venv.partial/bin/python" -c 'import site; print(site.getsitepackages()[0])')"
-    "$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' >"$site/pytorch.pth"
+    local pack="${GPU_PACK:-$root/work/gpu_pack}" python="${PYTHON:-python3}" new="$root/.venv.partial" packages library
+    [[ -d "$pack/wheels" ]] ||
+        die "no .venv here, and no wheels in $pack: bring what scripts/gpu_day.sh pack made (GPU_PACK names its folder)," \
+            "or run scripts/setup.sh where there is a network"
+    packages="$("$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))')" ||
+        die "$python has no PyTorch, which is too large to be brought: PYTHON names one that has"
+    "$python" -m venv --clear --without-pip "$new"
+    echo "$packages" >"$("$new/bin/python" -c 'import site; print(site.getsitepackages()[0])')/pytorch.pth"
     "$python" -m pip --disable-pip-version-check install --quiet --no-index --no-deps --no-build-isolation --no-compile \
-        --prefix "$root/.venv.partial" --ignore-installed "$pack"/wheels/*
-    sed -i "1s|^#!.*|#!$root/.venv/bin/python|" "$root/.venv.partial/bin/"fairseq-*
-    mv "$root/.venv.partial" "$root/.venv"
+        --prefix "$new" --ignore-installed "$pack"/wheels/*
+    sed -i "1s|^#!.*|#!$root/.venv/bin/python|" "$new"/bin/fairseq-*
+    # CTranslate2 asks for the cuBLAS of CUDA 12; the few functions that it calls are in that of CUDA 13, too
+    for library in "$packages"/nvidia/*/lib/libcublas*.so.13; do
+        [[ -e "$library" ]] || break
+        mkdir -p "$new/cublas"
+        ln -sf "$library" "$new/cublas/"
+        ln -sf "$library" "$new/cublas/$(basename "${library%13}")12"
+    done
+    mv "$new" "$root/.venv"
 }
 
 TARGET="${TARGET:-3.12}"
@@ -108,6 +117,9 @@ case "$action" in
         source "$root/scripts/environment.sh"
         if [[ -z "${AGGDEC_DATA:-}" && -d "${GPU_PACK:-$root/work/gpu_pack}/data" ]]; then
             export AGGDEC_DATA="${GPU_PACK:-$root/work/gpu_pack}/data"
+        fi
+        if [[ -d "$root/.venv/cublas" ]]; then
+            export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$root/.venv/cublas"
         fi
         exec python -m fairseq_aggdec.cli.gpu_day "$@"
         ;;

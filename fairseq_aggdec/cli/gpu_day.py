@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not args.rehearse:
         _check_gpu()
     out = os.environ.get("OUT")
-    records = running.run(wanted, results, Path(out) if out else None, args.seconds)
+    records = running.run(wanted, results, Path(out) if out else None, args.seconds, args.again)
     return _say(records, results)
 
 
@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--work", type=Path, default=Path(os.environ.get("AGGDEC_WORK", _ROOT / "work")))
     run = commands.add_parser("run", parents=[shared, common], help="run what is left of the parts")
     run.add_argument("--seconds", type=float, default=_SECONDS, help="for this call (default: %(default)s)")
+    run.add_argument("--again", action="store_true", help="also what has failed before")
     commands.add_parser("report", parents=[shared, common], help="print what was measured, as Markdown")
     data = commands.add_parser("data", parents=[common], help="make sentences for a shipped model")
     data.add_argument("task", choices=("gec", "mt"))

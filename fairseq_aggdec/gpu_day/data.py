@@ -36,7 +36,7 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
     with TemporaryDirectory(prefix="aggdec-data-") as place:
         text = Path(place)
         for suffix, (column, language) in sides.items():
-            workers = os.cpu_count() or 1
+            workers = min(os.cpu_count() or 1, 1 + len(rows) // 1000)  # each takes seconds to start
             encoded = list(
                 subwords.encode_lines((row[column] for row in rows), subwords.moses, language, workers=workers)
             )

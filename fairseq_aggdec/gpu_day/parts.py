@@ -63,6 +63,7 @@ class Day:
         for name, modes, model in self._verified():
             for precision in _PRECISIONS[:1] if self.rehearse else _PRECISIONS:
                 options = ["--modes", modes, "--precisions", precision, *self._at(("1,8,32", 64), ("1,2", 2))]
+                options += ["--no-bit-exact"] * (precision != "exact")
                 command = [*"python -m fairseq_aggdec.cli.verify".split(), *model, *options, "--json", RESULT]
                 steps.append(Step(f"{name}-{precision}", command))
         return steps
@@ -82,7 +83,7 @@ class Day:
                                              "--drafter-path", f"{mt.folder}/drafter.pt"]),
         ]  # fmt: skip
         random = [
-            (size, "greedy,iad,gad", ["--random-model", size, "--length", "5" if self.rehearse else "25"])
+            (size, "greedy,iad,gad,hybrid", ["--random-model", size, *self._kept()])
             for size in self.sizes("base", "big", "big-9-3", "bart-12-2")
         ]
         return [*((name, modes, [str(self._data(name)), *rest]) for name, modes, rest in shipped), *random]
@@ -96,13 +97,15 @@ class Day:
         return ["--device", self.device, "--batch-sizes", sizes, "--limit", str(limit)]
 
     def _bench(self, size: str, batch_sizes: str, limit: int, modes: str, *options: str) -> list[str]:
-        random = ["--random-model", size, "--keep", str(self.work / "models"), "--no-profile"]
-        if self.rehearse:
-            random += ["--length", "5", "--repeats", "1"]
+        once = ["--repeats", "1"] * self.rehearse
         return [
-            *"python -m fairseq_aggdec.cli.bench".split(), *random, *self._at((batch_sizes, limit), (batch_sizes, 2)),
+            *"python -m fairseq_aggdec.cli.bench".split(), "--random-model", size, *self._kept(), "--no-profile", *once, *self._at((batch_sizes, limit), (batch_sizes, 2)),
             "--modes", modes, *options, "--json", RESULT,
         ]  # fmt: skip
+
+    def _kept(self) -> list[str]:
+        """Of random models: where they are, for all steps, and how much they say."""
+        return ["--keep", str(self.work / "models"), *["--length", "5"] * self.rehearse]
 
     def _half(self) -> list[str]:
         return [] if self.rehearse else ["--fp16"]

@@ -45,7 +45,9 @@ class Part:
     steps: Sequence[Step]
 
 
-def run(parts: Sequence[Part], results: Path, out: Path | None, seconds: float) -> list[dict[str, Any]]:
+def run(
+    parts: Sequence[Part], results: Path, out: Path | None, seconds: float, again: bool = False
+) -> list[dict[str, Any]]:
     """Run what is left of some parts.
 
     Args:
@@ -53,19 +55,19 @@ def run(parts: Sequence[Part], results: Path, out: Path | None, seconds: float) 
         results: folder of PART.json and of the steps' whole output; what it says is done is not done again.
         out: a further folder for the PART.json of parts that something was done for.
         seconds: for this call.
+        again: also run what has failed before.
 
     Returns:
         the parts' records.
     """
     deadline = time.monotonic() + seconds
-    records, facts = [], machine.machine()
+    records, facts, kept = [], machine.machine(), ("done",) if again else ("done", "failed")
     for part in parts:
         record = load(results, part.name) or {"part": part.name, "steps": []}
         states = {step["name"]: step for step in record["steps"]}
         for step in part.steps:
             left = deadline - time.monotonic()
-            known = states.get(step.name, {"state": "left"})["state"]
-            if known in ("done", "failed") or left < min(step.seconds, 0.9 * seconds):
+            if _state(states, step) in kept or left < min(step.seconds, 0.9 * seconds):
                 continue
             print(f"== {part.name}: {step.name}", file=sys.stderr, flush=True)
             states[step.name] = _run(step, results / f"{part.name}.{step.name}", left)

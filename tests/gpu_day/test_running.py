@@ -41,6 +41,9 @@ def test_a_failure_is_reported_and_stops_nothing(tmp_path: Path) -> None:
     again = running.run(parts, tmp_path / "results", None, 60)
     assert [record["steps"] for record in again] == [record["steps"] for record in records]
     assert calls.read_text() == "x"
+    mended = [Part("first", "One", [python("bad", ""), parts[0].steps[1]])]
+    (record,) = running.run(mended, tmp_path / "results", None, 60, again=True)
+    assert states(record) == {"bad": "done", "absent": "failed"}
 
 
 def test_time_runs_out_and_the_next_call_goes_on(tmp_path: Path) -> None:
