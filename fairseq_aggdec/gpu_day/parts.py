@@ -97,11 +97,10 @@ class Day:
         return ["--device", self.device, "--batch-sizes", sizes, "--limit", str(limit)]
 
     def _bench(self, size: str, batch_sizes: str, limit: int, modes: str, *options: str) -> list[str]:
-        once = ["--repeats", "1"] * self.rehearse
-        return [
-            *"python -m fairseq_aggdec.cli.bench".split(), "--random-model", size, *self._kept(), "--no-profile", *once, *self._at((batch_sizes, limit), (batch_sizes, 2)),
-            "--modes", modes, *options, "--json", RESULT,
-        ]  # fmt: skip
+        random = ["--random-model", size, *self._kept(), "--no-profile", *["--repeats", "1"] * self.rehearse]
+        where = self._at((batch_sizes, limit), (batch_sizes, 2))
+        chosen = ["--modes", modes, *options, "--json", RESULT]
+        return [*"python -m fairseq_aggdec.cli.bench".split(), *random, *where, *chosen]
 
     def _kept(self) -> list[str]:
         """Of random models: where they are, for all steps, and how much they say."""
@@ -120,8 +119,9 @@ class Day:
             steps.append(Step(f"batch-{batch_size}", command, 200))
         peers = ["--no-memory", "--peers", "ctranslate2:greedy,ctranslate2:beam5", *self._half()]
         steps.append(Step("ctranslate2", self._bench(size, "1,32", 32, "greedy", *peers)))
-        single = self._bench(size, "1", 8, "beam1,greedy,iad,gad,greedy@exact,iad@exact", "--no-memory")
-        return [*steps, Step("fp32", single)]
+        for step, modes in (("fp32", "beam1,greedy,iad,gad"), ("exact", "greedy@exact,iad@exact,gad@exact")):
+            steps.append(Step(step, self._bench(size, "1", 8, modes, "--no-memory")))
+        return steps
 
     def _early(self) -> list[Step]:
         """One mode in two orders: a process each, since nothing but their environment tells them apart."""

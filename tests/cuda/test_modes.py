@@ -26,7 +26,7 @@ from tests.test_generator_gad import cached_drafter
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 LENGTHS = ([9], [5, 0, 20, 1, 12, 2, 7], [3 + n % 11 for n in range(32)])
-LIMIT = {"max_len_b": 24}
+LIMIT: dict[str, Any] = {"max_len_b": 24}
 TIES = {"fp32": NEAR_TIE, "fp16": 0.1, "bf16": 0.5}
 """log-probabilities that differ by less may be ordered by rounding: logits of twenty are then 0.02, 0.125 apart"""
 EARLY = {"early": "1", "late": "0"}
