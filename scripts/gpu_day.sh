@@ -31,7 +31,7 @@ pack_fairseq() {
     sed -i -e 's/\r$//' -e 's/^from torch.utils import cpp_extension$/from setuptools.command.build_ext import build_ext/' \
         -e 's/cpp_extension\.CppExtension(/(lambda *_, **__: None)(/' -e 's/cpp_extension\.BuildExtension/build_ext/' \
         -e 's/^cmdclass = /extensions = [one for one in extensions if isinstance(one, Extension)]\n&/' "$unpacked/setup.py"
-    if command -v "python$TARGET" >/dev/null; then
+    if "python$TARGET" -c "" 2>/dev/null; then
         "python$TARGET" -m venv "$scratch/venv"
         "$scratch/venv/bin/python" -m pip install --quiet --constraint "$root/scripts/constraints.txt" \
             setuptools wheel cython numpy
@@ -72,6 +72,7 @@ pack() {
         mkdir -p "$folder/data/$data_set"
         cp "${AGGDEC_DATA:-$root/../shared/data}/$data_set/deu.txt.gz" "$folder/data/$data_set"
     fi
+    git -C "$root" describe --always --dirty --abbrev=12 '--exclude=*' >"$folder/commit"
     size=$({ find "$folder" -type f -print0; git -C "$root" ls-files -z | sed -z "s|^|$root/|"; } |
         du --files0-from=- -cb | tail -n 1 | cut -f 1)
     echo "$folder: $(du -sh "$folder" | cut -f 1), with the checked out files $((size >> 20)) of $limit MB"
@@ -83,7 +84,7 @@ pack() {
 
 # .venv of the machine's own PyTorch and of what was carried.
 install() {
-    local pack="${GPU_PACK:-$root/work/gpu_pack}" python="${PYTHON:-python3}" new="$root/.venv.partial" packages library
+    local python="${PYTHON:-python3}" new="$root/.venv.partial" packages library
     [[ -d "$pack/wheels" ]] ||
         die "no .venv here, and no wheels in $pack: bring what scripts/gpu_day.sh pack made (GPU_PACK names its folder)," \
             "or run scripts/setup.sh where there is a network"
@@ -105,6 +106,7 @@ install() {
 }
 
 TARGET="${TARGET:-3.12}"
+pack="${GPU_PACK:-$root/work/gpu_pack}"
 action="${1:-}"
 case "$action" in
     pack)
@@ -115,8 +117,11 @@ case "$action" in
     run | report)
         [[ -d "$root/.venv" ]] || install
         source "$root/scripts/environment.sh"
-        if [[ -z "${AGGDEC_DATA:-}" && -d "${GPU_PACK:-$root/work/gpu_pack}/data" ]]; then
-            export AGGDEC_DATA="${GPU_PACK:-$root/work/gpu_pack}/data"
+        if [[ -z "${AGGDEC_DATA:-}" && -d "$pack/data" ]]; then
+            export AGGDEC_DATA="$pack/data"
+        fi
+        if [[ -f "$pack/commit" ]]; then # what was carried may be no git checkout
+            export AGGDEC_COMMIT="${AGGDEC_COMMIT:-$(<"$pack/commit")}"
         fi
         if [[ -d "$root/.venv/cublas" ]]; then
             export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$root/.venv/cublas"

@@ -21,13 +21,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         write_data(args.folder, args.data, args.task, args.pairs)
         return 0
-    work = args.work / ("gpu_day_rehearsal" if args.rehearse else "gpu_day")
-    results = args.results or work / "results"
+    work = args.work.resolve() / ("gpu_day_rehearsal" if args.rehearse else "gpu_day")
+    results = args.results.resolve() if args.results else work / "results"
 
     from fairseq_aggdec.gpu_day import page, running
     from fairseq_aggdec.gpu_day.parts import Day
 
-    parts = {part.name: part for part in Day(_ROOT, work, args.data, args.rehearse).parts()}
+    parts = {part.name: part for part in Day(_ROOT, work, args.data.resolve(), args.rehearse).parts()}
     unknown = [name for name in args.parts if name not in parts]
     if unknown:
         raise AggdecError(f"no part is called {', '.join(unknown)}; there are {', '.join(parts)}")
@@ -40,8 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if not args.rehearse:
         _check_gpu()
-    out = os.environ.get("OUT")
-    records = running.run(wanted, results, Path(out) if out else None, args.seconds, args.again)
+    out = Path(os.environ["OUT"]).resolve() if os.environ.get("OUT") else None
+    os.chdir(_ROOT)
+    records = running.run(wanted, results, out, args.seconds, args.again)
     return _say(records, results)
 
 

@@ -22,12 +22,16 @@ class Day:
     """Where everything is, and how large."""
 
     root: Path
-    """of the repository"""
+    """of the repository, where the commands are run; all paths are absolute"""
     work: Path
     """for models and data that are made"""
     data: Path
     """folder of the data sets"""
     rehearse: bool = False
+
+    def _path(self, path: Path) -> str:
+        """As a command run in the repository's root knows it, without the machine's folders where that can be."""
+        return str(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
 
     @property
     def device(self) -> str:
@@ -71,25 +75,25 @@ class Day:
     def _make_data(self, task: str) -> Step:
         """Sentences for a shipped model."""
         pairs = "60" if self.rehearse else "20000" if task == "mt" else "2000"
-        place = [task, str(self._data(task)), "--data", str(self.data), "--pairs", pairs]
+        place = [task, self._data(task), "--data", self._path(self.data), "--pairs", pairs]
         return Step(f"data-{task}", [*"python -m fairseq_aggdec.cli.gpu_day data".split(), *place], 60)
 
     def _verified(self) -> list[tuple[str, str, list[str]]]:
         """Name, modes and model."""
         gec, mt = (TASKS[name] for name in ("gec", "mt"))
         shipped = [
-            ("gec", "greedy,iad,hybrid", ["-s", "src", "-t", "tgt", "--path", f"{gec.folder}/model.pt"]),
-            ("mt", "greedy,iad,gad,hybrid", ["-s", "en", "-t", "de", "--path", f"{mt.folder}/model.pt",
-                                             "--drafter-path", f"{mt.folder}/drafter.pt"]),
+            ("gec", "greedy,iad,hybrid", ["-s", "src", "-t", "tgt", "--path", self._path(gec.folder / "model.pt")]),
+            ("mt", "greedy,iad,gad,hybrid", ["-s", "en", "-t", "de", "--path", self._path(mt.folder / "model.pt"),
+                                             "--drafter-path", self._path(mt.folder / "drafter.pt")]),
         ]  # fmt: skip
         random = [
             (size, "greedy,iad,gad,hybrid", ["--random-model", size, *self._kept()])
             for size in self.sizes("base", "big", "big-9-3", "bart-12-2")
         ]
-        return [*((name, modes, [str(self._data(name)), *rest]) for name, modes, rest in shipped), *random]
+        return [*((name, modes, [self._data(name), *rest]) for name, modes, rest in shipped), *random]
 
-    def _data(self, task: str) -> Path:
-        return self.work / "data" / task
+    def _data(self, task: str) -> str:
+        return self._path(self.work / "data" / task)
 
     def _at(self, full: tuple[str, int], tiny: tuple[str, int]) -> list[str]:
         """Device, batch sizes and number of sentences."""
@@ -104,7 +108,7 @@ class Day:
 
     def _kept(self) -> list[str]:
         """Of random models: where they are, for all steps, and how much they say."""
-        return ["--keep", str(self.work / "models"), *["--length", "5"] * self.rehearse]
+        return ["--keep", self._path(self.work / "models"), *["--length", "5"] * self.rehearse]
 
     def _half(self) -> list[str]:
         return [] if self.rehearse else ["--fp16"]
@@ -143,34 +147,34 @@ class Day:
         ]
 
     def _train(self) -> list[Step]:
-        data, model = self._data("mt"), TASKS["mt"].folder / "model.pt"
+        data, model = self._data("mt"), self._path(TASKS["mt"].folder / "model.pt")
         small = self.rehearse
         common = [
-            "--user-dir", f"{self.root}/fairseq_aggdec", *(["--cpu"] if small else ["--fp16"]), "-s", "en", "-t", "de",
+            "--user-dir", "fairseq_aggdec", *(["--cpu"] if small else ["--fp16"]), "-s", "en", "-t", "de",
             *"--optimizer adam --clip-norm 1.0 --lr-scheduler inverse_sqrt --lr 0.0005 --dropout 0.0 --seed 1".split(),
             *"--no-epoch-checkpoints --no-progress-bar --log-format simple --log-interval 20".split(),
             "--max-tokens", "300" if small else "8000", "--max-update", "2" if small else "300",
             "--warmup-updates", "1" if small else "100", "--skip-invalid-size-inputs-valid-test",
         ]  # fmt: skip
-        drafter, heads = self.work / "drafter", self.work / "heads"
+        drafter, heads = (self._path(self.work / name) for name in ("drafter", "heads"))
         trained = {
             "drafter": ["--task", "block_drafting", "--arch", "nar_drafter_small", "--block-size", "10",
-                        "--encoder-from", str(model), "--freeze-encoder", "--decoder-from", str(model),
+                        "--encoder-from", model, "--freeze-encoder", "--decoder-from", model,
                         *"--encoder-normalize-before --decoder-normalize-before --share-all-embeddings".split(),
                         *"--max-source-positions 256 --max-target-positions 256".split(),
                         *"--criterion glancing_block_loss --label-smoothing 0.1".split(),
-                        "--save-dir", str(drafter)],
-            "heads": ["--arch", "blockwise_transformer", "--base-checkpoint", str(model),
+                        "--save-dir", drafter],
+            "heads": ["--arch", "blockwise_transformer", "--base-checkpoint", model,
                       *"--identity-head --freeze-base --block-heads 4 --own-hidden --heads-per-step 4".split(),
                       *"--max-source-positions 256 --max-target-positions 256".split(),
-                      "--criterion", "blockwise_loss", "--save-dir", str(heads)],
+                      "--criterion", "blockwise_loss", "--save-dir", heads],
         }  # fmt: skip
-        timed = [*"python -m fairseq_aggdec.cli.bench".split(), str(data), "-s", "en", "-t", "de", "--no-memory",
+        timed = [*"python -m fairseq_aggdec.cli.bench".split(), data, "-s", "en", "-t", "de", "--no-memory",
                  *self._at(("1,32", 64), ("1", 2)), *self._half()]  # fmt: skip
         decoded = {
-            "drafter": ["--path", str(model), "--drafter-path", str(drafter / "checkpoint_last.pt"),
+            "drafter": ["--path", model, "--drafter-path", f"{drafter}/checkpoint_last.pt",
                         "--modes", "beam1,greedy,gad"],
-            "heads": ["--path", str(heads / "checkpoint_last.pt"), "--modes", "beam1,greedy,blockwise"],
+            "heads": ["--path", f"{heads}/checkpoint_last.pt", "--modes", "beam1,greedy,blockwise"],
         }  # fmt: skip
         steps = [self._make_data("mt")]
         for name in trained:
@@ -182,9 +186,9 @@ class Day:
         return [
             Step(
                 stage,
-                ["bash", f"{self.root}/scripts/reproduce.sh", "tatoeba_en_de_base", stage],
+                ["bash", "scripts/reproduce.sh", "tatoeba_en_de_base", stage],
                 seconds,
-                {"AGGDEC_WORK": str(self.work), "AGGDEC_DATA": str(self.data), "BENCH_LIMIT": "128"},
+                {"AGGDEC_WORK": self._path(self.work), "AGGDEC_DATA": self._path(self.data), "BENCH_LIMIT": "128"},
                 goes_on=True,
             )
             for stage, seconds in _STAGES.items()

@@ -125,7 +125,7 @@ def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
     begun = time.monotonic()
     with log.open("ab") as output:
         first = output.tell()
-        code = _call(command, {**os.environ, **step.environment}, output, limit)
+        code = _call(command, {**os.environ, "TQDM_DISABLE": "1", **step.environment}, output, limit)
     with log.open("rb") as written:
         written.seek(first)
         tail = written.read().decode(errors="replace").splitlines()[-_TAIL:]
