@@ -53,7 +53,7 @@ pack() {
     done
     scratch="$(mktemp -d)"
     trap 'rm -rf "$scratch"' EXIT
-    rm -rf "$folder"
+    rm -rf "$folder/wheels" "$folder/data"
     mkdir -p "$folder/wheels"
     pip=(python -m pip --quiet --disable-pip-version-check)
     pip_options=(--no-deps --dest "$folder/wheels" --constraint "$root/scripts/constraints.txt" --only-binary :all:
