@@ -39,7 +39,10 @@ def describe(facts: dict[str, Any]) -> str:
 
 
 def commit() -> str | None:
-    """The commit that the package was run from, with `-dirty` where files had been changed; None outside of git."""
+    """The commit that the package was run from, with `-dirty` where files had been changed.
+
+    Outside of git it is what AGGDEC_COMMIT says, which is for copies of a checkout; else None.
+    """
     folder = Path(fairseq_aggdec.__file__).parent
     try:
         done = subprocess.run(
@@ -51,7 +54,7 @@ def commit() -> str | None:
             timeout=10,
         )
     except (OSError, subprocess.SubprocessError):
-        return None
+        return os.environ.get("AGGDEC_COMMIT")
     return done.stdout.strip() or None
 
 

@@ -165,14 +165,27 @@ def load_record(path: Path) -> Record:
         OSError: it cannot be read.
     """
     content = read_json(path, "give a file that aggdec-bench --json wrote")
+    return record_of(content, str(path))
+
+
+def record_of(content: Any, where: str) -> Record:
+    """The record that a JSON value is.
+
+    Args:
+        content: what `Record.save` wrote, read.
+        where: what an error calls it.
+
+    Raises:
+        AggdecError: it is something else.
+    """
     if not isinstance(content, dict) or "modes" in content or "runs" not in content:
-        raise AggdecError(f"{path}: not written by this version of aggdec-bench --json; measure again")
+        raise AggdecError(f"{where}: not written by this version of aggdec-bench --json; measure again")
     if content.get("format") != FORMAT:
-        raise AggdecError(f"{path}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
+        raise AggdecError(f"{where}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
     content = {"search": {}, **content}  # older ones were all searched with the defaults
-    record: Record = made_of(Record, content, str(path), "measure again")
+    record: Record = made_of(Record, content, where, "measure again")
     for number, run in enumerate(record.runs, start=1):
-        _check(run, len(record.source_tokens), f"{path}, run {number} ({run.mode})")
+        _check(run, len(record.source_tokens), f"{where}, run {number} ({run.mode})")
     return record
 
 

@@ -17,12 +17,15 @@ def test_facts_and_their_description() -> None:
     assert machine.describe({**facts, "gpu": "G", "cuda": "12"}).startswith("G (CUDA 12), ")
 
 
-def test_a_commit_is_known_only_in_git(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_is_known_in_git_or_where_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise subprocess.CalledProcessError(128, "git")
 
     monkeypatch.setattr(subprocess, "run", fail)
+    monkeypatch.delenv("AGGDEC_COMMIT", raising=False)
     assert machine.commit() is None
+    monkeypatch.setenv("AGGDEC_COMMIT", "45b3b06")  # of a copy that is no checkout
+    assert machine.commit() == "45b3b06"
 
 
 def test_now_is_in_universal_time() -> None:

@@ -1,0 +1,45 @@
+# The small experiment by models of base size, for one GPU: the stages and settings of configs/tatoeba_en_de but for these.
+# UPDATES and BENCH_LIMIT shorten it.
+# shellcheck shell=bash disable=SC2034,SC2154
+train_options=(
+    --of tatoeba_en_de common.bf16=false dataset.max_tokens=12000 model.encoder.layers=6
+    model.encoder.embed_dim=512 model.encoder.ffn_embed_dim=2048 model.encoder.attention_heads=8
+    model.decoder.embed_dim=512 model.decoder.ffn_embed_dim=2048 model.decoder.attention_heads=8
+)
+half=()
+if has_gpu; then
+    train_options+=(common.cpu=false common.fp16=true)
+    half=(--fp16)
+fi
+source "$root/configs/tatoeba_en_de/stages.sh"
+further_stages=()
+bench_options=(${half[@]+"${half[@]}"} --batch-sizes 1,8,32)
+limits=(--max-len-a 1.5 --max-len-b 10)
+
+stage_teacher() { UPDATES="${UPDATES:-3000}" run_model teacher model.decoder.layers=6 'optimization.lr=[0.001]'; }
+
+stage_distill() { run distill "${limits[@]}" ${half[@]+"${half[@]}"}; }
+
+stage_verifier() {
+    UPDATES="${UPDATES:-1000}" run_model verifier --data "$distilled" model.decoder.layers=6 'optimization.lr=[0.0003]' \
+        "checkpoint.finetune_from_model=$work/teacher/model.pt"
+}
+
+stage_redistill() {
+    run distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid "${limits[@]}" \
+        ${half[@]+"${half[@]}"}
+}
+
+stage_drafter() {
+    UPDATES="${UPDATES:-4000}" run_model drafter --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
+        'optimization.lr=[0.001]'
+}
+
+stage_decode() {
+    local decoding_options=(--batch-size 32 ${half[@]+"${half[@]}"})
+    run decode --decoding beam5 --model "$work/teacher/model.pt" --label teacher-beam5 "${decoding_options[@]}"
+    run decode --decoding greedy --model "$model" "${decoding_options[@]}"
+    decode_pair "" verifier drafter "3 1" "5 3"
+}
+
+stage_bench() { measure bench --no-profile --reference "$work/text/test.$target"; }

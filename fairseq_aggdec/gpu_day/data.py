@@ -1,0 +1,60 @@
+"""Sentences for the shipped models, in fairseq's binary form."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fairseq_aggdec.data import subwords
+from fairseq_aggdec.data.text_files import read_lines, write_lines
+from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.errors import AggdecError
+
+_HELD_OUT = 0.05  # share of the pairs that is `valid`, and again `test`
+
+
+def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
+    """Binarise pairs of Tatoeba, short ones and long ones, with a shipped model's subwords; one that is there is kept.
+
+    Args:
+        folder: to make.
+        data: folder of the data sets.
+        task: whose model; the grammar corrector's "pairs" are English sentences and themselves.
+        pairs: about how many.
+
+    Raises:
+        AggdecError: fairseq-preprocess failed, or there is no such file.
+    """
+    if folder.exists():
+        return
+    demo, file = TASKS[task], data / "tatoeba-en-de/deu.txt.gz"
+    lines = list(read_lines(file))
+    rows = [line.split("\t") for line in lines[:: max(1, len(lines) // pairs)]]  # the file has the short ones first
+    held_out = int(_HELD_OUT * len(rows))
+    sides = {demo.source_dict: (0, demo.source_language), demo.target_dict: (int(task == "mt"), demo.target_language)}
+    with TemporaryDirectory(prefix="aggdec-data-") as place:
+        text = Path(place)
+        for suffix, (column, language) in sides.items():
+            workers = min(os.cpu_count() or 1, 1 + len(rows) // 1000)  # each takes seconds to start
+            encoded = list(
+                subwords.encode_lines((row[column] for row in rows), subwords.moses, language, workers=workers)
+            )
+            encoded = list(
+                subwords.encode_lines(encoded, subwords.subword_nmt, demo.folder / "bpecodes", workers=workers)
+            )
+            # every so manieth, so that all lengths are in all splits
+            step = len(encoded) // max(1, held_out)
+            write_lines(text / f"test.{suffix}", encoded[::step])
+            write_lines(text / f"valid.{suffix}", encoded[1::step])
+            write_lines(text / f"train.{suffix}", [line for n, line in enumerate(encoded) if n % step > 1])
+        command = [sys.executable, "-m", "fairseq_cli.preprocess", "-s", demo.source_dict, "-t", demo.target_dict]
+        for option, suffix in (("--srcdict", demo.source_dict), ("--tgtdict", demo.target_dict)):
+            command += [option, str(demo.folder / f"dict.{suffix}.txt")]
+        for split in ("train", "valid", "test"):
+            command += [f"--{split}pref", str(text / split)]
+        partial = folder.with_name(folder.name + ".partial")
+        done = subprocess.run([*command, "--destdir", str(partial), "--workers", "1"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise AggdecError(f"fairseq-preprocess failed: {done.stderr.strip().splitlines()[-1]}")
+        partial.rename(folder)

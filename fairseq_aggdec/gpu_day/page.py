@@ -1,0 +1,63 @@
+"""What the parts left, as one Markdown page."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+from fairseq_aggdec.benchmarking.machine import describe
+from fairseq_aggdec.benchmarking.record import Record, record_of
+from fairseq_aggdec.benchmarking.tables import speed_table
+
+
+def markdown(records: Sequence[dict[str, Any]]) -> str:
+    """A page: machine, the state of every step, and what each measured.
+
+    Args:
+        records: of parts, as `running.run` leaves them.
+    """
+    machines = list(dict.fromkeys(describe(record["machine"]) for record in records))
+    commits = list(dict.fromkeys(str(record["commit"]) for record in records))
+    dates = sorted(record["date"] for record in records)
+    gpus = list(dict.fromkeys(record["machine"].get("gpu", "no GPU (rehearsal)") for record in records))
+    lines = [
+        f"# Measured on {', '.join(gpus)}",
+        "",
+        f"Commit {', '.join(commits)}; {dates[0][:10]} to {dates[-1][:10]}.",
+        *machines,
+        "",
+        _table(
+            ["part", "step", "", "seconds"],
+            [
+                [record["part"], step["name"], step["state"], f"{step['seconds']:.0f}"]
+                for record in records
+                for step in record["steps"]
+            ],
+        ),
+    ]
+    for record in records:
+        lines += ["", f"## {record['title']}"]
+        for step in record["steps"]:
+            lines += ["", f"### {step['name']}", "", f"`{step['command']}`", "", *_body(step)]
+    return "\n".join(lines)
+
+
+def _body(step: dict[str, Any]) -> list[str]:
+    """Tables of a benchmark; of anything else, and where it went wrong, the end of what it printed."""
+    result = step.get("result")
+    if isinstance(result, dict) and "runs" in result and "source_tokens" in result:
+        return _benchmark(record_of(result, step["name"]))
+    lines = [line for line in step["output"] if line.strip()]
+    return ["```", *(lines[-3:] if step["state"] == "done" and result is None else lines), "```"]
+
+
+def _benchmark(record: Record) -> list[str]:
+    lines = [f"{record.title}."]
+    for size in record.batch_sizes:
+        headers, rows = speed_table(record.at(size))
+        lines += ["", f"Batch size {size}:", "", _table([header.replace("\n", " ") for header in headers], rows)]
+    return lines
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return str(tabulate(rows, headers, tablefmt="github", disable_numparse=True))

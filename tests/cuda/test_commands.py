@@ -1,0 +1,94 @@
+"""fairseq's commands on the device: decoding a shipped model, and training in half precision."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_aggdec.cli.user_dir import user_dir
+from fairseq_aggdec.demo.tasks import TASKS
+from tests.helpers import parse_generate, run_cli
+
+MT = TASKS["mt"].folder
+LINES = ["I have two brothers .", "Where do you live ?", "The weather is nice today , and we are going home ."]
+
+
+@pytest.fixture
+def where(device: torch.device) -> list[str]:
+    """Options that choose the device."""
+    return ["--cpu"] if device.type == "cpu" else []
+
+
+@pytest.mark.parametrize("precision", [[], ["--fp16"], ["--bf16"], ["--fp16", "--cuda-graphs"]])
+def test_interactive_decoding(precision: list[str], where: list[str], device: torch.device) -> None:
+    """gad and iad say what greedy says in the same precision."""
+    if device.type == "cpu":
+        precision = [option for option in precision if option == "--bf16"]
+    common = ["--user-dir", user_dir(), "--task", "aggressive_translation", "--path", MT / "model.pt", "-s", "en",
+              "-t", "de", "--buffer-size", 3, "--max-len-b", 40, "--bpe", "subword_nmt", "--bpe-codes", MT / "bpecodes",
+              *where, *precision]  # fmt: skip
+    outputs = []
+    for decoding in (["greedy"], ["iad"], ["gad", "--drafter-path", MT / "drafter.pt"]):
+        done = run_cli("fairseq-interactive", MT, *common, "--decoding", *decoding, stdin="\n".join(LINES) + "\n")
+        outputs.append([sentence.tokens for _, sentence in sorted(parse_generate(done.stdout).items())])
+    assert len(outputs[0]) == len(LINES)
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few pairs in the shipped model's dictionaries, binarised."""
+    folder = tmp_path_factory.mktemp("pairs")
+    for split in ("train", "valid", "test"):
+        for language in ("en", "de"):
+            shutil.copy(MT / "sentences.txt", folder / f"{split}.{language}")
+    prefixes = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
+    dictionaries = ["--srcdict", MT / "dict.en.txt", "--tgtdict", MT / "dict.de.txt"]
+    run_cli("fairseq-preprocess", "-s", "en", "-t", "de", *prefixes, *dictionaries, "--destdir", folder / "bin")
+    return folder / "bin"
+
+
+TRAININGS = {
+    "gad": f"--task block_drafting --arch nar_drafter_small --block-size 6 --encoder-from {MT}/model.pt "
+    f"--freeze-encoder --decoder-from {MT}/model.pt --encoder-normalize-before --decoder-normalize-before "
+    "--share-all-embeddings --max-source-positions 256 --max-target-positions 256 --criterion glancing_block_loss",
+    "blockwise": f"--arch blockwise_transformer --base-checkpoint {MT}/model.pt --identity-head --freeze-base "
+    "--max-source-positions 256 --max-target-positions 256 --block-heads 4 --criterion blockwise_loss",
+}
+
+
+@pytest.mark.parametrize("decoding", list(TRAININGS))
+def test_training_in_half_precision(
+    decoding: str, pairs: Path, where: list[str], device: torch.device, tmp_path: Path
+) -> None:
+    """What comes of it decodes to the output of greedy."""
+    options = "--optimizer adam --lr 0.0003 --clip-norm 1 --max-tokens 2000 --seed 1 --no-epoch-checkpoints".split()
+    half = ["--fp16"] if device.type == "cuda" else []
+    length = ["--max-update", 6, "--log-format", "simple", "--log-interval", 1, "--dropout", "0.0"]
+    trained = run_cli(
+        "fairseq-train", pairs, "--user-dir", user_dir(), "-s", "en", "-t", "de", *TRAININGS[decoding].split(),
+        *options, *length, *half, *where, "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert "nan" not in trained.stdout.lower()
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    models = ["--path", MT / "model.pt", "--drafter-path", checkpoint] if decoding == "gad" else ["--path", checkpoint]
+    outputs = []
+    for mode in ("greedy", decoding):
+        common = [
+            "--user-dir",
+            user_dir(),
+            "--task",
+            "aggressive_translation",
+            "-s",
+            "en",
+            "-t",
+            "de",
+            "--max-len-b",
+            20,
+        ]
+        given = models if mode == decoding else models[:2]
+        done = run_cli("fairseq-generate", pairs, *common, *given, "--decoding", mode, *half, *where)
+        outputs.append({number: sentence.tokens for number, sentence in parse_generate(done.stdout).items()})
+    assert len(outputs[0]) > 10
+    assert outputs[0] == outputs[1]

@@ -1,0 +1,164 @@
+"""Every mode in every precision on the device: the output of greedy there, and of fairseq's own beam of one."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+from fairseq import utils
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_aggdec.decoding.acceptance import exact
+from fairseq_aggdec.drafters import LoadedDrafter
+from fairseq_aggdec.engine.cuda_graph import CudaGraphs
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.precision import Arithmetic
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.lossless.differences import NEAR_TIE, differences, gap_of
+from tests.random_blockwise import random_blockwise
+from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch
+from tests.recorders import Recorder
+from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode
+from tests.test_generator_gad import OracleGenerator as OracleBlocks
+from tests.test_generator_gad import cached_drafter
+
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+LENGTHS = ([9], [5, 0, 20, 1, 12, 2, 7], [3 + n % 11 for n in range(32)])
+LIMIT: dict[str, Any] = {"max_len_b": 24}
+TIES = {"fp32": NEAR_TIE, "fp16": 0.1, "bf16": 0.5}
+"""log-probabilities that differ by less may be ordered by rounding: logits of twenty are then 0.02, 0.125 apart"""
+
+
+def on(device: torch.device, model: Any, dtype: torch.dtype = torch.float32) -> Any:
+    return copy.deepcopy(model).to(device, dtype)
+
+
+def batch(seed: int, lengths: Sequence[int], device: torch.device) -> dict[str, Any]:
+    sample = random_batch(seed, JOINED, list(lengths))
+    moved: dict[str, Any] = utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
+    return moved
+
+
+def tokens(hypotheses: Sequence[Hypothesis]) -> dict[int, list[int]]:
+    return {number: hypothesis["tokens"].tolist() for number, hypothesis in enumerate(hypotheses)}
+
+
+def stock(models: Models, sample: Mapping[str, Any]) -> list[Hypothesis]:
+    generator = SequenceGenerator(models, JOINED, beam_size=1, **LIMIT)
+    return [hypotheses[0] for hypotheses in generator.generate(models, sample)]
+
+
+def check(models: Models, sample: dict[str, Any], found: list[Hypothesis], precision: str) -> None:
+    """Outputs are fairseq's own, but for near-ties."""
+    net_input = sample["net_input"]
+    alone = {
+        row: {"net_input": {name: value[row : row + 1] for name, value in net_input.items()}}
+        for row in range(len(found))
+    }
+    reference = SequenceGenerator(models, JOINED, beam_size=1, **LIMIT)
+    gap = gap_of(reference, models, alone)
+    differing = differences(tokens(stock(models, sample)), tokens(found), gap, TIES[precision])
+    faults = [one.describe("found", "fairseq", JOINED.symbols) for one in differing if not one.near_tie]
+    assert not faults, faults
+    if precision == "fp32":
+        assert len(differing) <= len(found) / 4, "too many ties to be ties"
+
+
+def generators(models: Models, drafter: LoadedDrafter, answers: list[list[int]], **common: Any) -> dict[str, Any]:
+    """All lossless modes; those that know the answer have most of their drafts accepted."""
+    block = BlockDraftOptions(drafter, 6, exact)
+    common = {"src_dict": JOINED, **LIMIT, **common}
+    return {
+        "greedy": AggressiveGenerator(models, JOINED, decoding="greedy", **common),
+        "iad": AggressiveGenerator(models, JOINED, decoding="iad", **common),
+        "gad": AggressiveGenerator(models, JOINED, decoding="gad", block_draft=block, **common),
+        "hybrid": AggressiveGenerator(models, JOINED, decoding="hybrid", block_draft=block, **common),
+        "iad that knows": OracleGenerator(models, JOINED, answers=answers, seed=9, **common),
+        "gad that knows": OracleBlocks(
+            models, JOINED, decoding="gad", block_draft=block, answers=answers, seed=9, **common
+        ),
+    }
+
+
+@pytest.mark.parametrize("precision", list(DTYPES))
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+def test_every_mode_gives_fairseqs_output(shape: str, precision: str, device: torch.device) -> None:
+    seed = 1 + ENGINE_SHAPES.index(shape)
+    models: Models = [on(device, cached_model(shape, seed), DTYPES[precision])]
+    drafter = LoadedDrafter(copy.deepcopy(cached_drafter("causal, post-norm learned", seed)))
+    for lengths in LENGTHS:
+        sample = batch(seed, lengths, device)
+        answers = list(tokens(stock(models, sample)).values())
+        for name, generator in generators(models, drafter, answers).items():
+            found = decode(generator, models, sample)
+            check(models, sample, found, precision)
+            if "knows" in name:
+                assert generator.totals.iterations < generator.totals.committed, "nothing was accepted"
+
+
+@pytest.mark.parametrize("heads", [1, 3, 8, 16])
+def test_the_papers_numbers_of_heads(heads: int, device: torch.device) -> None:
+    """Block attention takes another way where there are many heads."""
+    sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
+             (("embed_dim", 48 if heads == 3 else 128), ("attention_heads", heads))}  # fmt: skip
+    models: Models = [on(device, model_of_shape("post-norm sinusoidal", 1, JOINED, JOINED, 0.05, **sizes))]
+    for lengths in LENGTHS:
+        sample = batch(heads, lengths, device)
+        answers = list(tokens(stock(models, sample)).values())
+        knows = OracleGenerator(models, JOINED, src_dict=JOINED, answers=answers, seed=9, **LIMIT)
+        check(models, sample, decode(knows, models, sample), "fp32")
+
+
+@pytest.mark.parametrize("precision", list(DTYPES))
+def test_proposal_heads_give_fairseqs_output(precision: str, device: torch.device) -> None:
+    model = random_blockwise("post-norm sinusoidal", "identity", 1, JOINED, JOINED, 4, eos_share=0.05)
+    models: Models = [on(device, model, DTYPES[precision])]
+    generator = AggressiveGenerator(
+        models, JOINED, src_dict=JOINED, decoding="blockwise", block_draft=BlockDraftOptions(None, 4, exact), **LIMIT
+    )
+    for lengths in LENGTHS:
+        sample = batch(2, lengths, device)
+        check(models, sample, decode(generator, models, sample), precision)
+
+
+@pytest.mark.parametrize("precision", list(DTYPES))
+def test_graphs_give_the_output_of_the_steps_they_record(precision: str, device: torch.device) -> None:
+    """All modes, over one generator's memory: batches that grow, shrink and come again."""
+    models: Models = [on(device, cached_model("post-norm learned", 3), DTYPES[precision])]
+    drafter = LoadedDrafter(copy.deepcopy(cached_drafter("causal, pre-norm sinusoidal", 3)))
+    capture: Any = CudaGraphs if device.type == "cuda" else Recorder
+    engines = Engines(Arithmetic(capture=capture))
+    for lengths in (*LENGTHS, *LENGTHS[::-1]):
+        sample = batch(5, lengths, device)
+        answers = list(tokens(stock(models, sample)).values())
+        for generator in generators(models, drafter, answers, engines=engines).values():
+            check(models, sample, decode(generator, models, sample), precision)
+
+
+@pytest.mark.parametrize("precision", ["own", "bf16"])
+def test_bit_exact_decoding_keeps_its_promise_or_is_refused(precision: Any, device: torch.device) -> None:
+    """The same tokens and scores alone, in a batch and in every mode, to the last bit."""
+    models: Models = [on(device, cached_model("post-norm sinusoidal", 1))]
+    sample = batch(6, LENGTHS[1], device)
+    common: dict[str, Any] = {"src_dict": JOINED, "engines": Engines(Arithmetic(precision, bit_exact=True)), **LIMIT}
+    greedy = AggressiveGenerator(models, JOINED, decoding="greedy", **common)
+    try:
+        expected = decode(greedy, models, sample)
+    except AggdecError:  # the trial run found that the device does not keep it
+        with pytest.raises(AggdecError, match="--bit-exact"):
+            decode(greedy, models, sample)
+        return
+    copying = AggressiveGenerator(models, JOINED, decoding="iad", **common)
+    alone = [decode(copying, models, batch_of_row(sample, row))[0] for row in range(len(expected))]
+    for found in (decode(copying, models, sample), alone):
+        for mine, theirs in zip(found, expected, strict=True):
+            assert torch.equal(mine["tokens"], theirs["tokens"])
+            assert torch.equal(mine["positional_scores"], theirs["positional_scores"])
+
+
+def batch_of_row(sample: Mapping[str, Any], row: int) -> dict[str, Any]:
+    tokens = sample["net_input"]["src_tokens"][row : row + 1]
+    tokens = tokens[:, tokens[0].ne(JOINED.pad())]
+    return {"net_input": {"src_tokens": tokens, "src_lengths": tokens.new_tensor([tokens.size(1)])}}

@@ -1,0 +1,39 @@
+"""`scripts/gpu_day.sh` rehearsed on a CPU: run, taken up again, reported."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.cli import gpu_day as gpu_day_command
+from fairseq_aggdec.errors import AggdecError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def gpu_day(*arguments: str, work: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = ["bash", str(ROOT / "scripts/gpu_day.sh"), *arguments, "--rehearse"]
+    given = os.environ | {"AGGDEC_WORK": str(work), "OMP_NUM_THREADS": "1"} | environment
+    return subprocess.run(command, capture_output=True, text=True, env=given, timeout=600)
+
+
+def test_a_part_is_run_once_and_reported(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = gpu_day("run", "graphs", work=tmp_path, OUT=str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "graphs: 1 done\n"
+    record = json.loads((out / "graphs.json").read_text())
+    (step,) = record["steps"]
+    assert {run["mode"] for run in step["result"]["runs"]} == {"beam1", "greedy", "iad", "gad"}
+    again = gpu_day("run", "graphs", work=tmp_path)
+    assert (again.stdout, again.stderr) == (done.stdout, "")
+    page = gpu_day("report", work=tmp_path).stdout
+    for words in (record["machine"]["processor"], "## CUDA graphs on and off", "Batch size 8:", "| gad    |"):
+        assert words in page
+
+
+def test_what_there_is_not_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match="no part is called lunch; there are tests, verify, base, big, "):
+        gpu_day_command.main(["run", "lunch", "--rehearse", "--work", str(tmp_path)])
