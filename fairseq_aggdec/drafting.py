@@ -199,13 +199,14 @@ class Drafting:
 def _row_cost(decoder: nn.Module) -> int:
     """Multiplications for one token, those with the source's keys and values aside."""
     weights = decoder.named_parameters(remove_duplicate=False)  # the projection's may be the embedding's
-    return sum(weight.numel() for name, weight in weights if weight.dim() == 2 and "embed" not in name)
+    return sum(weight.numel() for name, weight in weights if weight.dim() >= 2 and "embed" not in name)
 
 
 def _call_cost(decoder: Any) -> float:
     """What a block costs a CPU whatever it holds, in multiplications."""
     weights = _row_cost(decoder)
-    return _CALL + _LAYER * len(decoder.layers) + (_READING * weights if weights > _CACHED else 0)
+    layers = len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder calls them otherwise
+    return _CALL + _LAYER * layers + (_READING * weights if weights > _CACHED else 0)
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> Tensor | None:

@@ -1,6 +1,7 @@
 """fairseq sample -> decoding loop -> fairseq hypotheses."""
 
 import logging
+import math
 import time
 from dataclasses import replace
 from typing import Any
@@ -126,16 +127,20 @@ class AggressiveGenerator(SequenceGenerator):
         else:
             encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
             verifier = self._started_verifier(encoder_outs)
-            temperature = self.temperature if isinstance(verifier, BlockDecoder) else 1.0
-            rules = self._rules(net_input, prefix_tokens, temperature)
+            rules = self._rules(net_input, prefix_tokens)
             drafter = self._drafter(net_input, start, encoder_outs)
             accept = exact if self.block_draft is None else self.block_draft.accept
             widths = self._draft_widths(source.size(0), source.device, accept)
             decoded = draft_verify_accept(drafter, verifier, rules, first_tokens, self.keep_drafts, accept, widths)
         self._record(sample, decoded, time.perf_counter() - began)
-        return [[self._hypothesis(sentence)] for sentence in decoded]
+        hypotheses = [self._hypothesis(sentence) for sentence in decoded]
+        if self.match_source_len:
+            for hypothesis, length in zip(hypotheses, net_input["src_lengths"].tolist(), strict=True):
+                if hypothesis["tokens"].numel() - 1 > length:  # an unk of negative penalty can beat even a forced EOS
+                    hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
+        return [[hypothesis] for hypothesis in hypotheses]
 
-    def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None, temperature: float) -> SearchRules:
+    def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
         source = net_input["src_tokens"]
         source_lengths = None
         if self.match_source_len:
@@ -156,7 +161,6 @@ class AggressiveGenerator(SequenceGenerator):
             max_len=max_len,
             min_len=self.min_len,
             unk_penalty=self.unk_penalty,
-            temperature=temperature,
             no_repeat_ngram_size=self.no_repeat_ngram_size,
             suppressed=() if suppressed is None else tuple(suppressed.tolist()),
             prefix=prefix_tokens,
@@ -183,23 +187,22 @@ class AggressiveGenerator(SequenceGenerator):
         assert self.block_draft.drafter is not None
         loaded = self.block_draft.drafter
         model = loaded.start(net_input, _dtype(self.model.models[0]), arithmetic=self._engines.arithmetic)
-        rules = self._rules(net_input, prefix_tokens, self.temperature)
+        rules = self._rules(net_input, prefix_tokens)
         rules = replace(
             rules,
             max_len=min(rules.max_len, model.max_positions - 1),
             suppressed=(*rules.suppressed, *loaded.model.decoder.never_drafted),
         )
-        return draft_alone(model, self.block_draft.block_size, rules, first_tokens, self.keep_drafts)
+        return draft_alone(model, self.block_draft.block_size, rules, first_tokens, self.keep_drafts, self.temperature)
 
     def _started_verifier(self, encoder_outs: list[dict[str, Any]]) -> Verifier:
-        """The verifier of this batch; its scores are log-probabilities unless it is a single `BlockDecoder`."""
+        """The verifier of this batch."""
         verifiers = [self._verifier(model) for model in self.model.models]
         for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
-            verifier.start(encoder_out)
+            verifier.start(encoder_out, self.temperature)
         if len(verifiers) == 1:
             return verifiers[0]
-        temperatures = [self.temperature if isinstance(v, BlockDecoder) else 1.0 for v in verifiers]
-        return EnsembleVerifier(list(verifiers), temperatures)
+        return EnsembleVerifier(list(verifiers))
 
     def _verifier(self, model: FairseqEncoderDecoderModel) -> ModelVerifier:
         engine = self._engines.decoder(model.decoder)  # models reach their device and precision after our making
@@ -209,7 +212,7 @@ class AggressiveGenerator(SequenceGenerator):
             self._said_fallback = True
             reason = unsupported_decoder(model.decoder)
             logger.warning(f"no fast engine for this decoder ({reason}): recomputing every block, slower and as exact")
-        return RecomputeVerifier(model, self.pad, self.temperature)
+        return RecomputeVerifier(model, self.pad)
 
     def _hypothesis(self, sentence: Decoded) -> dict[str, Any]:
         score = sentence.log_probs.sum()

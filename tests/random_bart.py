@@ -28,11 +28,17 @@ def bart_options(arch: str = "bart_base", **changes: Any) -> Namespace:
 
 
 def random_bart(
-    arch: str, seed: int, words: Dictionary, eos_share: float = 0.0, positions: int = 64, layers: int = 2
+    arch: str,
+    seed: int,
+    words: Dictionary,
+    eos_share: float = 0.0,
+    positions: int = 64,
+    layers: int = 2,
+    **changes: Any,
 ) -> BARTModel:
     """A BART with random weights, whose tokens depend on what was read."""
     torch.manual_seed(seed)
-    args = bart_options(arch, max_target_positions=positions, decoder_layers=layers)
+    args = bart_options(arch, **{"max_target_positions": positions, "decoder_layers": layers, **changes})
     model = BARTModel.build_model(args, SimpleNamespace(source_dictionary=words, target_dictionary=words))
     draw_weights(model)
     let_end(model.eval(), words, eos_share)

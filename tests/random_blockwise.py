@@ -21,15 +21,22 @@ HEAD_KINDS: dict[str, dict[str, Any]] = {
 
 
 def random_blockwise(
-    shape: str, kind: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, heads: int, eos_share: float = 0.0
+    shape: str,
+    kind: str,
+    seed: int,
+    src_dict: Dictionary,
+    tgt_dict: Dictionary,
+    heads: int,
+    eos_share: float = 0.0,
+    **changes: Any,
 ) -> BlockwiseTransformerModel:
-    """A model of a named shape with heads of a named kind."""
+    """A model of a named shape with heads of a named kind, with architecture options changed as given."""
     args = Namespace(
         encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
         decoder_embed_dim=16, decoder_ffn_embed_dim=32, decoder_layers=2, decoder_attention_heads=2,
         max_source_positions=64, max_target_positions=64, dropout=0.0, block_heads=heads, head_ffn_embed_dim=24,
     )  # fmt: skip
-    vars(args).update({**SHAPES[shape], **HEAD_KINDS[kind]})
+    vars(args).update({**SHAPES[shape], **HEAD_KINDS[kind], **changes})
     blockwise_transformer(args)
     torch.manual_seed(seed)
     task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)

@@ -7,6 +7,10 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel, lightconv
+from fairseq.models.fconv import FConvModel
+from fairseq.models.fconv import base_architecture as fconv_defaults
+from fairseq.models.lstm import LSTMModel
+from fairseq.models.lstm import base_architecture as lstm_defaults
 from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.sequence_generator import SequenceGenerator
@@ -81,6 +85,22 @@ def random_lightconv(
     draw_weights(model)
     let_end(model.eval(), tgt_dict, eos_share)
     return model
+
+
+def random_older_model(kind: str, seed: int, words: Dictionary) -> FairseqEncoderDecoderModel:
+    """fairseq's own `fconv` or `lstm`, which know no layers or no positions, with random weights."""
+    torch.manual_seed(seed)
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
+    args = Namespace(
+        encoder_embed_dim=16, decoder_embed_dim=16, decoder_out_embed_dim=16, dropout=0.0, max_source_positions=64,
+        max_target_positions=64, criterion="cross_entropy",
+    )  # fmt: skip
+    if kind == "fconv":
+        args.encoder_layers = args.decoder_layers = "[(16, 3)] * 2"
+        fconv_defaults(args)
+        return FConvModel.build_model(args, task).eval()
+    lstm_defaults(args)
+    return LSTMModel.build_model(args, task).eval()
 
 
 def random_model(

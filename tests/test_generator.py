@@ -26,6 +26,7 @@ from tests.random_models import (
     dictionary,
     model_of_shape,
     random_batch,
+    random_older_model,
     stock_beam_one,
 )
 from tests.scripted_decoding import OracleDrafter, examples
@@ -209,15 +210,15 @@ def test_forced_prefixes(
 @examples(30)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_match_source_len(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
-    options.update(min_len=1, unk_penalty=max(0.0, options["unk_penalty"]))  # see test_search_rules on the penalty
+    options["min_len"] = 1
     lengths = [min(length, 20) for length in lengths]  # the models have positions for
     sample = random_batch(seed, JOINED, lengths)
     constrained = search.LengthConstrainedBeamSearch(JOINED, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
     stock = check_all_modes(
         [cached_model(shape, seed)], sample, seed, match_source_len=True, search_strategy=constrained, **options
     )
-    # the EOS of the source counts
-    assert [hypothesis["tokens"].numel() - 1 for hypothesis in stock] == [length + 1 for length in lengths]
+    if options["unk_penalty"] >= 0:  # the EOS of the source counts
+        assert [hypothesis["tokens"].numel() - 1 for hypothesis in stock] == [length + 1 for length in lengths]
 
 
 @examples(25)
@@ -388,3 +389,13 @@ def test_history_and_steps() -> None:
         source = sample["net_input"]["src_tokens"][row]
         first_draft = hypothesis["history"][0]["tokens"]
         assert first_draft.tolist() == source[source != JOINED.pad()].tolist()
+
+
+@pytest.mark.parametrize("decoding", ["iad", "hybrid"])
+@pytest.mark.parametrize("kind", ["fconv", "lstm"])
+def test_fairseqs_older_models_in_batches(kind: str, decoding: str) -> None:
+    """How much to draft is decided in batches, from the size of a decoder that need not be made of layers."""
+    model, sample = random_older_model(kind, 3, JOINED), random_batch(1, JOINED, [9, 6, 4, 2])
+    generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding=decoding, max_len_b=12)
+    found = decode(generator, [model], sample)
+    assert_same_up_to_near_ties(found, stock_beam_one([model], JOINED, sample, max_len_b=12), [model], sample)

@@ -112,6 +112,7 @@ def draft_alone(
     rules: SearchRules,
     first_tokens: Tensor,
     keep_drafts: bool = False,
+    temperature: float = 1.0,
 ) -> list[Decoded]:
     """Decode without a verifier: the draft is the output, block after block (papers/000 Table 5, "NAR drafter").
 
@@ -123,6 +124,7 @@ def draft_alone(
         rules: what may be chosen, for this batch; the longest output fits into the model's positions.
         first_tokens: the decoder's first input, B.
         keep_drafts: return the drafts too.
+        temperature: divides the drafter's logits.
 
     Returns:
         one `Decoded` a row, in the rows' order; log-probabilities are the drafter's.
@@ -135,7 +137,9 @@ def draft_alone(
         outputs.reserve(longest + block_size)
         outputs.tokens.scatter_(1, outputs.lengths[:, None] + columns, logits.argmax(dim=-1))
         end = longest + block_size - 1
-        choices = rules.choose(logits, outputs.lengths - 1, outputs.tokens[:, :end], shortest - 1, end - 1)
+        choices = rules.choose(
+            logits / temperature, outputs.lengths - 1, outputs.tokens[:, :end], shortest - 1, end - 1
+        )
         is_end = choices.tokens == rules.eos
         committed = 1 + accepted_beginning(~is_end[:, :-1])
         outputs.append(choices.tokens, choices.log_probs, committed)

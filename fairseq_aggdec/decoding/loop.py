@@ -147,16 +147,12 @@ def draft_verify_accept(
         first_tokens: the decoder's first input, B.
         keep_drafts: return the drafts too.
         accept: which drafted tokens pass.
-        widths: shortens drafts where that saves time; None: all are verified as they come, and so are cheap drafts on a
-            GPU, which are made before it is known what passed.
+        widths: shortens drafts where that saves time; None: all are verified as they come.
 
     Returns:
         one `Decoded` a row, in the rows' order.
     """
     outputs = Outputs(first_tokens, rules.max_len, rules.pad, keep_drafts)
-    drafts_early = drafter.block_size is None and first_tokens.is_cuda
-    if drafts_early:
-        widths = None
     # cut to widths of their own only under a criterion that judges each token by itself
     packs = verifier.packs and accept is exact
     proposals = _Proposals(drafter, rules.max_len, first_tokens.size(0), widths, packs)
@@ -172,14 +168,11 @@ def draft_verify_accept(
         committed = last.squeeze(1) + 1
         outputs.append(verdict.tokens, verdict.log_probs, committed)
 
-        # the one transfer to the host that tells what happened; where it waits for a GPU, cheap drafts are made before
-        news = [draft.lengths, accepted.squeeze(1), committed, finished.squeeze(1)]
-        if drafts_early:
-            early_tokens, early_lengths = proposals.cut(outputs)
-            news.append(early_lengths)
-        host = torch.stack(news).tolist()
-        proposals.learn(outputs.rows, host[0], host[1], draft.kinds)
-        remaining = outputs.settle(draft.tokens, *host[:4])
+        # the one transfer to the host that tells what happened
+        news = torch.stack([draft.lengths, accepted.squeeze(1), committed, finished.squeeze(1)])
+        drafted, passed, added, ended = news.tolist()
+        proposals.learn(outputs.rows, drafted, passed, draft.kinds)
+        remaining = outputs.settle(draft.tokens, drafted, passed, added, ended)
         if not remaining:
             break
         if len(remaining) < draft.tokens.size(0):  # finished rows leave the batch
@@ -187,13 +180,7 @@ def draft_verify_accept(
             rules = rules.keep(rows)
             verifier.keep(rows)
             drafter.keep(rows)
-            if drafts_early:
-                early_tokens, early_lengths = early_tokens[rows], early_lengths[rows]
-        if drafts_early:
-            longest = max(host[4][row] for row in remaining)
-            draft = _Drafts(early_tokens[:, :longest], early_lengths)
-        else:
-            draft = proposals.next(outputs)
+        draft = proposals.next(outputs)
     return outputs.finished()
 
 
@@ -284,21 +271,21 @@ class _Proposals:
                 return _nothing(outputs)
             if block_size is not None:
                 self._drafter.block_size = wanted
-        draft, lengths = self.cut(outputs, outputs.lengths_host)
-        if lengths.device.type != "cpu":  # a look would wait for the device
+        draft, lengths = self._cut(outputs)
+        if lengths.device.type != "cpu" and widths is None:  # a look at the lengths would wait for the device
             longest = max(0, min(draft.size(1), self._end - min(outputs.lengths_host)))
             return _Drafts(draft[:, :longest], lengths)
         known, kinds = lengths.tolist(), None
         if any(waiting):
             known = [0 if waits else length for waits, length in zip(waiting, known, strict=True)]
-            lengths = torch.tensor(known)
+            lengths = torch.tensor(known, device=lengths.device)
         if widths is not None and (block_size is None or max(known) > wanted):  # drafts of any length
             kinds = self._drafter.kinds()
             if block_size is None:
                 widths.see(known, kinds)
             worth = widths.cut(known, kinds, self._packs)
             if worth != known:
-                known, lengths = worth, torch.tensor(worth)
+                known, lengths = worth, torch.tensor(worth, device=lengths.device)
         longest = max(known, default=0)
         packing = None
         if widths is not None and self._packs and rows * longest - sum(known) > PACKING:
@@ -314,9 +301,9 @@ class _Proposals:
             self._widths.learn(drafted, accepted, kinds)
             self._patience.learn(rows, drafted, accepted)
 
-    def cut(self, outputs: Outputs, lengths_host: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
+    def _cut(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
         """Drafts, cut so that no block reads or predicts behind the last position, where EOS is forced."""
-        draft, draft_lengths = self._drafter.propose(outputs.tokens, outputs.lengths, lengths_host)
-        if lengths_host is not None and max(lengths_host) + draft.size(1) <= self._end:
+        draft, draft_lengths = self._drafter.propose(outputs.tokens, outputs.lengths, outputs.lengths_host)
+        if max(outputs.lengths_host) + draft.size(1) <= self._end:
             return draft, draft_lengths
         return draft, torch.minimum(draft_lengths, (self._end - outputs.lengths).clamp(min=0))

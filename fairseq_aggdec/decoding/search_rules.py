@@ -45,8 +45,6 @@ class SearchRules:
     """EOS is banned before this position"""
     unk_penalty: float = 0.0
     """taken off the log-probability of `unk`"""
-    temperature: float = 1.0
-    """divides the logits"""
     no_repeat_ngram_size: int = 0
     """tokens that would complete an n-gram of this size for the second time are banned; 0: none"""
     suppressed: tuple[int, ...] = ()
@@ -74,7 +72,7 @@ class SearchRules:
         Positions are judged one by one: a block may be handed over in slices.
 
         Args:
-            logits: the verifier's scores, B x W x V; overwritten.
+            logits: the verifier's scores, B x W x V.
             starts: position of each row's first logit, B.
             sequence: decoder inputs of each row up to the end of the block, B x L: `sequence[b, p]` is what the
                 decoder read at position p (the start symbol at 0, then the output).
@@ -82,10 +80,7 @@ class SearchRules:
             latest: no position is above; None for unknown.
         """
         positions = starts[:, None] + torch.arange(logits.size(1), device=logits.device)  # B x W
-        scores = logits.float()
-        if self.temperature != 1.0:
-            scores = scores.div_(self.temperature)
-        scores = scores.log_softmax(dim=-1)  # fairseq normalises first and bans afterwards
+        scores = logits.float().log_softmax(dim=-1)  # fairseq normalises first and bans afterwards
         scores[..., self.pad] = -math.inf
         if self.unk_penalty:
             scores[..., self.unk] -= self.unk_penalty
@@ -97,10 +92,12 @@ class SearchRules:
             scores[..., self.eos].masked_fill_(free & (positions < min(self.min_len, self.max_len)), -math.inf)
         for token in self.suppressed:
             scores[..., token].masked_fill_(free & (positions < self.max_len), -math.inf)
-        if self.source_lengths is not None:
-            scores[..., self.eos].masked_fill_(positions < self.source_lengths[:, None], -math.inf)
         if self.no_repeat_ngram_size > 1:
             ban_repeated_ngrams(scores, positions, sequence, self.no_repeat_ngram_size)
+        ended: Tensor | None = None
+        if self.source_lengths is not None:  # fairseq gives the EOS probability one then, and compares it with the rest
+            ended = positions >= self.source_lengths[:, None]
+            scores[..., self.eos] = torch.where(ended, 0.0, -math.inf)
 
         log_probs, tokens = best(scores)
         forced: Tensor | None = None
@@ -111,14 +108,15 @@ class SearchRules:
             beginning = self.prefix.gather(1, positions.clamp(max=self.prefix.size(1) - 1))
             given = ~free & (beginning != self.pad)
             forced = given if forced is None else forced | given
+            if ended is not None:  # only a negative penalty lifts the prefix's own unk above one
+                is_likelier = scores.gather(-1, beginning[..., None]).squeeze(-1) > 0.0
+                beginning = torch.where(ended & ~is_likelier, self.eos, beginning)
             tokens = torch.where(given, beginning, tokens)
         if forced is not None:
             log_probs = scores.gather(-1, tokens[..., None]).squeeze(-1)
-        if self.source_lengths is not None:  # fairseq gives this EOS probability one
-            ended = positions >= self.source_lengths[:, None]
-            forced = ended if forced is None else forced | ended
-            tokens = torch.where(ended, self.eos, tokens)
-            log_probs = torch.where(ended, 0.0, log_probs)
+        if ended is not None:
+            is_end = ended & (tokens == self.eos)
+            forced = is_end if forced is None else forced | is_end
         return Choices(tokens, log_probs, scores, forced)
 
 

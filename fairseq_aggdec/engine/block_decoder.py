@@ -69,6 +69,7 @@ class BlockDecoder(Verifier):
         self.packs = not self._fixed_shapes and self.fixed_steps is None
         """see `loop.Verifier.packs`"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
+        self._temperature = 1.0
         self._causal = torch.empty(0)
         self._cross = torch.empty(0)  # keys and values of the encoder output: layers x B x H x S x 2D/H
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
@@ -78,8 +79,14 @@ class BlockDecoder(Verifier):
         weight = self._decoder.embed_tokens.weight
         return (weight.device, weight.dtype) == self._read_from
 
-    def start(self, encoder_out: dict[str, Any]) -> None:
-        """Take a new batch: fairseq's encoder output, `encoder_out["encoder_out"][0]` of S x B x C."""
+    def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
+        """Take a new batch.
+
+        Args:
+            encoder_out: fairseq's, `encoder_out["encoder_out"][0]` of S x B x C.
+            temperature: divides the logits that `score` returns.
+        """
+        self._temperature = temperature
         memory = encoder_out["encoder_out"][0].detach().transpose(0, 1)  # B x S x C
         masks = encoder_out["encoder_padding_mask"]
         if self.fixed_steps is not None:
@@ -101,13 +108,13 @@ class BlockDecoder(Verifier):
             if results is not None:
                 features, logits = results
                 self.note(features[:, :width], starts)
-                return logits[:, :width]
-        logits = self.project(self.features(self._widened(block), starts, longest))
+                return self._tempered(logits[:, :width])
+        logits = self._tempered(self.project(self.features(self._widened(block), starts, longest)))
         return logits if logits.size(1) == width else logits[:, :width]
 
     def score_packed(self, block: Tensor, starts: Tensor, longest: int, packing: Packing) -> Tensor:
         """See `loop.Verifier.score_packed`."""
-        return self.project(self.features(block, starts, longest, packing=packing))
+        return self._tempered(self.project(self.features(block, starts, longest, packing=packing)))
 
     def score_in_parts(
         self, block: Tensor, starts: Tensor, longest: int, packing: Packing | None = None
@@ -120,10 +127,10 @@ class BlockDecoder(Verifier):
         elif packing is None:
             features = self.features(self._widened(block), starts, longest)[:, :width]
             for part in features.split(max(1, _PART // rows), dim=1):
-                yield self.project(part.contiguous())
+                yield self._tempered(self.project(part.contiguous()))
         else:
             for part in self.features(block, starts, longest, packing=packing).split(_PART):
-                yield self.project(part)
+                yield self._tempered(self.project(part))
 
     def _widened(self, block: Tensor) -> Tensor:
         """The block as wide as it is best computed: what is read behind it is overwritten by the next one."""
@@ -227,6 +234,9 @@ class BlockDecoder(Verifier):
         decoder = self._decoder
         x = decoder.embed_scale * F.embedding(block, decoder.embed_tokens.weight)
         return x if decoder.project_in_dim is None else decoder.project_in_dim(x)
+
+    def _tempered(self, logits: Tensor) -> Tensor:
+        return logits if self._temperature == 1.0 else logits / self._temperature
 
     def _fixed_steps(self, arithmetic: Arithmetic) -> FixedSteps:
         assert arithmetic.capture is not None

@@ -59,8 +59,8 @@ class ProposingDecoder(BlockDecoder):
         self._features: Tensor | None = None  # B x W x D of the last block
         self._starts = torch.empty(0, dtype=torch.long)  # B, its first position
 
-    def start(self, encoder_out: dict[str, Any]) -> None:
-        super().start(encoder_out)
+    def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
+        super().start(encoder_out, temperature)
         self._features = None
 
     def features(self, block: Tensor | None, starts: Tensor, longest: int, **options: Any) -> Tensor:

@@ -13,16 +13,15 @@ from fairseq_aggdec.decoding.loop import Verifier
 class RecomputeVerifier(Verifier):
     """A `loop.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
 
-    def __init__(self, model: FairseqEncoderDecoderModel, pad: int, temperature: float = 1.0) -> None:
+    def __init__(self, model: FairseqEncoderDecoderModel, pad: int) -> None:
         """
         Args:
             model: the whole model.
             pad: padding symbol of the target.
-            temperature: divides the decoder's output, which for an adaptive softmax is not yet logits.
         """
         self._model = model
         self._pad = pad
-        self._temperature = temperature
+        self._temperature = 1.0
         # over an input shorter than its kernel, fairseq's dynamic convolution drops weights before their softmax, as it
         # does not when it reads token by token: padding keeps to the longer form
         kernels = [getattr(module, "kernel_size", 1) for module in model.decoder.modules()]
@@ -31,13 +30,19 @@ class RecomputeVerifier(Verifier):
         self._encoder_out: dict[str, Any] = {}
         self._read = torch.empty(0, dtype=torch.long)  # B x L, what has been fed so far
 
-    def start(self, encoder_out: dict[str, Any]) -> None:
-        """Take a new batch: what the model's own encoder returned for it."""
+    def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
+        """Take a new batch.
+
+        Args:
+            encoder_out: what the model's own encoder returned for it.
+            temperature: divides the decoder's output, which for an adaptive softmax is not yet logits.
+        """
         self._encoder_out = encoder_out
+        self._temperature = temperature
         self._read = torch.empty(0, dtype=torch.long)
 
     def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
-        """See `loop.Verifier.score`; returns log-probabilities, the temperature applied."""
+        """See `loop.Verifier.score`; returns log-probabilities."""
         batch_size, width = block.shape
         read = block.new_full((batch_size, max(longest + width, self._shortest)), self._pad)
         if self._read.numel() > 0:
@@ -52,8 +57,7 @@ class RecomputeVerifier(Verifier):
         # padding of the block may lie behind the last position that the model has
         logits, extra = self._model.decoder(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
         positions = positions.clamp(max=self._last)
-        logits = logits.div_(self._temperature)
-        log_probs = self._model.get_normalized_probs((logits, extra), log_probs=True, sample=None)
+        log_probs = self._model.get_normalized_probs((logits / self._temperature, extra), log_probs=True, sample=None)
         return log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1)))
 
     def keep(self, rows: Tensor) -> None:

@@ -35,7 +35,7 @@ def slow_choice(logits: list[float], row: int, read: list[int], rules: SearchRul
         rules: with `prefix` and `source_lengths` for all rows.
     """
     step = len(read) - 1
-    scores = (torch.tensor(logits) / rules.temperature).log_softmax(0).tolist()
+    scores = torch.tensor(logits).log_softmax(0).tolist()
     scores[PAD] = -math.inf
     scores[UNK] -= rules.unk_penalty
     if step >= rules.max_len:
@@ -63,8 +63,7 @@ options = st.fixed_dictionaries(
     {
         "max_len": st.integers(0, 9),
         "min_len": st.integers(0, 9),
-        "unk_penalty": st.sampled_from([0.0, 0.0, 3.0, -3.0]),
-        "temperature": st.sampled_from([1.0, 1.0, 0.3, 2.5]),
+        "unk_penalty": st.sampled_from([0.0, 0.0, 3.0, -3.0, -9.0]),
         "no_repeat_ngram_size": st.sampled_from([0, 0, 1, 2, 3, 4]),
         "suppressed": st.sampled_from([(), (), (5,), (UNK, 6)]),
     }
@@ -82,17 +81,15 @@ def test_choose_equals_one_position_at_a_time(
     length = int(starts.max()) + width
     sequence = torch.randint(UNK, 7, (batch_size, length), generator=generator)  # few words: n-grams repeat
     sequence[:, 0] = EOS
-    restriction = data.draw(st.sampled_from(["none", "prefix", "source length"]))
-    if restriction == "prefix":
+    restriction = data.draw(st.sampled_from(["none", "prefix", "source length", "both"]))
+    if restriction in ("prefix", "both"):
         prefix = torch.randint(UNK, VOCABULARY, (batch_size, data.draw(st.integers(0, 6))), generator=generator)
         for row in prefix:
             row[data.draw(st.integers(0, 6)) :] = PAD  # a short target: its EOS and padding
         options.update(prefix=prefix, no_repeat_ngram_size=0)
-    if restriction == "source length":
+    if restriction in ("source length", "both"):
         lengths = torch.tensor(data.draw(st.lists(st.integers(1, 8), min_size=batch_size, max_size=batch_size)))
-        # fairseq gives the EOS probability one; with a negative penalty `unk` could still beat it there
-        penalty = max(0.0, options["unk_penalty"])
-        options.update(source_lengths=lengths, max_len=int(lengths.max()), min_len=1, unk_penalty=penalty)
+        options.update(source_lengths=lengths, max_len=int(lengths.max()), min_len=1)
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, **options)
     logits = 3 * torch.randn(batch_size, width, VOCABULARY, generator=generator)
 
@@ -112,6 +109,18 @@ def test_choose_equals_one_position_at_a_time(
                 continue  # everything is banned; fairseq fails there
             assert int(tokens[row, column]) == token
             torch.testing.assert_close(float(log_probs[row, column]), log_prob, atol=1e-5, rtol=1e-5)
+
+
+def test_an_unk_of_strongly_negative_penalty_goes_on_behind_the_sources_length() -> None:
+    """fairseq gives the EOS probability one there and compares: log p(unk) - penalty may be more."""
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=4, unk_penalty=-9.0, source_lengths=torch.tensor([2, 2]))
+    logits = torch.zeros(2, 3, VOCABULARY)
+    logits[1, :, UNK] = -20.0
+    choices = rules.choose(logits, torch.tensor([2, 2]), torch.full((2, 6), 5))
+    assert choices.tokens.tolist() == [[UNK, UNK, EOS], [EOS, EOS, EOS]]
+    assert choices.log_probs[1].tolist() == [0.0, 0.0, 0.0]
+    assert choices.forced is not None
+    assert choices.forced.tolist() == [[False, False, True], [True, True, True]]
 
 
 @examples(200)

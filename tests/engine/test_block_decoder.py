@@ -178,7 +178,7 @@ def test_an_ensemble_averages_probabilities(seed: int, rows: int) -> None:
         BlockDecoder(models[1].decoder),
         RecomputeVerifier(models[2], PAD),
     ]
-    walk = Walk(models, EnsembleVerifier(members, [1.0, 1.0, 1.0]), seed, rows, members=members)
+    walk = Walk(models, EnsembleVerifier(members), seed, rows, members=members)
     for _ in range(3):
         walk.step(widest=6)
         walk.keep_some()

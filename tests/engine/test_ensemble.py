@@ -2,7 +2,6 @@
 
 import math
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -44,39 +43,28 @@ def test_probabilities_are_averaged_not_scores() -> None:
         FixedVerifier([math.log(0.9), math.log(0.1)]),
         FixedVerifier([math.log(0.002), math.log(0.998)]),
     ]
-    torch.testing.assert_close(probabilities(EnsembleVerifier(members, [1.0, 1.0])), torch.tensor([0.451, 0.549]))
+    torch.testing.assert_close(probabilities(EnsembleVerifier(members)), torch.tensor([0.451, 0.549]))
 
 
 def test_scores_need_not_be_normalised() -> None:
     members: list[Verifier] = [FixedVerifier([5.0, 5.0]), FixedVerifier([-7 + math.log(3), -7.0])]
-    torch.testing.assert_close(probabilities(EnsembleVerifier(members, [1.0, 1.0])), torch.tensor([0.625, 0.375]))
-
-
-def test_each_member_has_its_temperature() -> None:
-    """For a member that has applied it already it is 1."""
-    members: list[Verifier] = [FixedVerifier([math.log(9), 0.0]), FixedVerifier([math.log(3), 0.0])]
-    torch.testing.assert_close(probabilities(EnsembleVerifier(members, [2.0, 1.0])), torch.tensor([0.75, 0.25]))
+    torch.testing.assert_close(probabilities(EnsembleVerifier(members)), torch.tensor([0.625, 0.375]))
 
 
 def test_one_member_is_itself() -> None:
-    torch.testing.assert_close(probabilities(EnsembleVerifier([FixedVerifier([0.0, 1.0])], [1.0])).sum().item(), 1.0)
+    torch.testing.assert_close(probabilities(EnsembleVerifier([FixedVerifier([0.0, 1.0])])).sum().item(), 1.0)
 
 
 def test_half_precision_is_averaged_in_single() -> None:
     wide = torch.zeros(1, 3, dtype=torch.long)
-    scores = EnsembleVerifier([FixedVerifier([0.0, 9.0])], [1.0]).score(wide, torch.tensor([0]), 0)
+    scores = EnsembleVerifier([FixedVerifier([0.0, 9.0])]).score(wide, torch.tensor([0]), 0)
     assert scores.dtype == torch.float32
 
 
 def test_members_are_kept_in_step() -> None:
     members = [FixedVerifier([0.0, 1.0]), FixedVerifier([1.0, 0.0])]
-    ensemble = EnsembleVerifier([*members], [1.0, 1.0])
+    ensemble = EnsembleVerifier([*members])
     ensemble.score(BLOCK, STARTS, 4)
     ensemble.keep(torch.tensor([1]))
     assert [member.kept for member in members] == [[[1]], [[1]]]
     assert [member.starts for member in members] == [[[0, 4]], [[0, 4]]]
-
-
-def test_a_temperature_for_every_member() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        EnsembleVerifier([FixedVerifier([0.0, 1.0])], []).score(BLOCK, STARTS, 4)

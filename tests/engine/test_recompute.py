@@ -79,8 +79,8 @@ def test_kept_rows_keep_their_source_and_their_text(
 
 def test_the_temperature_is_applied() -> None:
     model = model_of_shape("lightweight convolutions", 3, VOCABULARY, VOCABULARY)
-    verifier = RecomputeVerifier(model, PAD, temperature=0.5)
-    verifier.start(model.encoder(**SOURCES))
+    verifier = RecomputeVerifier(model, PAD)
+    verifier.start(model.encoder(**SOURCES), temperature=0.5)
     scores = verifier.score(torch.tensor([TEXT, OTHER]), torch.tensor([0, 0]), 0)
     sharper = (2 * stock(model, 0, TEXT)).log_softmax(dim=-1)
     torch.testing.assert_close(scores[0], sharper, atol=1e-5, rtol=1e-5)

@@ -1,0 +1,132 @@
+"""Every mode at the sizes that people run, with drafts that are really accepted, against fairseq's own beam of one.
+
+Random models accept few copies of their source. So drafts are made from what fairseq itself answered: `iad` and
+`hybrid` copy from it with edits, block drafters have their proposals replaced by it, with wrong tokens in places.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoderDecoderModel
+
+from fairseq_aggdec.benchmarking.oracle import Oracle, OracleGenerator
+from fairseq_aggdec.drafters import LoadedDrafter
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
+from tests.random_bart import random_bart
+from tests.random_blockwise import random_blockwise
+from tests.random_drafters import random_drafter
+from tests.random_models import dictionary, random_batch, random_model, stock_beam_one
+from tests.test_generator import assert_same_up_to_near_ties, decode
+
+WORDS = dictionary(40)
+OTHERS = dictionary(30, offset=9)
+BLOCK = 6
+LENGTHS = [9, 3, 12, 1, 7, 5, 11, 2]  # rows end at different times and leave
+NEAR = 2e-5
+
+
+def transformer(
+    dim: int, ffn: int, heads: int, encoder_layers: int, decoder_layers: int, **shape: Any
+) -> dict[str, Any]:
+    """fairseq's options for a size."""
+    sides = {"encoder": encoder_layers, "decoder": decoder_layers}
+    sizes = {f"{side}_layers": layers for side, layers in sides.items()}
+    for side in sides:
+        sizes |= {f"{side}_embed_dim": dim, f"{side}_ffn_embed_dim": ffn, f"{side}_attention_heads": heads}
+    return {**sizes, **shape}
+
+
+def batch(rows: int, words: Dictionary = WORDS) -> dict[str, Any]:
+    return random_batch(rows, words, [LENGTHS[row % len(LENGTHS)] for row in range(rows)])
+
+
+def check(
+    model: FairseqEncoderDecoderModel,
+    rows: Sequence[int],
+    drafter_heads: int,
+    src_dict: Dictionary = WORDS,
+    modes: Sequence[str] = ("greedy", "iad", "hybrid", "gad"),
+    **sizes: Any,
+) -> None:
+    """All modes, batch after batch with the same engines, so that what one batch spoils the next one shows."""
+    models, engines = [model], Engines()
+    sizes = {**sizes, "decoder_attention_heads": drafter_heads}
+    drafter = random_drafter("causal, post-norm sinusoidal", 1, src_dict, WORDS, BLOCK, **sizes)
+    accepted = dict.fromkeys(modes, 0)
+    for count in rows:
+        sample = batch(count, src_dict)
+        stock = stock_beam_one(models, WORDS, sample, max_len_b=14)
+        answers = {row: hypothesis["tokens"].tolist() for row, hypothesis in enumerate(stock)}
+        vocabulary = range(WORDS.nspecial, len(WORDS))
+        copies, proposals = (
+            Oracle.to_copy_from(answers, 0.15, vocabulary),
+            Oracle.to_propose(answers, 3, BLOCK, vocabulary),
+        )
+        for mode in modes:
+            generator = OracleGenerator(
+                models,
+                WORDS,
+                oracle=proposals if mode == "gad" else copies,
+                decoding=mode,
+                src_dict=WORDS if mode in ("iad", "hybrid") else src_dict,
+                block_draft=BlockDraftOptions(LoadedDrafter(drafter), BLOCK) if mode == "gad" else None,
+                engines=engines,
+                max_len_b=14,
+                shorten_drafts=False,  # a batch this small would hardly draft
+            )
+            found = decode(generator, models, sample)
+            assert_same_up_to_near_ties(found, stock, models, sample, NEAR)
+            accepted[mode] += generator.totals.accepted
+    assert all(accepted[mode] > 0 for mode in modes if mode != "greedy"), accepted
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 4, 8, 12, 16])
+def test_heads_and_rows(heads: int) -> None:
+    """Attention is computed in other ways from 16 heads of all rows on, and for a single query or row."""
+    size = transformer(48, 64, heads, 2, 2)
+    check(random_model(heads, WORDS, WORDS, 0.1, **size), (1, 2, 7, 16, 32), 3 if heads == 16 else 16, **size)
+
+
+PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
+
+
+@pytest.mark.parametrize(
+    "size",
+    [transformer(512, 2048, 8, 6, 6), transformer(1024, 1024, 16, 1, 12, **PRE_NORM)],
+    ids=["base", "twelve layers as wide as big"],
+)
+def test_the_papers_sizes(size: dict[str, Any]) -> None:
+    """Weights of these widths are arranged beforehand and their number of rows is rounded."""
+    model = random_model(5, WORDS, WORDS, 0.1, **size)
+    drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
+    check(model, (1, 3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "gad"), **drafter)
+
+
+@pytest.mark.parametrize(("arch", "dim", "heads"), [("bart_base", 768, 12), ("bart_large", 1024, 16)])
+def test_bart(arch: str, dim: int, heads: int) -> None:
+    size = transformer(dim, 4 * dim, heads, 1, 2)
+    model = random_bart(arch, 3, WORDS, 0.1, **size)
+    drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
+    check(model, (1, 3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "hybrid"), **drafter)
+
+
+def test_dictionaries_of_their_own() -> None:
+    size = transformer(48, 64, 16, 2, 2)
+    check(random_model(2, OTHERS, WORDS, 0.1, **size), (1, 7), 4, OTHERS, **size)
+
+
+@pytest.mark.parametrize("heads", [1, 16])
+def test_proposal_heads(heads: int) -> None:
+    size = transformer(48, 64, heads, 2, 2)
+    model = random_blockwise("post-norm sinusoidal", "learned", 1, WORDS, WORDS, 4, 0.1, **size)
+    generator = AggressiveGenerator(
+        [model], WORDS, src_dict=WORDS, decoding="blockwise", block_draft=BlockDraftOptions(None, 4), max_len_b=14
+    )
+    for rows in (1, 16, 1):
+        sample = batch(rows)
+        stock = stock_beam_one([model], WORDS, sample, max_len_b=14)
+        assert_same_up_to_near_ties(decode(generator, [model], sample), stock, [model], sample, NEAR)
+    assert generator.totals.accepted > 0
