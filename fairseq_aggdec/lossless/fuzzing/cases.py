@@ -5,14 +5,14 @@ from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
 
-ENGINE_KINDS = ("transformer", "transformer_align", "blockwise_transformer", "bart", "mbart")
-"""kinds of models that the block engine runs, where no option of theirs says otherwise"""
-_FALLBACK = ("adaptive_softmax_cutoff", "cross_self_attention", "scale_attn", "scale_fc")
-_KINDS = {
-    "transformer": 10, "blockwise_transformer": 3, "bart": 2, "mbart": 1, "transformer_align": 1, "lightconv": 2,
-    "fconv": 1, "lstm": 1, "adaptive softmax": 1, "cross-self-attention": 0.5, "NormFormer": 0.5,
+_ENGINE_KINDS = {"transformer": 10.0, "proposal heads": 3, "BART": 2, "mBART": 1, "alignment": 1}
+"""kinds of models that the block engine runs, and how often each is drawn"""
+KINDS = {
+    **_ENGINE_KINDS,
+    "LightConv": 1.5, "fconv": 1, "LSTM": 1, "adaptive softmax": 1, "cross-self-attention": 0.5, "NormFormer": 0.5,
 }  # fmt: skip
-"""and how often each is drawn"""
+"""and all others"""
+_BARTS = ("BART", "mBART")
 ADVERSARIES = ("mostly right", "always wrong", "EOS at once", "junk behind EOS", "padding", "foreign", "too long")
 _ARITHMETICS: tuple[dict[str, Any], ...] = (
     {"bit_exact": True},
@@ -29,15 +29,15 @@ class Case:
     """Everything that a run depends on; weights, words and drafts are drawn from the number."""
 
     number: int
-    words: tuple[int, int]
+    words: list[int]
     """ordinary symbols of the source's and the target's dictionary"""
     joined: bool
     """one dictionary for both"""
     models: list[dict[str, Any]]
-    """kind and options of the architecture, each"""
+    """`kind`, `arch` and options of the architecture, each"""
     eos_share: float
     """see `random_models.random_network`"""
-    batches: list[list[tuple[int, int]]]
+    batches: list[list[list[int]]]
     """each sentence's number and length"""
     left_pad: bool
     prefix: int
@@ -45,13 +45,18 @@ class Case:
     search: dict[str, Any]
     """arguments of fairseq's `SequenceGenerator`"""
     modes: list[dict[str, Any]]
-    """each with `decoding`, and what differs from a `Mode`"""
+    """`decoding` and what it needs, each"""
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    @property
+    def kind(self) -> str:
+        return " + ".join(sorted(model["kind"] for model in self.models))
 
-    def with_changes(self, changes: Mapping[str, Any]) -> "Case":
-        """Another case, of JSON that names some of the fields."""
+    def changes(self) -> dict[str, Any]:
+        """The fields in which this case differs from that of its number."""
+        drawn = asdict(draw(self.number))
+        return {name: value for name, value in asdict(self).items() if value != drawn[name]}
+
+    def changed(self, **changes: Any) -> "Case":
         return replace(self, **changes)
 
 
@@ -61,19 +66,16 @@ def draw(number: int) -> Case:
     joined = rng.random() < 0.6
     many = rng.random() < 0.05
     words = rng.choice((2000, 3000)) if many else rng.randint(6, 40)
-    kinds = rng.choices(list(_KINDS), list(_KINDS.values()), k=rng.choice((1, 1, 1, 1, 2)))
-    joined = joined or any(kind in ("bart", "mbart") for kind in kinds)
-    models = [_model(rng, kind, joined) for kind in kinds]
-    if len({max_source(model) for model in models}) > 1:
-        for model in models:
-            model["max_source_positions"] = 64
+    kinds = rng.choices(list(KINDS), list(KINDS.values()), k=rng.choice((1, 1, 1, 1, 2)))
+    joined = joined or any(kind in _BARTS for kind in kinds)
+    models = [{"kind": kind, **_model(rng, kind, joined)} for kind in kinds]
     search, prefix = _search(rng)
     if "match_source_len" in search:  # fairseq does not look whether the model has so many positions
         for model in models:
             model.pop("max_target_positions", None)
     return Case(
         number=number,
-        words=(words, words if joined else rng.randint(6, 40)),
+        words=[words, words if joined else rng.randint(6, 40)],
         joined=joined,
         models=models,
         eos_share=rng.choice((0.02, 0.05, 0.1, 0.2)),
@@ -85,55 +87,53 @@ def draw(number: int) -> Case:
     )
 
 
-def max_source(model: Mapping[str, Any]) -> int:
-    return model.get("max_source_positions", 64)
-
-
 def _model(rng: Random, kind: str, joined: bool) -> dict[str, Any]:
-    if kind in ("lightconv",):
+    if kind == "LightConv":
         convolutions = rng.choice(("lightweight", "dynamic"))
         return {
-            "kind": kind, "encoder_conv_type": convolutions, "decoder_conv_type": convolutions,
+            "arch": "lightconv", "encoder_conv_type": convolutions, "decoder_conv_type": convolutions,
             "decoder_learned_pos": rng.random() < 0.3, "encoder_glu": rng.random() < 0.5,
             "decoder_glu": rng.random() < 0.5, "decoder_normalize_before": rng.random() < 0.5,
         }  # fmt: skip
     if kind == "fconv":
         width, depth = rng.choice((8, 16, 24)), rng.randint(1, 3)
         return {
-            "kind": kind, "encoder_layers": f"[({width}, 3)] * {rng.randint(1, 3)}",
+            "arch": "fconv", "encoder_layers": f"[({width}, 3)] * {rng.randint(1, 3)}",
             "decoder_layers": f"[({width}, {rng.choice((2, 3, 5))})] * {depth}",
             "decoder_attention": rng.choice(("True", f"[False] * {depth - 1} + [True]")),
         }  # fmt: skip
-    if kind == "lstm":
+    if kind == "LSTM":
         depth = rng.randint(1, 3)
         return {
-            "kind": kind, "encoder_bidirectional": rng.random() < 0.5, "encoder_layers": depth, "decoder_layers": depth,
-            "decoder_hidden_size": rng.choice((8, 16, 24)), "decoder_attention": "1" if rng.random() < 0.8 else "0",
+            "arch": "lstm", "encoder_layers": depth, "decoder_layers": depth,
+            "encoder_bidirectional": rng.random() < 0.5, "decoder_hidden_size": rng.choice((8, 16, 24)),
+            "decoder_attention": "1" if rng.random() < 0.8 else "0",
         }  # fmt: skip
-    model = _transformer(rng, joined and kind not in ("bart", "mbart"))
-    model["kind"] = kind
-    if kind in ("bart", "mbart"):
+    model = {"arch": "transformer", **_transformer(rng, joined and kind not in _BARTS)}
+    if kind in _BARTS:
         for name in ("share_decoder_input_output_embed", "decoder_input_dim", "decoder_output_dim",
                      "no_token_positional_embeddings"):  # fmt: skip
             model.pop(name, None)
-        model["arch"] = rng.choice(("bart_base", "bart_large", "bart_12_2")) if kind == "bart" else "mbart_base"
+        model["arch"] = rng.choice(("bart_base", "bart_large", "bart_12_2")) if kind == "BART" else "mbart_base"
         model["decoder_embed_dim"] = model["encoder_embed_dim"]
         model["decoder_attention_heads"] = model["encoder_attention_heads"]
+    elif kind == "alignment":
+        model["arch"] = "transformer_align"
     elif kind == "adaptive softmax":
         for name in ("share_decoder_input_output_embed", "share_all_embeddings"):
             model.pop(name, None)
-        model.update(kind="transformer", adaptive_softmax_cutoff="4,7", adaptive_softmax_dropout=0.0)
+        model.update(adaptive_softmax_cutoff="4,7", adaptive_softmax_dropout=0.0)
         model["adaptive_softmax_factor"] = rng.choice((1, 2))
     elif kind == "cross-self-attention":
-        dim = model["decoder_embed_dim"]
-        model.update(kind="transformer", cross_self_attention=True, no_cross_attention=True, encoder_embed_dim=dim)
-        model["encoder_attention_heads"] = model["decoder_attention_heads"]
+        model.update(cross_self_attention=True, no_cross_attention=True)
+        for name in ("embed_dim", "attention_heads"):
+            model[f"encoder_{name}"] = model[f"decoder_{name}"]
     elif kind == "NormFormer":
-        model.update(kind="transformer", scale_attn=True, scale_fc=rng.random() < 0.5)
-    elif kind == "blockwise_transformer":
+        model.update(scale_attn=True, scale_fc=rng.random() < 0.5, scale_heads=rng.random() < 0.5)
+    elif kind == "proposal heads":
         model.update(
-            block_heads=rng.randint(2, 7), identity_head=rng.random() < 0.5, own_hidden=rng.random() < 0.5,
-            head_ffn_embed_dim=rng.choice((8, 24)),
+            arch="blockwise_transformer", block_heads=rng.randint(2, 7), identity_head=rng.random() < 0.5,
+            own_hidden=rng.random() < 0.5, head_ffn_embed_dim=rng.choice((8, 24)),
         )  # fmt: skip
     return model
 
@@ -167,12 +167,12 @@ def _transformer(rng: Random, joined: bool) -> dict[str, Any]:
     return model
 
 
-def _batches(rng: Random, shorter: bool) -> list[list[tuple[int, int]]]:
+def _batches(rng: Random, shorter: bool) -> list[list[list[int]]]:
     number, batches = 0, []
     for _ in range(rng.choice((1, 1, 1, 2))):
         rows = rng.choice((1, 2, 3, 7, 8, 16, 17, 32, 32, 32, 32))
         longest = rng.choice((1, 4, 9, 20, 20))
-        batch = [(number + row, rng.randint(rng.choice((0, 1)), longest)) for row in range(rows)]
+        batch = [[number + row, rng.randint(rng.choice((0, 1)), longest)] for row in range(rows)]
         number += rows
         batches.append(batch[:8] if shorter else batch)
     return batches
@@ -211,8 +211,8 @@ def _search(rng: Random) -> tuple[dict[str, Any], int]:
 
 def _modes(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict[str, Any]]:
     """`greedy`, and some others."""
-    has_heads = any(model["kind"] == "blockwise_transformer" for model in models)
-    engine = len(models) == 1 and runs_on_engine(models[0])
+    has_heads = any("block_heads" in model for model in models)
+    engine = len(models) == 1 and models[0]["kind"] in _ENGINE_KINDS
     modes: list[dict[str, Any]] = [{"decoding": "greedy"}]
     arithmetic = rng.choice(_ARITHMETICS) if engine and rng.random() < 0.3 else None
     for _ in range(3):
@@ -244,19 +244,15 @@ def _modes(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict
     return modes
 
 
-def runs_on_engine(model: Mapping[str, Any]) -> bool:
-    return model["kind"] in ENGINE_KINDS and not any(model.get(name) for name in _FALLBACK)
-
-
 def _fewest_heads(models: list[dict[str, Any]]) -> int:
     """Of the first model that has proposal heads, which are those used."""
-    return next(model["block_heads"] for model in models if model["kind"] == "blockwise_transformer")
+    return next(model["block_heads"] for model in models if "block_heads" in model)
 
 
 def _drafter(rng: Random, verifier: Mapping[str, Any], joined: bool) -> dict[str, Any]:
     """Options of a block drafter; `shared`: it has the verifier's encoder."""
     drafter = _transformer(rng, joined)
-    if verifier["kind"] in ENGINE_KINDS and "arch" not in verifier and rng.random() < 0.4:
+    if verifier["kind"] in ("transformer", "proposal heads", "alignment") and rng.random() < 0.4:
         drafter["shared"] = True
         shared = ("layernorm_embedding", "no_scale_embedding", "activation_fn", "no_token_positional_embeddings",
                   "share_all_embeddings")  # fmt: skip

@@ -46,7 +46,6 @@ class Finding:
 class ModeResult:
     """What one mode did."""
 
-    label: str
     sentences: int = 0
     tokens: int = 0
     drafted: int = 0
@@ -63,15 +62,6 @@ class CaseResult:
     sentences: int = 0
     modes: list[ModeResult] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-
-
-def label(mode: Mapping[str, Any]) -> str:
-    """What counters call a mode."""
-    parts = [mode["decoding"], mode.get("drafts", "")]
-    precision = mode.get("precision", "own")
-    parts += [precision if precision != "own" else "", "bit-exact" if mode.get("bit_exact") else ""]
-    parts += ["adaptive" if mode.get("adaptive_draft") else ""]
-    return ", ".join(filter(None, parts))
 
 
 class Checker:
@@ -111,28 +101,31 @@ class Checker:
             result.refused = f"{type(error).__name__}: {error}"
             return result
         for number, mode in enumerate(self.case.modes):
-            mode_result = ModeResult(label(mode))
+            mode_result = ModeResult()
             result.modes.append(mode_result)
             try:
-                for what, text in self._check_mode(number, mode, mode_result):
-                    result.findings.append(Finding(number, what, text))
+                found = self._check_mode(mode, mode_result)
+                for what in dict.fromkeys(what for what, _ in found):
+                    first, *others = [text for sort, text in found if sort == what]
+                    more = f" (and {len(others)} more)" if others else ""
+                    result.findings.append(Finding(number, what, first + more))
             except Exception as error:
                 where = traceback.format_exc(limit=-3).strip()
                 result.findings.append(Finding(number, type(error).__name__, where))
         return result
 
-    def _check_mode(self, number: int, mode: Mapping[str, Any], result: ModeResult) -> list[tuple[str, str]]:
+    def _check_mode(self, mode: Mapping[str, Any], result: ModeResult) -> list[tuple[str, str]]:
         arithmetic = Arithmetic(mode.get("precision", "own"), mode.get("bit_exact", False))
         engines = self._engines.setdefault(arithmetic, Engines(arithmetic))
         expected = self.reference
         if arithmetic != Arithmetic():
-            greedy = self._ours({"decoding": "greedy"}, engines, number, {})
+            greedy = self._ours({"decoding": "greedy"}, engines, {})
             try:
                 expected = self._decode(greedy, self.samples)
             except AggdecError:
                 result.refused = len(self.reference)
                 return []
-        generator = self._ours(mode, engines, number, {n: h["tokens"].tolist() for n, h in expected.items()})
+        generator = self._ours(mode, engines, _tokens(expected))
         found = self._decode(generator, self._split(mode.get("split", 0)))
         totals = generator.totals
         result.sentences, result.tokens = totals.sentences, totals.committed
@@ -147,9 +140,8 @@ class Checker:
     def _other_output(self, found: Hypotheses, result: ModeResult) -> list[tuple[str, str]]:
         """Against stock fairseq, up to rounding."""
         findings = []
-        tokens = [{n: h["tokens"].tolist() for n, h in side.items()} for side in (self.reference, found)]
         gap = gap_of(self.stock, self.models, self._alone)
-        differing = differences(*tokens, gap)
+        differing = differences(_tokens(self.reference), _tokens(found), gap)
         for difference in differing:
             if difference.near_tie:
                 result.near_ties += 1
@@ -167,7 +159,7 @@ class Checker:
     @staticmethod
     def _counters(generator: AggressiveGenerator, found: Hypotheses) -> list[tuple[str, str]]:
         totals = generator.totals
-        tokens, steps = (sum(count) for count in zip(*((h["tokens"].numel(), h["steps"]) for h in found.values())))
+        tokens, steps = sum(h["tokens"].numel() for h in found.values()), sum(h["steps"] for h in found.values())
         right = totals.committed == tokens and totals.iterations == steps <= tokens
         if right and totals.accepted <= totals.drafted and totals.sentences == len(found):
             return []
@@ -182,11 +174,11 @@ class Checker:
         return found
 
     def _ours(
-        self, mode: Mapping[str, Any], engines: Engines, number: int, answers: Mapping[int, Sequence[int]]
+        self, mode: Mapping[str, Any], engines: Engines, answers: Mapping[int, Sequence[int]]
     ) -> AggressiveGenerator:
         block_draft = None
         if mode.get("block_size") and mode.get("drafts", "oracle") == "oracle":
-            drafter = self._drafter(mode["drafter"], number) if "drafter" in mode else None
+            drafter = self._drafter(mode["drafter"]) if "drafter" in mode else None
             block_draft = BlockDraftOptions(drafter, mode["block_size"])
         options: dict[str, Any] = {
             "src_dict": self.source,
@@ -211,16 +203,16 @@ class Checker:
         return search
 
     def _model(self, options: Mapping[str, Any], number: int) -> Any:
-        options = dict(options)
-        kind = options.pop("kind")
-        arch = options.pop("arch", kind)
-        seed = 1000 * self.case.number + number
-        return random_network(arch, seed, self.source, self.target, self.case.eos_share, **options)
+        options = {name: value for name, value in options.items() if name != "kind"}
+        return random_network(
+            seed=1000 * self.case.number + number, src_dict=self.source, tgt_dict=self.target,
+            eos_share=self.case.eos_share, **options,
+        )  # fmt: skip
 
-    def _drafter(self, options: Mapping[str, Any], number: int) -> LoadedDrafter:
+    def _drafter(self, options: Mapping[str, Any]) -> LoadedDrafter:
         options = dict(options)
         shared = options.pop("shared", False)
-        seed = 1000 * self.case.number + 100 + number
+        seed = 1000 * self.case.number + 100
         drafter = random_network("nar_drafter", seed, self.source, self.target, block_size=_TRAINED, **options)
         if shared:
             share_encoder(drafter, self.models[0])
@@ -231,7 +223,7 @@ class Checker:
         words = [rng.randrange(symbols.nspecial, len(symbols)) for _ in range(length)]
         return [rng.randrange(len(symbols)) if rng.random() < 0.03 else word for word in words]
 
-    def _sample(self, batch: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    def _sample(self, batch: Sequence[Sequence[int]]) -> dict[str, Any]:
         pad, eos = self.source.pad(), self.source.eos()
         if self._sorted:
             batch = sorted(batch, key=lambda sentence: -sentence[1])
@@ -252,7 +244,7 @@ class Checker:
     @property
     def _sorted(self) -> bool:
         """fairseq's LSTM takes the longest sentence first."""
-        return any(model["kind"] == "lstm" for model in self.case.models)
+        return any(model["kind"] == "LSTM" for model in self.case.models)
 
     def _prefix(self, sample: Mapping[str, Any]) -> Tensor | None:
         """Forced tokens; some sentences have fewer, EOS and padding then."""
@@ -288,6 +280,10 @@ class Checker:
             backwards = batch[::-1]
             parts += [self._sample(backwards[start : start + size]) for start in range(0, len(batch), size)]
         return parts
+
+
+def _tokens(hypotheses: Hypotheses) -> dict[int, list[int]]:
+    return {number: hypothesis["tokens"].tolist() for number, hypothesis in hypotheses.items()}
 
 
 def _other_bits(expected: Hypotheses, found: Hypotheses) -> list[tuple[str, str]]:

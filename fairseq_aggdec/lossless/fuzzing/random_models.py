@@ -9,12 +9,10 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.modules import LearnedPositionalEmbedding
 
-import fairseq_aggdec.models.blockwise_transformer
-import fairseq_aggdec.models.nar_drafter
-from fairseq_aggdec.models.shallow_architectures import register_architectures
+import fairseq_aggdec
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
-register_architectures()
+fairseq_aggdec.register()
 
 TINY: dict[str, Any] = {
     **{
@@ -34,14 +32,13 @@ TINY_OF: dict[str, dict[str, Any]] = {
     },
     "fconv": {
         "encoder_embed_dim": 16, "encoder_layers": "[(16, 3)] * 2", "decoder_embed_dim": 16,
-        "decoder_layers": "[(16, 3)] * 2", "decoder_out_embed_dim": 16, "dropout": 0.0, **{
-            name: 64 for name in ("max_source_positions", "max_target_positions")
-        },
+        "decoder_layers": "[(16, 3)] * 2", "decoder_out_embed_dim": 16, "dropout": 0.0, "max_source_positions": 64,
+        "max_target_positions": 64,
     },
     "lstm": {
         "encoder_embed_dim": 16, "encoder_hidden_size": 16, "encoder_layers": 1, "decoder_embed_dim": 16,
-        "decoder_hidden_size": 16, "decoder_layers": 1, "decoder_out_embed_dim": 16, "dropout": 0.0, "criterion": "cross_entropy",
-        "max_source_positions": 64, "max_target_positions": 64,
+        "decoder_hidden_size": 16, "decoder_layers": 1, "decoder_out_embed_dim": 16, "dropout": 0.0,
+        "criterion": "cross_entropy", "max_source_positions": 64, "max_target_positions": 64,
     },
 }  # fmt: skip
 """and for architectures that have others"""
