@@ -22,7 +22,8 @@ def register() -> None:
     import fairseq_aggdec.models.shallow_architectures
     import fairseq_aggdec.tasks.aggressive_translation
     import fairseq_aggdec.tasks.block_drafting
-    import fairseq_aggdec.tasks.super_resolution  # noqa: F401
+    import fairseq_aggdec.tasks.super_resolution
+    import fairseq_aggdec.writing.tokenizer  # noqa: F401
 
 
 if "fairseq" in sys.modules:  # fairseq is importing its user directory

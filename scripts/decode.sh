@@ -3,6 +3,7 @@
 #                     [--batch-size 1] [--model FILE] [--label NAME] [further fairseq-generate options]
 # Writes work/EXPERIMENT/decode/SUBSET/LABEL/generate-SUBSET.txt, LABEL being the decoding unless named, the command and,
 # where the plugin decodes, its counters (stats.jsonl); does nothing if that is complete.
+# The output of a lossless mode is held against that of beam1, where that has been decoded: a difference ends the stage.
 # `beamN` is stock fairseq; anything else is a decoding of the task aggressive_translation.
 source "$(dirname "$0")/stage.sh"
 
@@ -19,9 +20,23 @@ while (($#)); do
     esac
 done
 
-output="$work/decode/$subset/${label:-$decoding}"
+label="${label:-$decoding}"
+output="$work/decode/$subset/$label"
+
+# Nothing is compared under options with which the mode promises something else.
+check_against_beam1() {
+    local reference="$work/decode/$subset/${label%"$decoding"}beam1/generate-$subset.txt"
+    case "$decoding" in greedy | iad | gad | hybrid | blockwise) ;; *) return 0 ;; esac
+    case " ${rest[*]-} " in
+        *" --int8 "* | *" --bf16 "* | *" --fp16 "* | *" --block-ngrams "*) return 0 ;;
+        *" --top-beta "* | *" --tolerance "* | *" --accept-distance "* | *" --min-block "*) return 0 ;;
+    esac
+    [[ ! -f $reference ]] || aggdec-compare "$reference" "$output/generate-$subset.txt" >&2
+}
+
 if grep -q '^Generate ' "$output/generate-$subset.txt" 2>/dev/null; then
     echo "$output/generate-$subset.txt is complete" >&2
+    check_against_beam1
     exit 0
 fi
 
@@ -36,3 +51,4 @@ command=(fairseq-generate "$work/data-bin" --user-dir "$plugin" --path "$model" 
     --batch-size "$batch_size" --results-path "$output" "${mode[@]}" "${device[@]}" ${rest[@]+"${rest[@]}"})
 (printf '%q ' "${command[@]}" && echo) >"$output/command.txt"
 "${command[@]}"
+check_against_beam1

@@ -11,6 +11,7 @@ from fairseq_aggdec import module_times
 from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.oracle import Oracle, OracleGenerator
 from fairseq_aggdec.benchmarking.results import Output
+from fairseq_aggdec.lossless.differences import Gap, gap_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
 
@@ -41,6 +42,7 @@ class FairseqRunner:
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         self.batch_size = max(map(len, self.batches), default=0)
+        self.on_gpu = device.type == "cuda"
         self.wait: Callable[[], None] = module_times.device_wait(models)
         task.cfg.decoding = mode.decoding
         task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
@@ -55,6 +57,15 @@ class FairseqRunner:
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
         return self._task.inference_step(self._generator, self._models, self._batches[number])
+
+    def gap(self) -> Gap:
+        """Measures by this mode how near to each other two tokens are: see `differences`."""
+        samples = {}
+        for sentences, batch in zip(self.batches, self._batches, strict=True):
+            for row, number in enumerate(sentences):
+                net_input = {name: value[row : row + 1] for name, value in batch["net_input"].items()}
+                samples[number] = {"id": batch["id"][row : row + 1], "net_input": net_input}
+        return gap_of(self._generator, self._models, samples)
 
     def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
         return {

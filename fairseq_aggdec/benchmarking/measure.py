@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from fairseq_aggdec import module_times
 from fairseq_aggdec.benchmarking import machine, random_models
+from fairseq_aggdec.benchmarking.alarm import compare_with_greedy, lacking_greedy, say
 from fairseq_aggdec.benchmarking.memory import peak_memory
 from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.record import Record, Run, run_of
@@ -93,12 +94,17 @@ def _measure(
 ) -> Record:
     subject, runs = runners.subject, []
     ratios: list[float] = []
+    missing = lacking_greedy(modes, runners.precision)
     for batch_size in args.batch_sizes:
         made = [runners.make(mode, batch_size) for mode in modes]
         results = compare(made, args.repeats)
+        untimed = [runners.make(mode, batch_size) for mode in missing]
+        decoded = [*results, *compare(untimed, repeats=1)]
+        compared = compare_with_greedy([*made, *untimed], decoded, runners.precision)
+        say(compared, runners.any_task().target_dictionary.symbols)
         for runner, result in zip(made, results, strict=True):
             result.batch_size = batch_size  # a runner knows that of its largest batch
-            run = run_of(result, runners.precision(result.mode))
+            run = run_of(result, runners.precision(result.mode), compared.get(result.mode.name))
             if args.profile and run.implementation == "fairseq_aggdec":
                 run.modules = profile(runner)
             if references:

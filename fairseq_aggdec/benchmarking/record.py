@@ -13,6 +13,7 @@ import numpy as np
 from fairseq_aggdec.benchmarking.results import ModeResult, Timed
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.lossless.differences import Difference
 
 FORMAT = 2
 """1 was a list of modes without counters"""
@@ -46,6 +47,8 @@ class Run(Timed):
     """peak resident memory of a process that runs this mode alone"""
     device_bytes: int | None = None
     """peak memory that PyTorch took on the device there"""
+    differences: list[dict[str, Any]] | None = None
+    """of lossless modes, each `Difference` from greedy (of greedy: from fairseq's beam of 1); None: not compared"""
 
     @property
     def sentence_latencies(self) -> list[float]:
@@ -78,6 +81,11 @@ class Run(Timed):
     def mean_accepted_tokens(self) -> float | None:
         """Committed tokens an iteration, the verifier's own included (papers/000 Table 6, "Tok."); not of peers."""
         return None if self.iterations is None or self.accepted is None else sum(self.tokens) / sum(self.iterations)
+
+    @property
+    def differing(self) -> list[Difference]:
+        """What `differences` holds."""
+        return [Difference(**fields) for fields in self.differences or []]
 
     def identical_to(self, other: "Run") -> int:
         """Number of sentences with the same output."""
@@ -121,7 +129,7 @@ class Record:
             partial.write_text(f'{{\n{head} "runs": [\n{runs}\n ]\n}}\n', encoding="utf-8")
 
 
-def run_of(result: ModeResult, precision: str) -> Run:
+def run_of(result: ModeResult, precision: str, differences: Sequence[Difference] | None = None) -> Run:
     """What to keep of a mode's result; times are rounded to microseconds."""
     outputs = [result.outputs[number] for number in sorted(result.outputs)]
     stats = [output.stats for output in outputs if output.stats is not None]
@@ -139,6 +147,7 @@ def run_of(result: ModeResult, precision: str) -> Run:
         iterations=[sentence.iterations for sentence in stats] if has_stats else passes or None,
         drafted=[sum(sentence.drafted) for sentence in stats] if has_stats else None,
         accepted=[sum(sentence.accepted) for sentence in stats] if has_stats else None,
+        differences=None if differences is None else [asdict(difference) for difference in differences],
     )
 
 

@@ -76,6 +76,8 @@ def identity(run: Run, runs: Sequence[Run]) -> str:
     if reference is None:
         return ""
     note = "" if same else f" ({reference.precision})"
+    ties = sum(difference.near_tie for difference in run.differing)
+    note += f" ({ties} near-tie{'s' * (ties > 1)})" if ties else ""
     return f"{run.identical_to(reference)} of {len(run.outputs)}{note}"
 
 

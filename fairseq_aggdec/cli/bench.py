@@ -18,7 +18,12 @@ RANDOM_MODELS = tuple(SIZES)
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line of the benchmark; see --help."""
+    """Command line of the benchmark; see --help.
+
+    Raises:
+        AggdecError: options or files cannot be used, or, after all is printed and saved, a lossless mode had another
+            output than greedy decoding.
+    """
     parser = _parser()
     args = parser.parse_args(argv)
     _check(parser, args)
@@ -35,12 +40,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         torch.set_num_threads(args.threads)
     fairseq_aggdec.register()
     from fairseq_aggdec.benchmarking import measure, report
+    from fairseq_aggdec.benchmarking.alarm import refuse
 
     command = shlex.join(["aggdec-bench", *(sys.argv[1:] if argv is None else argv)])
     record = measure.measure(args, modes, command)
     if args.json:
         record.save(args.json)
     print(report.markdown(record))
+    refuse({f"{run.mode} at batch size {run.batch_size}": run.differing for run in record.runs})
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.evaluation.generate_file import Generated, read_generate_file
+from fairseq_aggdec.lossless.differences import NEAR_TIE
+
+_NEAR = NEAR_TIE / math.log(2) + 1e-4  # in base 2, and what four decimals leave out
 
 
 def differing(first: dict[int, Generated], second: dict[int, Generated]) -> list[int]:
@@ -28,21 +32,40 @@ def differing(first: dict[int, Generated], second: dict[int, Generated]) -> list
 def describe(index: int, first: Generated, second: Generated) -> str:
     """Returns both hypotheses with their scores and the position of the first difference.
 
-    Two scores that agree to about 1e-4 show a near-tie, where rounding alone decides.
+    Of a near-tie it is said.
     """
-    tokens = first.hypothesis.split(), second.hypothesis.split()
-    same = 0
-    while same < min(map(len, tokens)) and tokens[0][same] == tokens[1][same]:
-        same += 1
+    same = _same_tokens(first, second)
+    tie = ", a near-tie" if is_near_tie(first, second) else ""
     return (
-        f"sentence {index}: differs from token {same} on, scores differ by {abs(first.score - second.score):.6f}\n"
+        f"sentence {index}: differs from token {same} on, scores differ by {abs(first.score - second.score):.6f}{tie}\n"
         f"  A {first.score:.6f}\t{first.hypothesis}\n  B {second.score:.6f}\t{second.hypothesis}"
     )
 
 
+def is_near_tie(first: Generated, second: Generated) -> bool:
+    """Whether rounding alone decides between the first tokens that differ, as their printed scores have it.
+
+    After the same beginning both tokens are about equally probable, so that neither has more than half.
+    """
+    place = _same_tokens(first, second)
+    if place >= min(len(first.token_scores), len(second.token_scores)):
+        return False
+    one, other = first.token_scores[place], second.token_scores[place]
+    return abs(one - other) <= _NEAR and max(one, other) <= -1 + _NEAR
+
+
+def _same_tokens(first: Generated, second: Generated) -> int:
+    """How many tokens the hypotheses begin with in common."""
+    tokens = first.hypothesis.split(), second.hypothesis.split()
+    same = 0
+    while same < min(map(len, tokens)) and tokens[0][same] == tokens[1][same]:
+        same += 1
+    return same
+
+
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints what differs and `identical: N of M`; returns the exit status: 0 if nothing differs, 1 if some do.
+    """Prints what differs and `identical: N of M`; returns the exit status: 1 if more differs than near-ties.
 
     Raises:
         AggdecError: the files cannot be compared (and nothing is printed on standard output).
@@ -56,8 +79,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     different = differing(first, second)
     for index in different[: args.show]:
         print(describe(index, first[index], second[index]))
-    print(f"identical: {len(first) - len(different)} of {len(first)}")
-    return 1 if different else 0
+    near_ties = sum(is_near_tie(first[index], second[index]) for index in different)
+    note = f", near-ties: {near_ties}" if near_ties else ""
+    print(f"identical: {len(first) - len(different)} of {len(first)}{note}")
+    return 1 if len(different) > near_ties else 0
 
 
 if __name__ == "__main__":

@@ -72,6 +72,7 @@ def _run(demo: DemoTask, sentences: list[str], show: int, rounds: int, threads: 
     if threads:
         torch.set_num_threads(threads)
     fairseq_aggdec.register()
+    from fairseq_aggdec.benchmarking.alarm import compare_with_greedy, refuse, say
     from fairseq_aggdec.benchmarking.fairseq_runner import runners_of
     from fairseq_aggdec.benchmarking.machine import describe, machine
     from fairseq_aggdec.benchmarking.record import run_of
@@ -86,7 +87,9 @@ def _run(demo: DemoTask, sentences: list[str], show: int, rounds: int, threads: 
         if len(source) > model.max_tokens:
             raise AggdecError(f"the sentence '{sentence[:60]}...' is longer than {model.max_tokens} tokens: split it")
     batches = batches_of(model.task, sources, 1)
-    results = compare(runners_of(model.task, model.models, batches, demo.modes), rounds)
+    runners = runners_of(model.task, model.models, batches, demo.modes)
+    results = compare(runners, rounds)
+    different = compare_with_greedy(runners, results, lambda mode: "fp32")
     by_name = {result.mode.name: result for result in results}
     outputs = [torch.tensor(output.tokens) for _, output in sorted(by_name[demo.shown].outputs.items())]
 
@@ -103,14 +106,17 @@ def _run(demo: DemoTask, sentences: list[str], show: int, rounds: int, threads: 
             + "\n"
         )
         edited = [batches[number] for number in chosen]
-        runners = runners_of(model.task, model.models, edited, [demo.shown], retain_iter_history=True)
-        (shown,) = compare(runners, 1, False)
+        (shown,) = compare(
+            runners_of(model.task, model.models, edited, [demo.shown], retain_iter_history=True), 1, False
+        )
         for number in chosen:
             _show(demo, model, sentences[number], shown.outputs[number].hypothesis or {}, colour)
     if demo.drafter is None:
         print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
     headers, rows = speed_table([run_of(result, "fp32") for result in results], short=True)
     print(tabulate(rows, headers))
+    say(different, model.task.target_dictionary.symbols)
+    refuse(different)
 
 
 def _show(demo: DemoTask, model: "DemoModel", sentence: str, hypothesis: dict[str, Any], colour: bool) -> None:
@@ -121,7 +127,7 @@ def _show(demo: DemoTask, model: "DemoModel", sentence: str, hypothesis: dict[st
     drafts = [model.tokens(entry["tokens"]) for entry in hypothesis["history"]]
     parts = trace.segments(model.tokens(hypothesis["tokens"]), stats, drafts)
     print(f"  input   {sentence}")
-    print(f"  output  {model.decode(hypothesis['tokens'])}")
+    print(f"  output  {model.decode(hypothesis['tokens'], sentence)}")
     if demo.drafter is None:
         print(f"  blocks  {trace.render(parts, colour)}   ({stats.iterations} iterations)\n")
         return

@@ -64,7 +64,14 @@ class Preparation(TextStages):
         self.binarise()
 
     def tokenise(self) -> None:
-        """Writes Moses tokens of every file in `text/` to `tok/`; text that is tokenised already is copied."""
+        """Writes Moses tokens of every file in `text/` to `tok/`; text that is tokenised already is copied.
+
+        `tokenizer: as_written` gives the tokens that fairseq-interactive has under --tokenizer as_written.
+        """
+        name = self.config.get("tokenizer", "moses")
+        if name not in ("moses", "as_written"):
+            raise AggdecError(f"tokenizer: {name}: must be moses or as_written")
+        make = subwords.as_written if name == "as_written" else subwords.moses
         for text in sorted((self.work / "text").iterdir()):
             output = self.work / "tok" / text.name
             if output.exists() or text.name.endswith(PARTIAL):
@@ -73,7 +80,7 @@ class Preparation(TextStages):
             language = self.tokenizer_language(text.suffix[1:])
             if language:
                 label = f"tokenise {text.name}"
-                lines = subwords.encode_lines(lines, subwords.moses, language, workers=self.workers, label=label)
+                lines = subwords.encode_lines(lines, make, language, workers=self.workers, label=label)
             write_lines(output, lines)
 
     def encode(self) -> None:

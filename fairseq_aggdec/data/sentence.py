@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
+from fairseq_aggdec.writing.characters import PUNCTUATION, READ
+
+_UNREAD = rf"[^\s{re.escape(''.join([*READ, *PUNCTUATION]))}\u00c0-\u024f]"
+_HAS_UNREAD = re.compile(_UNREAD)
 _PIECE = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\s+|\d+(?:[.,:]\d+)*|.", re.DOTALL)
+_UNREAD_OR_PIECE = re.compile(rf"\s*\S*{_UNREAD}\S*\s*|{_PIECE.pattern}", re.DOTALL)
 
 
 def match_case(model: str, word: str) -> str:
@@ -19,14 +24,20 @@ def match_case(model: str, word: str) -> str:
 class Sentence:
     """Words, spaces and punctuation of one line; ``text()`` joins them again exactly.
 
-    Edits replace pieces by strings and never change their number, so that positions stay valid.
+    Edits replace pieces by strings and never change their number, so that positions stay valid. What has a character
+    that no corrector reads (Москва, [3], a_b, an emoji) is one piece with the spaces around it, which no edit finds.
     """
 
     __slots__ = ("free", "low", "pieces", "words")
 
     def __init__(self, text: str) -> None:
-        self.pieces: list[str] = _PIECE.findall(text)
-        self.words: list[int] = [i for i, piece in enumerate(self.pieces) if piece[0].isalpha()]
+        has_unread = _HAS_UNREAD.search(text) is not None
+        self.pieces: list[str] = (_UNREAD_OR_PIECE if has_unread else _PIECE).findall(text)
+        self.words: list[int] = [
+            i
+            for i, piece in enumerate(self.pieces)
+            if piece[0].isalpha() and not (has_unread and _HAS_UNREAD.search(piece))
+        ]
         """positions of the words in `pieces`"""
         self.low: list[str] = [self.pieces[i].lower() for i in self.words]
         """the words in lower case, as they were before any edit"""

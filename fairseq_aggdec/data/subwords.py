@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 from subword_nmt.learn_bpe import learn_bpe
 from tqdm import tqdm
 
+from fairseq_aggdec.errors import AggdecError
+
 if TYPE_CHECKING:  # loading fairseq takes seconds, and who only reads files needs none of it
     from fairseq.data.encoders.gpt2_bpe import GPT2BPE
     from fairseq.data.encoders.moses_tokenizer import MosesTokenizer
     from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE
+
+    from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 _encoder: Any = None
 
@@ -32,6 +36,15 @@ def moses(language: str = "en") -> MosesTokenizer:
             source_lang=language, target_lang=language, moses_no_dash_splits=True, moses_no_escape=True
         )
     )
+
+
+def as_written(language: str = "en") -> AsWrittenTokenizer:
+    """Returns the tokeniser of English correctors, which shows them what they can read."""
+    from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+
+    if language != "en":
+        raise AggdecError(f"tokenizer: as_written: is for English, and tokenizer_language is {language}")
+    return AsWrittenTokenizer()
 
 
 def subword_nmt(codes: Path) -> SubwordNMTBPE:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from omegaconf import OmegaConf
 from tqdm import tqdm
 
 from fairseq_aggdec.data import clean_text, ptb, sentence_pairs, splits
+from fairseq_aggdec.data.corruption import line_seed
 from fairseq_aggdec.data.documents import Document, denoising_pairs, read_documents
 from fairseq_aggdec.data.pair_files import read_pairs, read_references
 from fairseq_aggdec.data.references import reference_columns
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import read_lines, write_lines
+from fairseq_aggdec.data.unusual import with_unusual
 from fairseq_aggdec.errors import AggdecError
 
 logger = logging.getLogger(__name__)
@@ -110,7 +113,8 @@ class TextStages:
             write_lines(self.work / "clean" / name, sentences)
         if "joined" in self.config:
             in_order = [sentence for sentence in running if sentence not in reserved]
-            write_lines(self.work / "clean/train1", splits.join_neighbours(in_order, **self.config["joined"]))
+            joined = splits.join_neighbours(in_order, **self.config["joined"])
+            write_lines(self.work / "clean/train1", self._with_unusual(joined))
         rounds = max(repeat for _, repeat in kept)
         train = (
             sentence
@@ -119,7 +123,14 @@ class TextStages:
             if turn < repeat and sentence not in reserved
         )
         if not (self.work / "clean/train").exists():
-            write_lines(self.work / "clean/train", train)
+            write_lines(self.work / "clean/train", self._with_unusual(train))
+
+    def _with_unusual(self, sentences: Iterable[str]) -> Iterator[str]:
+        """The sentences, a share of them with characters that clean prose does not have, where that is asked for."""
+        settings = self.config.get("unusual_characters", {"share": 0.0, "seed": 0})
+        for number, sentence in enumerate(sentences, start=1):
+            rng = Random(line_seed(settings["seed"], number))
+            yield with_unusual(sentence, rng) if rng.random() < settings["share"] else sentence
 
     def corrupt(self) -> None:
         """Writes synthetic (erroneous, clean) pairs of each split to `text/`."""

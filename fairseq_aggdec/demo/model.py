@@ -12,6 +12,7 @@ from fairseq_aggdec.demo.tasks import DemoTask
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.loading import load
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 
 @dataclass
@@ -38,7 +39,7 @@ class DemoModel:
         )
         tokenizer = encoders.build_tokenizer(
             Namespace(
-                tokenizer="moses",
+                tokenizer=demo.tokenizer,
                 source_lang=demo.source_language,
                 target_lang=demo.target_language,
                 moses_no_dash_splits=True,
@@ -60,9 +61,11 @@ class DemoModel:
         text = self.bpe.encode(self.tokenizer.encode(sentence))
         return self.task.source_dictionary.encode_line(text, add_if_not_exist=False).long()
 
-    def decode(self, output: torch.Tensor) -> str:
-        """Text of an output."""
+    def decode(self, output: torch.Tensor, sentence: str) -> str:
+        """Text of the output for a sentence."""
         text = self.task.target_dictionary.string(output)
+        if isinstance(self.tokenizer, AsWrittenTokenizer):
+            self.tokenizer.answered(0, sentence, 1)
         return self.tokenizer.decode(self.bpe.decode(text))
 
     def tokens(self, output: torch.Tensor) -> list[str]:

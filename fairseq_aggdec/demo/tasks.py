@@ -15,6 +15,8 @@ class DemoTask:
     source_dict: str
     """suffix of the source dictionary's file"""
     target_dict: str
+    tokenizer: str
+    """what fairseq-interactive is given as --tokenizer"""
     modes: tuple[str, ...]
     """of `benchmarking.modes.Mode`, in the order of the table"""
     shown: str
@@ -42,6 +44,7 @@ TASKS = {
         target_language="en",
         source_dict="src",
         target_dict="tgt",
+        tokenizer="as_written",
         modes=("beam5", "beam1", "greedy", "iad"),
         shown="iad",
     ),
@@ -52,6 +55,7 @@ TASKS = {
         target_language="de",
         source_dict="en",
         target_dict="de",
+        tokenizer="moses",
         modes=("beam5", "beam1", "greedy", "gad", "gad++", "gad++:5:3"),
         shown="gad",
         drafter="drafter.pt",

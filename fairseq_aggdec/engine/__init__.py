@@ -1,1 +1,29 @@
-"""How a stock fairseq decoder scores a block of tokens against a cache of what it has read."""
+"""How a stock fairseq decoder scores a block of tokens against a cache of what it has read.
+
+What is written in place, all of it, and why that is safe (tests/engine/test_in_place.py holds this list against the
+code, and every public call against what its caller still uses):
+
+    file                  written                                   which is
+    bit_exact_probe.py    self._source[...]                         the probe's own random source
+    block_decoder.py      torch.full(...)                           the causal mask, as it is made
+    block_encoder.py      (~hidden).cumsum(...)                     a new tensor
+                          layer.out(...) and layer.fc2(...)         a product's result
+    decoder_layer.py      self._self_out(...)                       a product's result
+                          self._cross_out(...)                      a product's result
+                          self._fc2(...)                            a product's result
+    fixed_steps.py        places[...] and place[...]                inputs of a recorded step, the engine's own memory
+                          cross[...] and mask[...]                  the engine's own memory
+                          self._cross_mask[...]                     the engine's own memory
+    kv_cache.py           memory[...] and memory.view(...)          the cache, from the positions of the block on
+                          self._memory[...]                         the cache
+                          wider[...]                                a new, larger cache
+                          x                                         of `keep_rows`, whose caller gives it away
+    layers.py             torch.zeros(...)                          a new mask
+                          scores.view(...)                          a product's result
+    linear.py             padded[...]                               a new tensor
+    precision.py          weight * ...                              a new tensor
+                          torch.div(self._levels, peaks).mul(...)   a new tensor
+                          y                                         a product's result
+    recompute.py          read and read[...]                        a new tensor
+    transition_tables.py  F.embedding(...)                          a new tensor
+"""

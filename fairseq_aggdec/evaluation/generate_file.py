@@ -17,11 +17,13 @@ class Generated:
         source: subwords of the `S-` line; empty if there is none.
         hypothesis: subwords of the (first) `H-` line.
         score: its score as printed, in base 2.
+        token_scores: of each of its tokens and EOS, in base 2 with four decimals (`P-` line); empty if there are none.
     """
 
     source: str = ""
     hypothesis: str = ""
     score: float = 0.0
+    token_scores: tuple[float, ...] = ()
 
 
 def read_generate_file(path: Path) -> dict[int, Generated]:
@@ -47,7 +49,17 @@ def _generated(number: int, sentence: GeneratedSentence) -> Generated:
     if len(readings) != 1 or not all(sentence.sources):
         raise AggdecError(f"{sentence.place}: a line of sentence {number} is damaged; decode it again")
     source = sentence.sources[0][0] if sentence.sources else ""
-    return Generated(source, readings[0], sentence.totals[0])
+    tokens = len(readings[0].split()) + 1
+    scores = sentence.scores[0].get(tokens, "") if sentence.scores else ""
+    return Generated(source, readings[0], sentence.totals[0], _numbers(scores))
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """Numbers separated by blanks; none where one is damaged."""
+    try:
+        return tuple(map(float, text.split()))
+    except ValueError:
+        return ()
 
 
 def join_subwords(line: str, separator: str = "@@ ") -> str:

@@ -33,7 +33,7 @@ class GeneratedSentence:
         sources: readings of each S- line.
         hypotheses: readings of each H- line, without the score; none where the line is damaged.
         totals: score of each H- line; NaN where the line is damaged.
-        scores: number of scores in each P- line: tokens of the hypothesis, EOS included.
+        scores: readings of each P- line by the number of scores in them: tokens of the hypothesis, EOS included.
         mended: whether a bar stood before or in one of its lines.
     """
 
@@ -41,7 +41,7 @@ class GeneratedSentence:
     sources: list[list[str]] = field(default_factory=list)
     hypotheses: list[list[str]] = field(default_factory=list)
     totals: list[float] = field(default_factory=list)
-    scores: list[set[int]] = field(default_factory=list)
+    scores: list[dict[int, str]] = field(default_factory=list)
     mended: bool = False
 
 
@@ -88,7 +88,7 @@ def _add_line(sentence: GeneratedSentence, kind: str, readings: list[str]) -> No
     if kind == "S":
         sentence.sources.append(_distinct(readings))
     elif kind == "P":
-        sentence.scores.append({len(reading.split()) for reading in readings})
+        sentence.scores.append({len(reading.split()): reading for reading in readings})
     else:
         parts = [part for part in map(_score_and_text, readings) if part is not None]
         sentence.totals.append(parts[0][0] if parts else math.nan)

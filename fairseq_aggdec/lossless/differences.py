@@ -7,12 +7,12 @@ computed in blocks of another width: a near-tie. Every other difference is a fau
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from fairseq.sequence_generator import SequenceGenerator
+from typing import TYPE_CHECKING, Any
 
 from fairseq_aggdec.errors import AggdecError
+
+if TYPE_CHECKING:  # who reads records of differences does not wait for PyTorch
+    from fairseq.sequence_generator import SequenceGenerator
 
 NEAR_TIE = 1e-4
 """log-probabilities (natural logarithms) that are closer than this may be ordered by rounding in single precision"""
@@ -83,7 +83,7 @@ def differences(
     return result
 
 
-def gap_of(generator: SequenceGenerator, models: list[Any], samples: Mapping[int, dict[str, Any]]) -> Gap:
+def gap_of(generator: "SequenceGenerator", models: list[Any], samples: Mapping[int, dict[str, Any]]) -> Gap:
     """Measures gaps by the reference itself: it is made to say the beginning and then the one or the other token.
 
     Args:
@@ -91,6 +91,7 @@ def gap_of(generator: SequenceGenerator, models: list[Any], samples: Mapping[int
         models: its models.
         samples: of each sentence, a batch of it alone, as it was decoded.
     """
+    import torch
 
     def log_prob(sentence: int, tokens: Sequence[int]) -> float:
         sample = samples[sentence]

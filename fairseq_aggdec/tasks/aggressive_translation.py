@@ -36,6 +36,7 @@ from fairseq_aggdec.tasks.drafting_options import (
     verifier_path,
 )
 from fairseq_aggdec.tasks.refused_options import SearchOptions, refuse, refuse_early
+from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,8 @@ class AggressiveTranslationTask(TranslationTask):
         self._lines_read = 0  # by fairseq-interactive, before the buffer at hand
         self._buffer: list[str] = []
         self._batch_ids: Tensor | None = None  # numbers within the buffer of the batch at hand
+        self._as_written: AsWrittenTokenizer | None = None
+        self._nbest = 1
         atexit.register(self._report_at_exit)
 
     @classmethod
@@ -126,6 +129,7 @@ class AggressiveTranslationTask(TranslationTask):
         Raises:
             AggdecError: an option that the mode cannot honour.
         """
+        self._nbest = getattr(args, "nbest", 1)
         decoding = resolved_mode(self.cfg, models)
         if decoding != "nar":
             refuse_drafters(models, verifier_path(self.cfg))
@@ -221,6 +225,12 @@ class AggressiveTranslationTask(TranslationTask):
             batches.next_epoch_itr = lambda *a, **k: AnnouncedBatches(next_epoch(*a, **k), at_each=self._note_ids)
         return batches
 
+    def build_tokenizer(self, args: Any) -> Any:
+        """As fairseq's; one that restores the writer's characters will be told which lines were answered."""
+        tokenizer = super().build_tokenizer(args)
+        self._as_written = tokenizer if isinstance(tokenizer, AsWrittenTokenizer) else None
+        return tokenizer
+
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
         """As fairseq's; the lines are counted."""
         self._lines_read += len(self._buffer)
@@ -233,7 +243,11 @@ class AggressiveTranslationTask(TranslationTask):
         """As fairseq's; samples of fairseq-interactive, which sorts them by length, get back their numbers."""
         if "id" not in sample and self._batch_ids is not None:
             sample = {**sample, "id": self._batch_ids + self._lines_read}
-        return super().inference_step(generator, models, sample, *args, **kwargs)
+        found = super().inference_step(generator, models, sample, *args, **kwargs)
+        if self._as_written is not None and self._batch_ids is not None:
+            for number, hypotheses in zip(self._batch_ids.tolist(), found, strict=True):
+                self._as_written.answered(number, self._buffer[number], min(len(hypotheses), self._nbest))
+        return found
 
     def _note_ids(self, batch: dict[str, Any]) -> None:
         self._batch_ids = batch["id"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fairseq_aggdec.benchmarking.alarm import compare_with_greedy, refuse, say
 from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.record import run_of
 from fairseq_aggdec.benchmarking.results import ModeResult
@@ -38,7 +39,7 @@ class Measurement:
     def baselines(self, beam: int) -> Baselines:
         """Beam search of fairseq and greedy decoding of the plugin, in the same rounds."""
         searching = self._runners.make(Mode.parse(f"beam{beam}"), self._batch_size)
-        by_beam, greedy = compare([searching, self._make_greedy()], self._repeats)
+        by_beam, greedy = self._compare([searching, self._make_greedy()])
         return Baselines(
             beam, self._score(by_beam), round(by_beam.seconds, 6), self._score(greedy), round(greedy.seconds, 6)
         )
@@ -47,9 +48,10 @@ class Measurement:
         """Measures settings in the same rounds.
 
         Raises:
-            AggdecError: a block is longer than the drafter can.
+            AggdecError: a block is longer than the drafter can, or a setting that lets nothing pass but the model's own
+                choice (β of 1, τ of 0) has another output than greedy decoding.
         """
-        greedy, *results = compare([self._make_greedy(), *map(self._make, settings)], self._repeats)
+        greedy, *results = self._compare([self._make_greedy(), *map(self._make, settings)])
         points = []
         for setting, result in zip(settings, results, strict=True):
             accepted = run_of(result, "").mean_accepted_tokens
@@ -64,6 +66,13 @@ class Measurement:
                 )
             )
         return points
+
+    def _compare(self, runners: Sequence[Runner]) -> list[ModeResult]:
+        results = compare(runners, self._repeats)
+        different = compare_with_greedy(runners, results, self._runners.precision)
+        say(different, self._runners.any_task().target_dictionary.symbols)
+        refuse(different)
+        return results
 
     def _make(self, setting: Setting) -> Runner:
         mode = Mode.parse(f"gad++:{setting.beta}:{setting.tolerance:g}")

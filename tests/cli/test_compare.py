@@ -31,6 +31,19 @@ def test_differences_are_shown_with_their_scores(tmp_path: Path, capsys: pytest.
     assert output.endswith("identical: 1 of 2\n")
 
 
+def test_a_near_tie_is_said_and_is_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two tokens of the same probability, so neither has more than half; others agree by chance."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.write_text("H-0\t-1\ta b\nP-0\t-0.1 -1.5000 -0.1\nH-1\t-1\ta\nP-1\t-0.1 -0.2\n")
+    second.write_text("H-0\t-1\ta c\nP-0\t-0.1 -1.5001 -0.3\nH-1\t-1\ta\nP-1\t-0.1 -0.2\n")
+    assert compare.main([str(first), str(second)]) == 0
+    output = capsys.readouterr().out
+    assert "sentence 0: differs from token 1 on, scores differ by 0.000000, a near-tie" in output
+    assert output.endswith("identical: 1 of 2, near-ties: 1\n")
+    second.write_text("H-0\t-1\ta b\nP-0\t-0.1 -1.5 -0.1\nH-1\t-1\tb\nP-1\t-0.1001 -0.2\n")
+    assert compare.main([str(first), str(second)]) == 1
+
+
 def test_a_longer_output_differs_at_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare.main([write(tmp_path / "a", [(-1, "a b")]), write(tmp_path / "b", [(-1, "a b c")])]) == 1
     assert "differs from token 2 on" in capsys.readouterr().out

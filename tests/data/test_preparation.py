@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,18 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     assert len(clean["valid"]) == len(clean["test"]) == 20
     assert not set(clean["train"]) & set(clean["valid"] + clean["test"])
     assert "Thou art a knave and is happy." not in clean["train"]
-    assert clean["train"].count("People are often influenced by the group they are in.") in (0, 8)  # repeat: 8
+    psychology = [sentence for sentence in clean["train"] if "influenced by" in sentence]
+    assert len(psychology) in (0, 8)  # repeat: 8
     # Aligned lines, some of them changed, targets untouched.
     source, target = ((work / "text" / f"train.{side}").read_text().splitlines() for side in ("src", "tgt"))
     assert target == clean["train"]
     assert 0 < sum(a != b for a, b in zip(source, target, strict=True)) < len(target)
+    # Characters that no corrector reads are in some training pairs, the same on both sides, and in no held-out ones.
+    unread = [[re.findall(r"[^ -Z^a-z\u00c0-\u024f]", line) for line in side] for side in (source, target)]
+    assert unread[0] == unread[1]
+    assert 0.05 < sum(map(bool, unread[1])) / len(target) < 0.2
+    assert (work / "tok/train.tgt").read_text().isascii()
+    assert (work / "text/valid.tgt").read_text().isascii()
     # Real test sets are detokenised, then tokenised like everything else, and never filtered.
     assert (work / "text/jfleg-dev.src").read_text().splitlines()[0] == "I don't know it."
     assert (work / "tok/jfleg-dev.ref2").read_text().splitlines()[0] == "I don 't know it ."

@@ -27,7 +27,7 @@ def test_plain_lines(tmp_path: Path) -> None:
     assert list(output.sentences) == [3, 0]
     three = output.sentences[3]
     assert three.place.endswith("generate.txt, line 1")
-    assert (three.sources, three.hypotheses, three.scores) == ([["a b"]], [["A B@@ c"]], [{4}])
+    assert (three.sources, three.hypotheses, [*three.scores[0]]) == ([["a b"]], [["A B@@ c"]], [4])
     assert three.totals == [-0.25]
     assert not three.mended
     assert output.sentences[0].hypotheses == [[""]]

@@ -1,0 +1,79 @@
+"""Characters that clean prose does not have, put into training sentences: a corrector must leave them alone."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+_ALPHABETS = [
+    "абвгдежзиклмнопрстуфхцчшыя",
+    "αβγδεζηθικλμνξοπρστυφχψω",
+    "中文日本語漢字山川人大小学生東京",
+    "áéíóúñçãêüåøßłőšž",
+]
+_MIXED = ["C#", "F#", "a_b", "x=1", "file_name", "#{}", "@{}", "{}@mail.org", "<{}>", "*{}*", "{}*"]
+_SYMBOLS = ["•", "→", "←", "★", "♥", "✓", "☺", "😀", "👍", "🎉", "❤️", "©", "™", "*", "#", "=", "~", "|", "§"]
+_TYPOGRAPHIC = {"'": "’", " - ": " – ", "...": "…"}
+
+
+def with_unusual(sentence: str, rng: Random) -> str:
+    """A sentence of clean prose with one or two characters or words that a corrector's dictionary does not have.
+
+    Args:
+        sentence: words with single spaces between them.
+        rng: source of every random choice.
+    """
+    if rng.random() < 0.5:
+        sentence = typographic(sentence)
+    words = sentence.split(" ")
+    for _ in range(rng.choice((1, 1, 2))):
+        rng.choice((_foreign_word, _symbol, _brackets, _currency))(words, rng)
+    return " ".join(words)
+
+
+def typographic(sentence: str) -> str:
+    """The sentence as a word processor has it: curly quotes, dashes, the ellipsis."""
+    for typed, made in _TYPOGRAPHIC.items():
+        sentence = sentence.replace(typed, made)
+    return re.sub('"([^"]*)"', "“\\1”", sentence)
+
+
+def _foreign_word(words: list[str], rng: Random) -> None:
+    """In place of a word with a capital, else after any word: letters of another script, a tag, an identifier."""
+    names = [place for place, word in enumerate(words) if place > 0 and word.isalpha() and word.istitle()]
+    if rng.random() < 0.7:
+        word = "".join(rng.choices(rng.choice(_ALPHABETS), k=rng.randint(2, 8))).capitalize()
+    else:
+        word = rng.choice(_MIXED).format(rng.choice(["word", "name", "tom", "news"]))
+    if names:
+        words[rng.choice(names)] = word
+    else:
+        words.insert(rng.randint(1, len(words)), f"({word})")
+
+
+def _symbol(words: list[str], rng: Random) -> None:
+    """Before the sentence, behind it, or between two of its words."""
+    words.insert(rng.choice((0, len(words), rng.randint(0, len(words)))), rng.choice(_SYMBOLS))
+
+
+def _brackets(words: list[str], rng: Random) -> None:
+    """A reference behind a word, or brackets around some words."""
+    first = rng.randrange(len(words))
+    if rng.random() < 0.5:
+        words.insert(first + 1, f"[{rng.randint(1, 99)}]")
+        return
+    last = min(first + rng.randint(0, 3), len(words) - 1)
+    opening, closing = rng.choice(("[]", "{}"))
+    words[first] = opening + words[first]
+    words[last] += closing
+
+
+def _currency(words: list[str], rng: Random) -> None:
+    """At a number, else a sum in parentheses."""
+    sign = rng.choice("€£¥")
+    numbers = [place for place, word in enumerate(words) if word.isdecimal()]
+    if numbers:
+        place = rng.choice(numbers)
+        words[place] = rng.choice((f"{words[place]} {sign}", f"{words[place]}{sign}", f"{sign}{words[place]}"))
+    else:
+        words.insert(rng.randint(1, len(words)), f"({sign}{rng.randint(1, 500)})")

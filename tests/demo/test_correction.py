@@ -1,0 +1,69 @@
+"""The shipped corrector on text from a word processor, and on characters that its dictionary does not have."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import fairseq_aggdec
+from fairseq_aggdec.demo.model import DemoModel
+from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.loading import batches_of
+from tests.helpers import run_cli
+
+CORRECTIONS = {
+    "She said “ I has two brother ” .": "She said, “ I have two brother ” .",
+    # the model puts an article before a page in parentheses, too
+    "He ask [see page 3] about the price (about 20 €).": "He asked [see the page 3] about the price (about 20 €).",
+    "The student’s book are on the table.": "The student’s books are on the table.",
+    "“He told me ‘yes’”, she said — and then she leave…": "“He told me ‘yes’”, she said — and then she left…",
+    "The shop {near my house} has apples for £2 and bread for €3.": None,
+    "He lived here in 1990–2000, and he have two sisters.": "He lived here in 1990–2000, and he has two sisters.",
+    "She live in Москва with her brother.": "She lives in Москва with her brother.",
+    "My friends are very happy 😀": "My friends are very happy 😀.",
+    "Thank you for you letter 👍🏽 !": "Thank you for your letter 👍🏽 !",
+    "• We was at home.": "• We were at home.",
+    "I works with C# and file_name.": "I work with C# and file_name.",
+    "My sister live in München, near the café.": "My sister lives in München, near the café.",
+    "Write to tom@mail.org if you has a question.": "Write to tom@mail.org if you have a question.",
+    "They was here * and we was there.": "They were here * and we were there.",
+    "田中 is my friend and he live in 東京.": "田中 is my friend and he lives in 東京.",
+    "The distance are 10\u00a0km, said the guide’s friend.": "The distance is 10\u00a0km, said the guide’s friend.",
+    "He don’t like it, and I don`t like it too.": "He doesn’t like it, and I don't like it too.",
+    "😀": None,
+    "": None,
+}
+"""Of each line; None: as it is."""
+
+
+def test_what_the_corrector_cannot_read_is_left_alone() -> None:
+    fairseq_aggdec.register()
+    model = DemoModel.load(TASKS["gec"])
+    lines = list(CORRECTIONS)
+    sources = [model.encode(line) for line in lines]
+    model.task.cfg.decoding = "iad"
+    generator = model.task.build_generator(model.models, Namespace(beam=1))
+    found = {}
+    for batch in batches_of(model.task, sources, 8):
+        decoded = model.task.inference_step(generator, model.models, batch)
+        for number, (best, *_) in zip(batch["id"].tolist(), decoded, strict=True):
+            found[lines[number]] = model.decode(best["tokens"], lines[number])
+    assert found == {line: line if output is None else output for line, output in CORRECTIONS.items()}
+
+
+def test_fairseq_interactive_gives_each_line_its_own_characters(tmp_path: Path) -> None:
+    """In batches that are sorted by length, with a line that is left out, and with several hypotheses a line."""
+    folder = TASKS["gec"].folder
+    lines = ["She live in Москва with her brother.", "", "word " * 600, "The price is 20 €.", "The price is 20 £."]
+    (tmp_path / "input.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [folder, "--path", folder / "model.pt", "--input", tmp_path / "input.txt", "--cpu"]
+    command += ["--buffer-size", 3, "--batch-size", 3, "--skip-invalid-size-inputs-valid-test"]
+    command += ["--tokenizer", "as_written", "--bpe", "subword_nmt", "--bpe-codes", folder / "bpecodes", "-s", "src"]
+    command += ["-t", "tgt", "--user-dir", Path(fairseq_aggdec.__file__).parent, "--task", "aggressive_translation"]
+    command += ["--decoding", "beam", "--beam", 3, "--nbest", 2]
+    output = run_cli("fairseq-interactive", *command).stdout
+    answers = [line.split("\t") for line in output.splitlines() if line.startswith("D-")]
+    assert [number for number, _, _ in answers] == [f"D-{number}" for number in (0, 0, 1, 1, 3, 3, 4, 4)]
+    best = [text for _, _, text in answers[::2]]
+    assert best == ["She lives in Москва with her brother.", "", lines[3], lines[4]]
+    assert "Москва" in answers[1][2]

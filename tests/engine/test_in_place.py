@@ -1,0 +1,193 @@
+"""What the engine writes in place is its own: nothing that a caller, a later block or another row still uses."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import fairseq_aggdec.engine
+from fairseq_aggdec.decoding.packing import Packing
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from fairseq_aggdec.engine.kv_cache import KVCache
+from fairseq_aggdec.engine.precision import Arithmetic, can_quantise
+from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from tests.random_blockwise import random_blockwise
+from tests.random_drafters import random_drafter
+from tests.random_models import dictionary, random_batch, random_model
+
+WORDS = dictionary(30)
+ARITHMETICS = [Arithmetic(), Arithmetic("bf16"), Arithmetic("own", True)]
+ARITHMETICS += [Arithmetic("int8")] * can_quantise()
+FOLDER = Path(fairseq_aggdec.engine.__file__).parent
+LISTS_AND_DICTIONARIES = {
+    "self._decoders[...]", "self._encoders[...]", "self._recorded[...]", "self._caches[...]"
+}  # fmt: skip
+
+
+def shortened(expression: ast.expr) -> str:
+    """An expression up to the last call or index, of which the contents do not count."""
+    if isinstance(expression, ast.Call):
+        if isinstance(expression.func, ast.Attribute) and expression.func.attr.endswith("_"):
+            return shortened(expression.func.value)  # of a chain of operations, what it begins with
+        return f"{ast.unparse(expression.func)}(...)"
+    if isinstance(expression, ast.Subscript):
+        return f"{ast.unparse(expression.value)}[...]"
+    if isinstance(expression, ast.BinOp):
+        return f"{ast.unparse(expression.left)} * ..."
+    return ast.unparse(expression)
+
+
+def written_in_place(source: str) -> Iterator[str]:
+    """What operations whose names end with `_`, assignments to slices and `out=` write to."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if re.fullmatch(r"[a-z]\w*[a-z]_", node.func.attr):
+                yield shortened(node.func.value)
+            if isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "F"):
+                yield from (shortened(keyword.value) for keyword in node.keywords if keyword.arg == "out")
+        for target in getattr(node, "targets", [getattr(node, "target", None)]):
+            if isinstance(node, ast.Assign | ast.AugAssign) and isinstance(target, ast.Subscript):
+                yield shortened(target)
+
+
+def test_every_operation_in_place_is_listed_with_its_owner() -> None:
+    """Whoever adds one says in the package's docstring why it may write there."""
+    listed, file = set(), ""
+    for line in (fairseq_aggdec.engine.__doc__ or "").splitlines():
+        match = re.fullmatch(r"    (\w+\.py)? +(\S.*?)   +\S.*", line)
+        if match:
+            file = match[1] or file
+            listed |= {(file, name) for name in match[2].split(" and ")}
+    found = {
+        (path.name, name)
+        for path in FOLDER.glob("*.py")
+        for name in written_in_place(path.read_text(encoding="utf-8"))
+        if name not in LISTS_AND_DICTIONARIES
+    }
+    assert found == listed
+
+
+def tensors_of(thing: Any, seen: dict[int, Tensor]) -> None:
+    """All tensors that can be reached from an object of the engine or fairseq, key-value caches aside."""
+    if isinstance(thing, Tensor):
+        seen[id(thing)] = thing
+    elif isinstance(thing, nn.Module):
+        seen.update({id(tensor): tensor for tensor in [*thing.parameters(), *thing.buffers()]})
+    elif isinstance(thing, dict):
+        for value in thing.values():
+            tensors_of(value, seen)
+    elif isinstance(thing, list | tuple):
+        for value in thing:
+            tensors_of(value, seen)
+    elif type(thing).__module__.startswith("fairseq_aggdec.") and not isinstance(thing, KVCache):
+        tensors_of(getattr(thing, "__dict__", {}), seen)
+
+
+def leaves_alone(call: Callable[[], Any], *things: Any) -> Any:
+    """The result of a call, after which all tensors that these things hold are what they were."""
+    seen: dict[int, Tensor] = {}
+    tensors_of(list(things), seen)
+    dense = [tensor for tensor in seen.values() if tensor.layout == torch.strided and not tensor.is_mkldnn]
+    before = [tensor.clone() for tensor in dense]
+    result = call()
+    for tensor, old in zip(dense, before, strict=True):
+        assert torch.equal(tensor, old), f"a tensor of shape {list(tensor.shape)} was written to"
+    return result
+
+
+def cache_memory(decoder: BlockDecoder) -> Tensor:
+    memory = decoder._cache._memory
+    assert memory is not None
+    return memory
+
+
+def started(rows: int, heads: int, arithmetic: Arithmetic) -> tuple[Any, BlockDecoder, dict[str, Any]]:
+    """A model, its engine and the encoder's output of a batch with padding, which the call before has not touched."""
+    width = 48 if heads != 16 else 512  # weights of this width are arranged beforehand
+    model = random_model(
+        1, WORDS, WORDS, encoder_embed_dim=width, decoder_embed_dim=width, decoder_attention_heads=heads
+    )
+    sample = random_batch(1, WORDS, [5 + row % 3 for row in range(rows)])["net_input"]
+    encoder = BlockEncoder(model.encoder, arithmetic)
+    encoder_out = leaves_alone(lambda: encoder(sample["src_tokens"]), model, encoder, sample)
+    decoder = BlockDecoder(model.decoder, arithmetic=arithmetic)
+    leaves_alone(lambda: decoder.start(encoder_out, 1.5), model, encoder_out)
+    return model, decoder, encoder_out
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS, ids=lambda arithmetic: arithmetic.options() or "fp32")
+@pytest.mark.parametrize("heads", [1, 16])
+@pytest.mark.parametrize("rows", [1, 2, 16])
+@torch.no_grad()
+def test_blocks_of_a_verifier(rows: int, heads: int, arithmetic: Arithmetic) -> None:
+    model, decoder, encoder_out = started(rows, heads, arithmetic)
+    begin = 0
+    for width in (1, 4, 3, 2):  # the second makes the causal mask of one row, which the others use again
+        block = torch.randint(4, 20, (rows, width))
+        starts = torch.full((rows,), begin)
+        written = cache_memory(decoder)[:, :, :, :begin].clone()
+        call = lambda: list(decoder.score_in_parts(block, starts, begin))  # noqa: E731, B023
+        leaves_alone(call, model, decoder, encoder_out, block, starts)
+        assert torch.equal(cache_memory(decoder)[:, :, :, :begin], written), "committed positions are final"
+        if decoder.packs:
+            packing = Packing.of([1 + row % width for row in range(rows)], block.device)
+            packed = lambda: decoder.score_packed(block, starts, begin, packing)  # noqa: E731, B023
+            leaves_alone(packed, model, decoder, encoder_out, block, starts, packing)
+        begin += width
+    keep = torch.arange(rows)[: max(1, rows // 2)].flip(0)
+    cross, memory = decoder._cross[:, keep].clone(), cache_memory(decoder)[:, keep].clone()
+    leaves_alone(lambda: decoder.keep(keep), model, encoder_out, keep)
+    assert torch.equal(decoder._cross, cross)
+    assert torch.equal(cache_memory(decoder)[:, : keep.numel()], memory)
+
+
+@torch.no_grad()
+def test_rows_of_the_cache_that_are_no_longer_in_the_batch_and_other_rows_stay() -> None:
+    """One row's block behind those of the others."""
+    _, decoder, _ = started(3, 4, Arithmetic())
+    decoder.score(torch.randint(4, 20, (3, 6)), torch.zeros(3, dtype=torch.long), 0)
+    before = cache_memory(decoder).clone()
+    decoder.score(torch.randint(4, 20, (3, 1)), torch.tensor([6, 2, 4]), 6)
+    changed = (cache_memory(decoder) != before).flatten(4).any(-1).any(2).any(0)  # rows x positions
+    assert changed.nonzero().tolist() == [[0, 6], [1, 2], [2, 4]]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@torch.no_grad()
+def test_drafters_heads_ensembles_and_the_fallback(rows: int) -> None:
+    sample = random_batch(2, WORDS, [6 - row for row in range(rows)])["net_input"]
+    block, starts = torch.randint(4, 20, (rows, 4)), torch.zeros(rows, dtype=torch.long)
+    tokens, lengths = torch.randint(4, 20, (rows, 9)), torch.full((rows,), 3)
+
+    for shape in ("causal, post-norm sinusoidal", "causal, source copy", "bidirectional"):
+        model = random_drafter(shape, 1, WORDS, WORDS, 5, transition_dim=8)
+        encoder_out = model.encoder(**sample)
+        drafter = DraftDecoder(model.decoder)
+        drafter.start(encoder_out)
+        call = lambda: drafter.draft(tokens, lengths, 5, lengths.tolist())  # noqa: E731, B023
+        leaves_alone(call, model, encoder_out, tokens, lengths)
+
+    heads = random_blockwise("post-norm sinusoidal", "learned", 1, WORDS, WORDS, 4)
+    proposing = ProposingDecoder(heads.decoder)
+    proposing.start(heads.encoder(**sample))
+    leaves_alone(lambda: proposing.score(block, starts, 0), heads, proposing, block, starts)
+    leaves_alone(lambda: proposing.proposals(lengths, 4), heads, proposing, lengths)
+
+    models = [random_model(seed, WORDS, WORDS) for seed in (1, 2)]
+    encoder_outs = [model.encoder(**sample) for model in models]
+    fallback, engine = RecomputeVerifier(models[0], WORDS.pad()), BlockDecoder(models[1].decoder)
+    fallback.start(encoder_outs[0], 0.7)
+    engine.start(encoder_outs[1], 0.7)
+    ensemble = EnsembleVerifier([fallback, engine])
+    leaves_alone(lambda: ensemble.score(block, starts, 0), models, encoder_outs, block, starts)
+    leaves_alone(lambda: ensemble.score(block, starts + 2, 2), models, encoder_outs, block, starts)
+    leaves_alone(lambda: ensemble.keep(torch.tensor([rows - 1])), models, encoder_outs)

@@ -1,0 +1,334 @@
+"""Seeded faults: each is put into a copy of the package, where the tests that are named beside it have to fail.
+
+`bash scripts/mutants.sh` runs them all and prints a table; docs/mutants.md holds the last one. What survives is a hole
+in the suite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOOP, SIZES, GENERATOR = "tests/decoding/test_loop.py", "tests/test_generator_sizes.py", "tests/test_generator.py"
+RULES, DECODER = "tests/decoding/test_search_rules.py", "tests/engine/test_block_decoder.py"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault, and where the suite sees it."""
+
+    what: str
+    file: str
+    """below fairseq_aggdec/"""
+    code: str
+    """stands there exactly once"""
+    fault: str
+    """in its place"""
+    tests: str
+    """files or tests that must fail, separated by blanks"""
+
+
+MUTANTS = [
+    Mutant(
+        "attention writes its scores into the caller's mask",
+        "engine/layers.py",
+        "    scores = torch.bmm(flat / math.sqrt(head_dim), keys)  # BH x W x L\n    if mask is not None:\n"
+        "        scores.view(batch_size, heads, width, length).add_(mask)",
+        "    scores = torch.bmm(flat / math.sqrt(head_dim), keys)  # BH x W x L\n    if mask is not None:\n"
+        "        scores = mask.expand(batch_size, heads, width, length).flatten(0, 1).add_(scores)",
+        SIZES,
+    ),
+    Mutant(
+        "a draft is judged one position late",
+        "decoding/loop.py",
+        "proposed = F.pad(draft.tokens, (0, 1), value=NOTHING)",
+        "proposed = F.pad(draft.tokens, (1, 0), value=NOTHING)",
+        LOOP,
+    ),
+    Mutant(
+        "no token of the verifier's own is committed at the bifurcation",
+        "decoding/loop.py",
+        "committed = last.squeeze(1) + 1",
+        "committed = (last.squeeze(1) + verdict.passed.gather(1, last).squeeze(1)).clamp(min=1)",
+        LOOP,
+    ),
+    Mutant(
+        "a drafted EOS that passes does not end the sentence",
+        "decoding/loop.py",
+        "is_last = (verdict.tokens == rules.eos) | ~verdict.passed",
+        "is_last = ~verdict.passed",
+        LOOP,
+    ),
+    Mutant(
+        "junk behind a draft's end is judged as if it were drafted",
+        "decoding/loop.py",
+        "proposed = proposed.masked_fill(columns >= draft.lengths[:, None], NOTHING)",
+        "proposed = proposed.masked_fill(columns > draft.lengths[:, None], NOTHING)",
+        LOOP,
+    ),
+    Mutant(
+        "drafts reach behind the longest output",
+        "decoding/loop.py",
+        "return draft, torch.minimum(draft_lengths, (self._end - outputs.lengths).clamp(min=0))",
+        "return draft, draft_lengths",
+        LOOP,
+    ),
+    Mutant(
+        "the rules of rows that have left are those of the rows that stay",
+        "decoding/loop.py",
+        "            rules = rules.keep(rows)\n            verifier",
+        "            verifier",
+        GENERATOR,
+    ),
+    Mutant(
+        "two rows are swapped when one leaves",
+        "decoding/outputs.py",
+        "self.lengths = self.lengths[index]",
+        "self.lengths = self.lengths[index.flip(0)]",
+        LOOP,
+    ),
+    Mutant(
+        "the cache keeps the rows that leave",
+        "engine/kv_cache.py",
+        "        keep_rows(self._memory, rows, dim=1)\n",
+        "",
+        "tests/engine/test_kv_cache.py",
+    ),
+    Mutant(
+        "the source of rows that leave stays",
+        "engine/block_decoder.py",
+        "self._cross = keep_rows(self._cross, rows, dim=1)",
+        "self._cross = self._cross[:, : rows.size(0)]",
+        DECODER,
+    ),
+    Mutant(
+        "the source's padding of rows that leave stays",
+        "engine/block_decoder.py",
+        "self._cross_mask = keep_rows(self._cross_mask, rows)",
+        "self._cross_mask = self._cross_mask[: rows.size(0)]",
+        DECODER,
+    ),
+    Mutant(
+        "a cache that grows forgets what it held",
+        "engine/kv_cache.py",
+        "            wider[:, :, :, : self._memory.size(3)] = self._memory\n",
+        "",
+        "tests/engine/test_kv_cache.py",
+    ),
+    Mutant(
+        "a token sees the one behind it (several rows)",
+        "engine/block_decoder.py",
+        "torch.arange(end, device=like.device) > last[..., None]",
+        "torch.arange(end, device=like.device) > last[..., None] + 1",
+        DECODER,
+    ),
+    Mutant(
+        "a token sees the one behind it (one row)",
+        "engine/block_decoder.py",
+        ".triu_(1)",
+        ".triu_(2)",
+        DECODER,
+    ),
+    Mutant(
+        "the causal mask of one row begins a position early",
+        "engine/block_decoder.py",
+        "return self._causal[longest:end, :keys]",
+        "return self._causal[max(0, longest - 1) : end - (longest > 0), :keys]",
+        DECODER,
+    ),
+    Mutant(
+        "positions of one row begin one late",
+        "engine/block_decoder.py",
+        "self._positions.span(longest, end)",
+        "self._positions.span(longest + 1, end + 1)",
+        DECODER,
+    ),
+    Mutant(
+        "padding of the source is attended to",
+        "engine/block_encoder.py",
+        "            mask = hiding(hidden, x)[:, None, None]\n",
+        "",
+        "tests/engine/test_block_encoder.py",
+    ),
+    Mutant(
+        "tokens of unpadded blocks get their neighbours' places",
+        "decoding/packing.py",
+        "packed[0] * width + packed[1]",
+        "packed[0] * width + packed[1].roll(1)",
+        "tests/decoding/test_packing.py",
+    ),
+    Mutant(
+        "verdicts of unpadded blocks are spread over the wrong rows",
+        "decoding/packing.py",
+        "nearest += [first + wide - 1] * (width - wide)",
+        "nearest += [first] * (width - wide)",
+        "tests/decoding/test_packing.py tests/decoding/test_loop.py",
+    ),
+    Mutant(
+        "a copy begins with the token that was matched",
+        "decoding/single_source.py",
+        "        return match, self._room[match]",
+        "        return max(0, match - 1), self._room[match]",
+        "tests/decoding/test_single_source.py",
+    ),
+    Mutant(
+        "a suffix that ends in several places is copied from the first",
+        "decoding/single_source.py",
+        "if len(ends) == 1 and longest >= least:",
+        "if ends and longest >= least:",
+        "tests/decoding/test_single_source.py",
+    ),
+    Mutant(
+        "EOS is allowed one position early",
+        "decoding/search_rules.py",
+        "free & (positions < min(self.min_len, self.max_len))",
+        "free & (positions < min(self.min_len, self.max_len) - 1)",
+        RULES,
+    ),
+    Mutant(
+        "the longest output is one token longer",
+        "decoding/search_rules.py",
+        "            forced = positions >= self.max_len\n",
+        "            forced = positions > self.max_len\n",
+        RULES,
+    ),
+    Mutant(
+        "EOS is forced at the source's length whatever unk scores",
+        "decoding/search_rules.py",
+        "        log_probs, tokens = best(scores)\n",
+        "        log_probs, tokens = best(scores)\n        if ended is not None:\n"
+        "            tokens = torch.where(ended, self.eos, tokens)\n",
+        RULES,
+    ),
+    Mutant(
+        "the penalty of unk is a reward",
+        "decoding/search_rules.py",
+        "scores[..., self.unk] -= self.unk_penalty",
+        "scores[..., self.unk] += self.unk_penalty",
+        RULES,
+    ),
+    Mutant(
+        "an n-gram that has just ended is not banned",
+        "decoding/search_rules.py",
+        "(ends <= positions[..., None])",
+        "(ends < positions[..., None])",
+        RULES,
+    ),
+    Mutant(
+        "of long vocabularies the last piece is not searched",
+        "decoding/search_rules.py",
+        "    if pieces * _PIECE < vocabulary:\n",
+        "    if pieces * _PIECE < vocabulary - _PIECE:\n",
+        RULES,
+    ),
+    Mutant(
+        "an ensemble averages scores, not probabilities",
+        "engine/ensemble.py",
+        "torch.stack(log_probs).logsumexp(dim=0) - math.log(len(log_probs))",
+        "torch.stack(log_probs).mean(dim=0)",
+        "tests/engine/test_ensemble.py",
+    ),
+    Mutant(
+        "the temperature is ignored",
+        "engine/block_decoder.py",
+        "return logits if self._temperature == 1.0 else logits / self._temperature",
+        "return logits",
+        GENERATOR,
+    ),
+    Mutant(
+        "the fallback reads what an earlier block left behind its own",
+        "engine/recompute.py",
+        "        positions = positions.clamp(max=self._last)\n",
+        "        positions = (positions - (positions > 3).long()).clamp(max=self._last)\n",
+        "tests/engine/test_recompute.py",
+    ),
+    Mutant(
+        "every drafted token passes",
+        "decoding/acceptance.py",
+        "return Verdict(proposed == choices.tokens, choices.tokens, choices.log_probs)",
+        "return Verdict(proposed != NOTHING, torch.where(proposed != NOTHING, proposed, choices.tokens), "
+        "choices.log_probs)",
+        LOOP,
+    ),
+    Mutant(
+        "proposals are read one column early",
+        "engine/proposing_decoder.py",
+        "chosen_at = lengths - 2 - self._starts",
+        "chosen_at = (lengths - 3 - self._starts).clamp(min=0)",
+        "tests/engine/test_proposing_decoder.py",
+    ),
+    Mutant(
+        "masks of a draft do not see each other",
+        "engine/draft_decoder.py",
+        "            reach = torch.where(is_mask, reach, positions)\n",
+        "            reach = positions\n",
+        "tests/engine/test_draft_decoder.py",
+    ),
+    Mutant(
+        "--bit-exact pads nothing",
+        "engine/bit_exact.py",
+        "return -(-rows // _ROWS) * _ROWS",
+        "return rows",
+        "tests/engine/test_bit_exact.py",
+    ),
+]
+
+
+def killed(mutant: Mutant) -> bool:
+    """Whether the named tests fail where the fault is."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        for part in ("fairseq_aggdec", "tests", "pyproject.toml"):
+            source, copy = ROOT / part, Path(folder) / part
+            if source.is_dir():
+                shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, copy)
+        file = Path(folder) / "fairseq_aggdec" / mutant.file
+        file.write_text(mutated(mutant), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "--quiet", "--exitfirst", "--no-header", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [*command, *mutant.tests.split()],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+        )
+    if done.returncode not in (0, 1):  # 1: tests have failed; all else says nothing about the fault
+        raise RuntimeError(f"{mutant.what}: pytest ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.returncode == 1
+
+
+def mutated(mutant: Mutant) -> str:
+    """The file with the fault in it."""
+    text = (ROOT / "fairseq_aggdec" / mutant.file).read_text(encoding="utf-8")
+    if text.count(mutant.code) != 1:
+        raise ValueError(f"{mutant.file} has {text.count(mutant.code)} times: {mutant.code}")
+    return text.replace(mutant.code, mutant.fault)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints a row a mutant; returns 1 where one survives."""
+    parser = argparse.ArgumentParser(prog="scripts/mutants.sh", description=__doc__)
+    parser.add_argument("words", nargs="*", help="only mutants whose description has one of these words")
+    args = parser.parse_args(argv)
+    chosen = [one for one in MUTANTS if not args.words or any(word in one.what for word in args.words)]
+    survivors = 0
+    print("| fault | in | seen by | |\n|---|---|---|---|")
+    for mutant in chosen:
+        dead = killed(mutant)
+        survivors += not dead
+        tests = ", ".join(f"`{test}`" for test in mutant.tests.split())
+        print(f"| {mutant.what} | `{mutant.file}` | {tests} | {'killed' if dead else '**survives**'} |", flush=True)
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
