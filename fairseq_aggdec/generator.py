@@ -131,7 +131,9 @@ class AggressiveGenerator(SequenceGenerator):
             drafter = self._drafter(net_input, start, encoder_outs)
             accept = exact if self.block_draft is None else self.block_draft.accept
             widths = self._draft_widths(source.size(0), source.device, accept)
-            decoded = draft_verify_accept(drafter, verifier, rules, first_tokens, self.keep_drafts, accept, widths)
+            decoded = draft_verify_accept(
+                drafter, verifier, rules, first_tokens, self.keep_drafts, accept, widths, self.vocab_size
+            )
         self._record(sample, decoded, time.perf_counter() - began)
         hypotheses = [self._hypothesis(sentence) for sentence in decoded]
         if self.match_source_len:

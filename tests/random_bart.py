@@ -1,7 +1,6 @@
 """Small random models of fairseq's BART, and documents for them."""
 
 from argparse import Namespace
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -10,19 +9,15 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.bart import BARTModel
 from torch import Tensor
 
-from fairseq_aggdec.models.shallow_architectures import register_architectures
-from tests.random_models import draw_weights, let_end, random_batch
+from fairseq_aggdec.lossless.fuzzing.random_models import TINY, random_network
+from tests.random_models import random_batch
 
 BARTS = ("bart_base", "bart_large", "bart_12_2", "mbart_base")
-register_architectures()
 
 
 def bart_options(arch: str = "bart_base", **changes: Any) -> Namespace:
     """What `fairseq-train --arch ARCH` leaves in a checkpoint, with tiny sizes."""
-    sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2, "layers": 2}
-    options = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes.items()}
-    positions = {"max_source_positions": 64, "max_target_positions": 64}
-    args = Namespace(arch=arch, task="translation", dropout=0.0, **{**positions, **options, **changes})
+    args = Namespace(arch=arch, task="translation", **{**TINY, **changes})
     ARCH_CONFIG_REGISTRY[arch](args)
     return args
 
@@ -37,12 +32,8 @@ def random_bart(
     **changes: Any,
 ) -> BARTModel:
     """A BART with random weights, whose tokens depend on what was read."""
-    torch.manual_seed(seed)
-    args = bart_options(arch, **{"max_target_positions": positions, "decoder_layers": layers, **changes})
-    model = BARTModel.build_model(args, SimpleNamespace(source_dictionary=words, target_dictionary=words))
-    draw_weights(model)
-    let_end(model.eval(), words, eos_share)
-    return model
+    changes = {"max_target_positions": positions, "decoder_layers": layers, **changes}
+    return random_network(arch, seed, words, words, eos_share, **changes)
 
 
 def batch_with_bos(seed: int, words: Dictionary, lengths: list[int]) -> dict[str, Any]:

@@ -9,8 +9,11 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 
+from fairseq_aggdec.lossless.fuzzing.random_models import draw_heads, random_network
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel, blockwise_transformer
-from tests.random_models import SHAPES, draw_weights, let_end
+from tests.random_models import SHAPES
+
+__all__ = ["draw_heads"]
 
 HEAD_KINDS: dict[str, dict[str, Any]] = {
     "identity": {"identity_head": True},
@@ -31,27 +34,11 @@ def random_blockwise(
     **changes: Any,
 ) -> BlockwiseTransformerModel:
     """A model of a named shape with heads of a named kind, with architecture options changed as given."""
-    args = Namespace(
-        encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
-        decoder_embed_dim=16, decoder_ffn_embed_dim=32, decoder_layers=2, decoder_attention_heads=2,
-        max_source_positions=64, max_target_positions=64, dropout=0.0, block_heads=heads, head_ffn_embed_dim=24,
+    options = {**SHAPES[shape], **HEAD_KINDS[kind], **changes}
+    return random_network(
+        "blockwise_transformer", seed, src_dict, tgt_dict, eos_share,
+        **{"block_heads": heads, "head_ffn_embed_dim": 24, **options},
     )  # fmt: skip
-    vars(args).update({**SHAPES[shape], **HEAD_KINDS[kind], **changes})
-    blockwise_transformer(args)
-    torch.manual_seed(seed)
-    task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
-    model = BlockwiseTransformerModel.build_model(args, task)
-    draw_weights(model)
-    draw_heads(model)
-    let_end(model.eval(), tgt_dict, eos_share)
-    return model
-
-
-@torch.no_grad()
-def draw_heads(model: BlockwiseTransformerModel) -> None:
-    """Heads whose proposals are often head 1's token and often something else."""
-    for parameter in model.decoder.heads.parameters():
-        parameter.normal_(0, 1.0 / parameter.size(-1) ** 0.5)
 
 
 def save_base(model: FairseqEncoderDecoderModel, path: Path, **options: Any) -> Path:

@@ -1,19 +1,17 @@
 """Small random fairseq models of every supported shape, and stock fairseq's answer for them."""
 
-from argparse import Namespace
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import FairseqEncoderDecoderModel, lightconv
-from fairseq.models.fconv import FConvModel
-from fairseq.models.fconv import base_architecture as fconv_defaults
-from fairseq.models.lstm import LSTMModel
-from fairseq.models.lstm import base_architecture as lstm_defaults
-from fairseq.models.transformer import TransformerModel, base_architecture
-from fairseq.modules import LearnedPositionalEmbedding
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.models.lightconv import LightConvModel
+from fairseq.models.transformer import TransformerModel
 from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_aggdec.lossless.fuzzing.random_models import dictionary, draw_weights, random_network
+
+__all__ = ["dictionary", "draw_weights"]
 
 SHAPES: dict[str, dict[str, Any]] = {
     "post-norm sinusoidal": {},
@@ -50,14 +48,6 @@ ALL_SHAPES = [*SHAPES, *FALLBACK_SHAPES, *LIGHTCONV_SHAPES]
 ENGINE_SHAPES = list(SHAPES)
 
 
-def dictionary(words: int, offset: int = 0) -> Dictionary:
-    """w0 w1 ... behind fairseq's four special symbols."""
-    symbols = Dictionary()
-    for number in range(words):
-        symbols.add_symbol(f"w{number + offset}")
-    return symbols
-
-
 def model_of_shape(
     name: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **changes: Any
 ) -> FairseqEncoderDecoderModel:
@@ -70,101 +60,21 @@ def model_of_shape(
 
 def random_lightconv(
     seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **shape: Any
-) -> lightconv.LightConvModel:
+) -> LightConvModel:
     """As `random_model`, with convolutions in place of self-attention."""
-    torch.manual_seed(seed)
-    args = Namespace(
-        encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
-        decoder_embed_dim=16, decoder_ffn_embed_dim=32, decoder_layers=2, decoder_attention_heads=2,
-        encoder_kernel_size_list=[3, 5], decoder_kernel_size_list=[3, 5], weight_softmax=True, input_dropout=0.0,
-        max_source_positions=64, max_target_positions=64, dropout=0.0,
-    )  # fmt: skip
-    vars(args).update(shape)
-    task = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
-    model = lightconv.LightConvModel.build_model(args, task)
-    draw_weights(model)
-    let_end(model.eval(), tgt_dict, eos_share)
-    return model
+    return random_network("lightconv", seed, src_dict, tgt_dict, eos_share, **shape)
 
 
 def random_older_model(kind: str, seed: int, words: Dictionary) -> FairseqEncoderDecoderModel:
     """fairseq's own `fconv` or `lstm`, which know no layers or no positions, with random weights."""
-    torch.manual_seed(seed)
-    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
-    args = Namespace(
-        encoder_embed_dim=16, decoder_embed_dim=16, decoder_out_embed_dim=16, dropout=0.0, max_source_positions=64,
-        max_target_positions=64, criterion="cross_entropy",
-    )  # fmt: skip
-    if kind == "fconv":
-        args.encoder_layers = args.decoder_layers = "[(16, 3)] * 2"
-        fconv_defaults(args)
-        return FConvModel.build_model(args, task).eval()
-    lstm_defaults(args)
-    return LSTMModel.build_model(args, task).eval()
+    return random_network(kind, seed, words, words)
 
 
 def random_model(
     seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **shape: Any
 ) -> TransformerModel:
-    """A model whose scores differ clearly from token to token, so that near-ties are rare.
-
-    Args:
-        seed: of the weights.
-        src_dict: source dictionary.
-        tgt_dict: target dictionary.
-        eos_share: the share of positions, roughly, at which EOS is the best token; 0 leaves that to chance: hardly any.
-        shape: fairseq's architecture options.
-    """
-    torch.manual_seed(seed)
-    args = Namespace(
-        encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
-        decoder_embed_dim=16, decoder_ffn_embed_dim=32, decoder_layers=2, decoder_attention_heads=2,
-        max_source_positions=64, max_target_positions=64, dropout=0.0,
-    )  # fmt: skip
-    vars(args).update(shape)
-    base_architecture(args)
-    model = TransformerModel.build_model(args, SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict))
-    draw_weights(model)
-    let_end(model.eval(), tgt_dict, eos_share)
-    return model
-
-
-@torch.no_grad()
-def draw_weights(model: FairseqEncoderDecoderModel) -> None:
-    """Weights of such sizes that tokens depend on what was read: others repeat one token for ever."""
-    for name, parameter in model.named_parameters():
-        if parameter.dim() > 1:
-            parameter.normal_(0, 2.0 / parameter.size(-1) ** 0.5)
-        else:
-            parameter.add_(0.2 * torch.randn_like(parameter))
-        if name.startswith("decoder") and ("encoder_attn.v_proj" in name or "encoder_attn.out_proj" in name):
-            parameter.mul_(0.3)
-    for module in model.modules():
-        if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None:
-            module.weight.normal_(0, 1.0 if isinstance(module, LearnedPositionalEmbedding) else 0.2)
-            module.weight[module.padding_idx] = 0
-
-
-@torch.no_grad()
-def let_end(model: FairseqEncoderDecoderModel, tgt_dict: Dictionary, share: float) -> None:
-    """Turn the EOS row of the output projection towards the mean decoder state until EOS wins often enough."""
-    if share == 0:
-        return
-    decoder = model.decoder
-    projection = decoder.output_projection or decoder.adaptive_softmax.head
-    read = torch.randint(tgt_dict.nspecial, len(tgt_dict), (8, 24))
-    read[:, 0] = tgt_dict.eos()
-    encoded = model.encoder(torch.randint(4, 9, (8, 10)), torch.full((8,), 10))
-    states: list[torch.Tensor] = []
-    hook = projection.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0].flatten(0, -2)))
-    model.get_normalized_probs(decoder(read, encoder_out=encoded), log_probs=True)
-    hook.remove()
-    mean = states[0].mean(dim=0)
-    weight = projection.weight
-    weight -= torch.outer(weight @ mean, mean) / mean.dot(mean)  # what all states share favours no token
-    log_probs = model.get_normalized_probs(decoder(read, encoder_out=encoded), log_probs=True)
-    to_best = log_probs.max(dim=-1).values - log_probs[..., tgt_dict.eos()]
-    weight[tgt_dict.eos()] += mean / mean.dot(mean) * to_best.quantile(share)
+    """A Transformer with fairseq's architecture options; see `random_network`."""
+    return random_network("transformer", seed, src_dict, tgt_dict, eos_share, **shape)
 
 
 def random_batch(seed: int, src_dict: Dictionary, lengths: list[int], left_pad: bool = True) -> dict[str, Any]:

@@ -1,13 +1,15 @@
-"""A verifier with a script and a drafter that knows the answer, for tests of the loop without a model."""
+"""A verifier with a script, and a drafter that knows the answer, for tests of the loop without a model."""
 
-import random
 from collections.abc import Sequence
 
 import torch
 from hypothesis import HealthCheck, Phase, settings
 from torch import Tensor
 
-from fairseq_aggdec.decoding.loop import Drafter, Verifier
+from fairseq_aggdec.decoding.loop import Verifier
+from fairseq_aggdec.lossless.fuzzing.drafters import OracleDrafter
+
+__all__ = ["OracleDrafter"]
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
 FIRST_WORD = 4
@@ -73,58 +75,6 @@ class ScriptedVerifier(Verifier):
     def keep(self, rows: Tensor) -> None:
         self.targets = [self.targets[row] for row in rows.tolist()]
         self.read = [self.read[row] for row in rows.tolist()]
-
-
-class OracleDrafter(Drafter):
-    """Drafts the known answer with random errors, lengths and ends.
-
-    What a row drafts depends on its sentence and its length alone, so that a batch and its sentences one by one meet
-    the same drafts. Behind a draft's claimed length stands what would be right, to tempt whoever reads too far.
-    """
-
-    def __init__(
-        self,
-        targets: Sequence[Sequence[int]],
-        vocabulary: int,
-        seed: int,
-        longest: int = 12,
-        block_size: int | None = None,
-    ) -> None:
-        """
-        Args:
-            targets: the answer of each row, its EOS included.
-            vocabulary: errors are drawn from all of it, special symbols too.
-            seed: of the drafts.
-            longest: longest draft.
-            block_size: see `loop.Drafter`.
-        """
-        self.block_size = block_size
-        self.targets = [list(target) for target in targets]
-        self.vocabulary = vocabulary
-        self.seeds = [f"{seed} {target}" for target in self.targets]
-        self.longest = longest
-
-    def propose(
-        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        assert lengths_host is None or list(lengths_host) == lengths.tolist()
-        drafts = [
-            self._draft(target, length - 1, random.Random(f"{seed} {length}"))
-            for target, seed, length in zip(self.targets, self.seeds, lengths.tolist(), strict=True)
-        ]
-        claimed = [random.Random(f"{seed} {length} claim").randint(0, self.longest)
-                   for seed, length in zip(self.seeds, lengths.tolist(), strict=True)]  # fmt: skip
-        return torch.tensor(drafts, dtype=torch.long).view(len(drafts), self.longest), torch.tensor(claimed)
-
-    def keep(self, rows: Tensor) -> None:
-        self.targets = [self.targets[row] for row in rows.tolist()]
-        self.seeds = [self.seeds[row] for row in rows.tolist()]
-
-    def _draft(self, target: list[int], done: int, rng: random.Random) -> list[int]:
-        error_rate = rng.choice((0.0, 0.0, 0.1, 0.5, 1.0))
-        true = target[done : done + self.longest]
-        true += [rng.randrange(self.vocabulary) for _ in range(self.longest - len(true))]
-        return [rng.randrange(self.vocabulary) if rng.random() < error_rate else token for token in true]
 
 
 def with_length_cap(target: Sequence[int], max_len: int) -> list[int]:

@@ -192,7 +192,7 @@ class AdaptiveOracleGenerator(AggressiveGenerator):
     def _drafter(self, *_: Any) -> Drafter:
         texts = self.answers if self.right else [[JOINED.unk()] * len(answer) for answer in self.answers]
         drafter = OracleDrafter(texts, self.vocab_size, 0, longest=9, block_size=9)
-        drafter._draft = lambda target, done, rng: [*target[done : done + 9], *[JOINED.unk()] * 9][:9]  # type: ignore[method-assign]
+        drafter.draft = lambda rest, rng: [*rest, *[JOINED.unk()] * 9][:9]  # type: ignore[method-assign]
         return drafter
 
 

@@ -137,6 +137,7 @@ def draft_verify_accept(
     keep_drafts: bool = False,
     accept: Acceptance = exact,
     widths: DraftWidth | None = None,
+    vocabulary: int | None = None,
 ) -> list[Decoded]:
     """Decode a batch; under `exact` the output does not depend on the drafter.
 
@@ -148,6 +149,7 @@ def draft_verify_accept(
         keep_drafts: return the drafts too.
         accept: which drafted tokens pass.
         widths: shortens drafts where that saves time; None: all are verified as they come.
+        vocabulary: symbols that the verifier knows, in whose place a drafter may say anything; None: no drafter does.
 
     Returns:
         one `Decoded` a row, in the rows' order.
@@ -155,7 +157,7 @@ def draft_verify_accept(
     outputs = Outputs(first_tokens, rules.max_len, rules.pad, keep_drafts)
     # cut to widths of their own only under a criterion that judges each token by itself
     packs = verifier.packs and accept is exact
-    proposals = _Proposals(drafter, rules.max_len, first_tokens.size(0), widths, packs)
+    proposals = _Proposals(drafter, rules.max_len, first_tokens.size(0), widths, packs, vocabulary)
     draft = proposals.next(outputs)
     while outputs.rows:
         verdict = _verify(verifier, rules, accept, outputs, draft)
@@ -248,13 +250,22 @@ def _nothing(outputs: Outputs) -> _Drafts:
 class _Proposals:
     """A drafter's drafts, none longer than is allowed or worth it."""
 
-    def __init__(self, drafter: Drafter, max_len: int, rows: int, widths: DraftWidth | None, packs: bool) -> None:
+    def __init__(
+        self,
+        drafter: Drafter,
+        max_len: int,
+        rows: int,
+        widths: DraftWidth | None,
+        packs: bool,
+        vocabulary: int | None,
+    ) -> None:
         self._drafter = drafter
         self._block_size = drafter.block_size
         self._end = max_len + 1
         self._widths = widths
         self._patience = Patience(rows)
         self._packs = packs
+        self._vocabulary = vocabulary
 
     def next(self, outputs: Outputs) -> _Drafts:
         """The drafts for the next block."""
@@ -304,6 +315,8 @@ class _Proposals:
     def _cut(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
         """Drafts, cut so that no block reads or predicts behind the last position, where EOS is forced."""
         draft, draft_lengths = self._drafter.propose(outputs.tokens, outputs.lengths, outputs.lengths_host)
+        if self._vocabulary is not None:  # what the verifier cannot read becomes what it can, which passes if right
+            draft = draft.clamp(0, self._vocabulary - 1)
         if max(outputs.lengths_host) + draft.size(1) <= self._end:
             return draft, draft_lengths
         return draft, torch.minimum(draft_lengths, (self._end - outputs.lengths).clamp(min=0))

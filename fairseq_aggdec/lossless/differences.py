@@ -4,6 +4,7 @@ Two tokens whose log-probabilities are as good as equal after the same beginning
 computed in blocks of another width: a near-tie. Every other difference is a fault of this plugin.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,8 @@ def gap_of(generator: "SequenceGenerator", models: list[Any], samples: Mapping[i
         prefix = torch.tensor([tokens], device=sample["net_input"]["src_tokens"].device)
         with torch.no_grad():
             ((best, *_),) = generator.generate(models, sample, prefix_tokens=prefix)
+        if best["tokens"][: len(tokens)].tolist() != list(tokens):
+            return -math.inf  # a rule, such as that of the longest output, leaves another token only
         return float(best["positional_scores"][len(tokens) - 1])
 
     def gap(sentence: int, beginning: Sequence[int], expected: int, found: int) -> float:

@@ -1,0 +1,146 @@
+"""Small random fairseq models of every kind: their outputs depend on what they read, vary, and end."""
+
+from argparse import Namespace
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from fairseq.modules import LearnedPositionalEmbedding
+
+import fairseq_aggdec
+from fairseq_aggdec.models.warm_start import encoder_fingerprint
+
+fairseq_aggdec.register()
+
+TINY: dict[str, Any] = {
+    **{
+        f"{side}_{name}": size
+        for side in ("encoder", "decoder")
+        for name, size in {"embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2, "layers": 2}.items()
+    },
+    "max_source_positions": 64,
+    "max_target_positions": 64,
+    "dropout": 0.0,
+}
+"""fairseq's options for a Transformer of two layers"""
+TINY_OF: dict[str, dict[str, Any]] = {
+    "lightconv": {
+        **TINY, "encoder_kernel_size_list": [3, 5], "decoder_kernel_size_list": [3, 5], "weight_softmax": True,
+        "input_dropout": 0.0,
+    },
+    "fconv": {
+        "encoder_embed_dim": 16, "encoder_layers": "[(16, 3)] * 2", "decoder_embed_dim": 16,
+        "decoder_layers": "[(16, 3)] * 2", "decoder_out_embed_dim": 16, "dropout": 0.0, "max_source_positions": 64,
+        "max_target_positions": 64,
+    },
+    "lstm": {
+        "encoder_embed_dim": 16, "encoder_hidden_size": 16, "encoder_layers": 1, "decoder_embed_dim": 16,
+        "decoder_hidden_size": 16, "decoder_layers": 1, "decoder_out_embed_dim": 16, "dropout": 0.0,
+        "criterion": "cross_entropy", "max_source_positions": 64, "max_target_positions": 64,
+    },
+}  # fmt: skip
+"""and for architectures that have others"""
+
+
+def dictionary(words: int, offset: int = 0) -> Dictionary:
+    """w0 w1 ... behind fairseq's four special symbols."""
+    symbols = Dictionary()
+    for number in range(words):
+        symbols.add_symbol(f"w{number + offset}")
+    return symbols
+
+
+def random_network(
+    arch: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **options: Any
+) -> Any:
+    """A model whose scores differ clearly from token to token, so that near-ties are rare.
+
+    Args:
+        arch: fairseq's or this plugin's name of an architecture.
+        seed: of the weights.
+        src_dict: source dictionary.
+        tgt_dict: target dictionary.
+        eos_share: the share of positions, roughly, at which EOS is the best token; 0 leaves that to chance: hardly any.
+        options: the architecture's, where others than `TINY`.
+    """
+    torch.manual_seed(seed)
+    args = Namespace(arch=arch, task="translation", **{**TINY_OF.get(arch, TINY), **options})
+    ARCH_CONFIG_REGISTRY[arch](args)
+    dictionaries = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
+    model = ARCH_MODEL_REGISTRY[arch].build_model(args, dictionaries)
+    draw_weights(model)
+    if arch == "blockwise_transformer":
+        draw_heads(model)
+    let_end(model.eval(), tgt_dict, eos_share)
+    return model
+
+
+@torch.no_grad()
+def draw_weights(model: Any) -> None:
+    """Weights of such sizes that tokens depend on what was read: others repeat one token for ever."""
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1:
+            parameter.normal_(0, 2.0 / parameter.size(-1) ** 0.5)
+        else:
+            parameter.add_(0.2 * torch.randn_like(parameter))
+        if name.endswith("weight_g"):  # the lengths of fconv's weights
+            parameter.mul_(0.5)
+        if name.startswith("decoder") and ("encoder_attn.v_proj" in name or "encoder_attn.out_proj" in name):
+            parameter.mul_(0.3)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None:
+            module.weight.normal_(0, 1.0 if isinstance(module, LearnedPositionalEmbedding) else 0.2)
+            module.weight[module.padding_idx] = 0
+
+
+@torch.no_grad()
+def draw_heads(model: Any) -> None:
+    """Proposal heads whose tokens are often head 1's and often something else."""
+    for parameter in model.decoder.heads.parameters():
+        parameter.normal_(0, 1.0 / parameter.size(-1) ** 0.5)
+
+
+@torch.no_grad()
+def let_end(model: Any, tgt_dict: Dictionary, share: float) -> None:
+    """Turn the EOS row of the output projection towards the mean decoder state until EOS wins often enough."""
+    if share == 0:
+        return
+    decoder = model.decoder
+    projection = _projection(decoder)
+    read = torch.randint(tgt_dict.nspecial, len(tgt_dict), (8, min(24, int(decoder.max_positions()))))
+    read[:, 0] = tgt_dict.eos()
+    encoded = model.encoder(torch.randint(4, 9, (8, 10)), torch.full((8,), 10))
+    states: list[torch.Tensor] = []
+    hook = projection.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0].flatten(0, -2)))
+    to_best = _to_best(model, tgt_dict, read, encoded)
+    hook.remove()
+    if projection.bias is not None:  # fconv and LSTM; the weights of fconv are computed from others
+        projection.bias[tgt_dict.eos()] += to_best.quantile(share)
+        return
+    mean = states[0].mean(dim=0)
+    weight = projection.weight
+    weight -= torch.outer(weight @ mean, mean) / mean.dot(mean)  # what all states share favours no token
+    to_best = _to_best(model, tgt_dict, read, encoded)
+    weight[tgt_dict.eos()] += mean / mean.dot(mean) * to_best.quantile(share)
+
+
+def _projection(decoder: Any) -> torch.nn.Linear:
+    """Its weights can be written to."""
+    for name in ("output_projection", "fc_out", "fc3"):
+        if getattr(decoder, name, None) is not None:
+            return getattr(decoder, name)
+    return decoder.adaptive_softmax.head
+
+
+def _to_best(model: Any, tgt_dict: Dictionary, read: torch.Tensor, encoded: Any) -> torch.Tensor:
+    """How much EOS falls short of the best token at every position."""
+    log_probs = model.get_normalized_probs(model.decoder(read, encoder_out=encoded), log_probs=True)
+    return log_probs.max(dim=-1).values - log_probs[..., tgt_dict.eos()]
+
+
+def share_encoder(drafter: Any, verifier: Any) -> None:
+    """As --encoder-from VERIFIER --freeze-encoder leaves it."""
+    drafter.encoder.load_state_dict(verifier.encoder.state_dict())
+    drafter.encoder_fingerprint.copy_(encoder_fingerprint(verifier.encoder))
