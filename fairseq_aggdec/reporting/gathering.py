@@ -77,7 +77,7 @@ def read_decoding(path: Path) -> Decoding:
         AggdecError: it is something else.
     """
     try:
-        sentences = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        sentences = [json.loads(line) for line in read_text_lines(path)]
         sums = {key: sum(entry[key] for entry in sentences) for key in ("iterations", "drafted", "accepted")}
         tokens = sum(entry["output_length"] + 1 for entry in sentences)
         times = [entry["seconds"] for entry in sentences]
