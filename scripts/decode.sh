@@ -4,7 +4,7 @@
 # Writes work/EXPERIMENT/decode/SUBSET/LABEL/generate-SUBSET.txt, LABEL being the decoding unless named, the command and,
 # where the plugin decodes, its counters (stats.jsonl); does nothing if that is complete.
 # `beamN` is stock fairseq; anything else is a decoding of the task aggressive_translation.
-source "$(dirname "$0")/stage.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 decoding=beam5 subset=test batch_size=1 model="$work/model.pt" label=""
 rest=()
@@ -19,6 +19,7 @@ while (($#)); do
     esac
 done
 
+absolute model
 output="$work/decode/$subset/${label:-$decoding}"
 if grep -q '^Generate ' "$output/generate-$subset.txt" 2>/dev/null; then
     echo "$output/generate-$subset.txt is complete" >&2
@@ -31,7 +32,7 @@ case "$decoding" in
 esac
 device=()
 has_gpu || device=(--cpu)
-mkdir -p "$output"
+alone_in "$output"
 command=(fairseq-generate "$work/data-bin" --user-dir "$plugin" --path "$model" --gen-subset "$subset"
     --batch-size "$batch_size" --results-path "$output" "${mode[@]}" "${device[@]}" ${rest[@]+"${rest[@]}"})
 (printf '%q ' "${command[@]}" && echo) >"$output/command.txt"
