@@ -18,8 +18,9 @@ from fairseq_aggdec.errors import AggdecError
 class WholeLines(io.BufferedIOBase):
     """Bytes to an open file, what ends with a line at once and by one call of the system.
 
-    So a kill leaves no part of a line. Where the disk is full or an interrupt comes in between, what was written of the
-    last line is taken back. Text without a line's end waits for it, and is dropped when the file is closed.
+    So a kill leaves part of a line only where it strikes within that call. Where the disk is full or an interrupt comes
+    in between, what was written of the last line is taken back. Text without a line's end waits for it, and is dropped
+    when the file is closed.
     """
 
     def __init__(self, descriptor: int, name: str) -> None:

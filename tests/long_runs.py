@@ -43,24 +43,17 @@ def make_model(work: Path, sentences: int) -> ToyModel:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         model = train_toy(make_toy_data(folder), folder / "model")
+    if (work / f"many-{sentences}").exists():
+        return model
     rng, known = random.Random(3), words(model)
     lines = [" ".join(rng.choices(known, k=rng.randint(1, 12))) for _ in range(sentences)]
     for side in ("src", "tgt"):
         (work / f"many.{side}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     dictionary = ["--srcdict", model.data / "dict.src.txt", "--joined-dictionary"]
     shutil.rmtree(work / "many", ignore_errors=True)
-    run_cli(
-        "fairseq-preprocess",
-        "-s",
-        "src",
-        "-t",
-        "tgt",
-        *dictionary,
-        "--testpref",
-        work / "many",
-        "--destdir",
-        work / "many",
-    )
+    options = ["-s", "src", "-t", "tgt", "--testpref", work / "many", "--destdir", work / "many"]
+    run_cli("fairseq-preprocess", *options, *dictionary)
+    (work / f"many-{sentences}").touch()
     return model
 
 
