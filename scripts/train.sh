@@ -33,7 +33,7 @@ quoted() { printf "'%s'" "${1//"'"/"\\'"}"; }
 
 arguments=("hydra.searchpath=[$(quoted "file://$shared")]")
 for override in "${paths[@]}" ${overrides[@]+"${overrides[@]}"}; do
-    if [[ "$override" == *=/* ]]; then
+    if [[ "$override" == *=/*[!A-Za-z0-9_./-]* ]]; then
         override="${override%%=*}=$(quoted "${override#*=}")"
     fi
     arguments+=("$override")
