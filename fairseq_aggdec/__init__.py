@@ -11,10 +11,11 @@ __version__ = "0.1.0"
 
 def register() -> None:
     """Make the plugin known to fairseq and mend what a newer Python or torch broke; harmless to repeat."""
-    from fairseq_aggdec import compat, interactive_input
+    from fairseq_aggdec import compat, interactive_input, whole_lines
 
     compat.install()
     interactive_input.install()
+    whole_lines.install()
     import fairseq_aggdec.criterions.blockwise_loss
     import fairseq_aggdec.criterions.glancing_block_loss
     import fairseq_aggdec.models.blockwise_transformer

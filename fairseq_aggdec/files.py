@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -22,14 +24,60 @@ def written_whole(path: Path) -> Iterator[Path]:
 
     So a file that is there is complete, also after a run that was killed, and an old one is kept until then. The
     folder is made; after an error nothing is left.
+
+    Raises:
+        AggdecError: another process is writing it.
+        OSError: it cannot be written; of whatever file, `path` is named where none is.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
+    partial.touch()
+    with alone_at(partial):
+        try:
+            yield partial
+            partial.replace(path)
+        except BaseException as error:
+            partial.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.filename is None:  # the disk is full, for example
+                error.filename = str(path)
+            raise
+
+
+@contextmanager
+def alone_at(path: Path) -> Iterator[None]:
+    """Keeps other processes that ask for it away from a file or folder, also while a child goes on after this one.
+
+    Raises:
+        AggdecError: another process is there.
+        OSError: there is no such file or folder.
+    """
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
-        yield partial
-        partial.replace(path)
+        os.set_inheritable(descriptor, True)
+        lock(descriptor, str(path))
+        if not (path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())):  # it was just being finished
+            raise _taken(str(path))
+        yield
     finally:
-        partial.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def lock(descriptor: int, name: str) -> None:
+    """Locks an open file or folder until it is closed here and in all children.
+
+    Raises:
+        AggdecError: another process has locked it.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _taken(name) from None
+    except OSError:
+        pass  # a network file system without locks
+
+
+def _taken(name: str) -> AggdecError:
+    return AggdecError(f"{name}: another process is at work on it; wait until it has ended")
 
 
 @contextmanager

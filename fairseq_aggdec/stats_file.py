@@ -1,13 +1,14 @@
 """`--decoding-stats`: one JSON line a sentence."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.edit_ratio import edit_ratio
+from fairseq_aggdec.whole_lines import WholeLines, text_in_whole_lines
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class DecodedText:
 
 
 class StatsFile:
-    """Writes records as they come, each flushed, so that a killed run loses none."""
+    """Writes records as they come, each at once and whole: a killed run loses none, and leaves no part of one."""
 
     def __init__(self, path: str) -> None:
         """Open `path`, replacing what was there.
@@ -32,9 +33,10 @@ class StatsFile:
             AggdecError: it cannot be written.
         """
         try:
-            self._file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)  # open until the process ends
         except OSError as error:
             raise AggdecError(f"--decoding-stats {path}: cannot be written ({error.strerror})") from error
+        self._file = text_in_whole_lines(WholeLines(descriptor, f"--decoding-stats {path}"))
 
     def write(
         self,
@@ -54,6 +56,9 @@ class StatsFile:
             stats: its trace.
             seconds: wall time from encoder to output where the sentence was decoded alone.
             text: what `aggdec-report trace` shows.
+
+        Raises:
+            AggdecError: the disk is full, for example; the file then ends with the sentence before.
         """
         record = {
             "id": sentence_id,
@@ -69,4 +74,3 @@ class StatsFile:
         if text is not None:
             record |= {"committed_per_iteration": stats.committed, **asdict(text)}
         self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        self._file.flush()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Averages the last checkpoints of a model: scripts/average.sh EXPERIMENT [--config NAME] [number, default 5]
 # NAME is the model's folder: the name of its configuration, or what train.sh was given by --as.
-source "$(dirname "$0")/stage.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 name=train
 if [[ "${1:-}" == --config ]]; then

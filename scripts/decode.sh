@@ -5,7 +5,7 @@
 # where the plugin decodes, its counters (stats.jsonl); does nothing if that is complete.
 # The output of a lossless mode is held against that of beam1, where that has been decoded: a difference ends the stage.
 # `beamN` is stock fairseq; anything else is a decoding of the task aggressive_translation.
-source "$(dirname "$0")/stage.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 decoding=beam5 subset=test batch_size=1 model="$work/model.pt" label=""
 rest=()
@@ -20,6 +20,7 @@ while (($#)); do
     esac
 done
 
+absolute model
 label="${label:-$decoding}"
 output="$work/decode/$subset/$label"
 
@@ -31,7 +32,7 @@ check_against_beam1() {
         *" --int8 "* | *" --bf16 "* | *" --fp16 "* | *" --block-ngrams "*) return 0 ;;
         *" --top-beta "* | *" --tolerance "* | *" --accept-distance "* | *" --min-block "*) return 0 ;;
     esac
-    [[ ! -f $reference ]] || aggdec-compare "$reference" "$output/generate-$subset.txt" >&2
+    [[ ! -f $reference ]] || aggdec-compare -- "$reference" "$output/generate-$subset.txt" >&2
 }
 
 if grep -q '^Generate ' "$output/generate-$subset.txt" 2>/dev/null; then
@@ -46,7 +47,7 @@ case "$decoding" in
 esac
 device=()
 has_gpu || device=(--cpu)
-mkdir -p "$output"
+alone_in "$output"
 command=(fairseq-generate "$work/data-bin" --user-dir "$plugin" --path "$model" --gen-subset "$subset"
     --batch-size "$batch_size" --results-path "$output" "${mode[@]}" "${device[@]}" ${rest[@]+"${rest[@]}"})
 (printf '%q ' "${command[@]}" && echo) >"$output/command.txt"

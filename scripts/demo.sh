@@ -2,6 +2,6 @@
 # Set up if needed, then decode sentences with an embedded model: beam search, greedy and aggressive decoding compared.
 # usage: bash scripts/demo.sh [--task gec|mt] [SENTENCE ...] [OPTIONS]      bash scripts/demo.sh --help lists them
 set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 bash "$root/scripts/setup.sh"
 exec "$root/.venv/bin/aggdec-demo" "$@"

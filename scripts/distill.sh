@@ -3,7 +3,7 @@
 #                     [--shards N] [further aggdec-distill options, e.g. --beam 5 --max-len-a 1.5 --subset train,valid]
 # Reads work/EXPERIMENT/data-bin, writes FOLDER (default work/EXPERIMENT/distilled/data-bin). N processes share the work
 # here, the GPUs or the processor's cores shared out among them. Goes on where it stopped; does nothing if that is complete.
-source "$(dirname "$0")/stage.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 teacher="$(model_folder teacher)/model.pt" output="$work/distilled/data-bin" shards=1
 rest=()
@@ -15,6 +15,8 @@ while (($#)); do
         *) rest+=("$1"); shift ;;
     esac
 done
+absolute teacher
+absolute output
 
 keep_freed_memory
 

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 set -euo pipefail
 
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)"
 shared="$root/configs/shared" # parts that several experiments are made of
 if [[ -d "$root/.venv/bin" ]]; then
     PATH="$root/.venv/bin:$PATH"

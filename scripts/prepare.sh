@@ -3,7 +3,7 @@
 # Reads $AGGDEC_DATA (default ../shared/data), writes $AGGDEC_WORK/EXPERIMENT (default work/EXPERIMENT). The `data_sets` that
 # prepare.yaml names are fetched into $AGGDEC_DATA first; configs/shared/data has their addresses, and says what must be
 # asked for. A finished stage is not run again; a stopped one goes on.
-source "$(dirname "$0")/stage.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 if grep -q '^data_sets:' "$config/prepare.yaml"; then
     python -m fairseq_aggdec.cli.fetch "$config/prepare.yaml" --descriptions "$shared/data" --data "$data"

@@ -6,7 +6,7 @@
 # instead; --list shows the experiments, what of the papers each answers, its stand-in, and what it takes; --check runs
 # nothing and says whether the stages exist. UPDATES=500 in the environment makes the trainings of a small experiment that
 # short.
-source "$(dirname "$0")/environment.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
 small=0 check=0 arguments=()
 for argument in "$@"; do
@@ -18,10 +18,10 @@ for argument in "$@"; do
     esac
 done
 set -- ${arguments[@]+"${arguments[@]}"}
-source "$(dirname "$0")/stage.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 if ((small)); then
-    python -m fairseq_aggdec.cli.experiments small "$root/configs" "$experiment" >"$work/stand-ins"
+    stand_ins="$(python -m fairseq_aggdec.cli.experiments small "$root/configs" "$experiment")"
     ran=0
     while read -ra stand_in <&3; do
         if (($#)); then
@@ -31,7 +31,7 @@ if ((small)); then
         echo "== $experiment --small: ${stand_in[*]}" >&2
         bash "$root/scripts/reproduce.sh" "${stand_in[@]}"
         ran=1
-    done 3<"$work/stand-ins"
+    done 3<<<"$stand_ins"
     exit $((ran ? 0 : 2))
 fi
 
@@ -78,7 +78,7 @@ run_variant() {
     if [[ -f "$place/model.pt" ]]; then
         return
     fi
-    run train --config "$name" --data "$train_data" "checkpoint.save_dir=$place/checkpoints" "hydra.run.dir=$place/train" \
+    run train --config "$name" --data "$train_data" --place "$place" \
         "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
         "lr_scheduler.warmup_updates=$warmup" "dataset.validate_interval_updates=$every" \
         "checkpoint.save_interval_updates=$every" "checkpoint.keep_interval_updates=1" "$@"

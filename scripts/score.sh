@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
 # Prints the scores of everything that decode.sh has written: scripts/score.sh EXPERIMENT
-source "$(dirname "$0")/stage.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 python -m fairseq_aggdec.cli.score experiment "$config/prepare.yaml" --work "$work" --data "$data" "$@"

@@ -2,11 +2,11 @@
 # Make .venv in the repository root with the plugin (editable) and its tested versions. Quick when nothing has changed.
 # usage: bash scripts/setup.sh            PYTHON=/path/to/python3.12 chooses the Python (3.11 or 3.12)
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 venv=.venv
 stamp=$venv/.setup-done           # holds the fingerprint of what was installed
-unfinished=$venv/.setup-unfinished # present while an installation runs, and after one that was killed
+unfinished=$venv/.setup-unfinished # there from before an installation begins until it has ended, killed ones too
 
 die() {
     printf 'setup: %s\n' "$@" >&2
@@ -53,7 +53,10 @@ find_python() {
 make_venv() {
     local python=$1
     say "making $venv with Python $(python_version "$python")"
-    "$python" -m venv --clear "$venv" ||
+    mkdir -p "$venv"
+    touch "$unfinished" # not by `venv --clear`, which would take it away
+    find "$venv" -mindepth 1 -maxdepth 1 ! -path "$unfinished" -exec rm -rf {} +
+    "$python" -m venv "$venv" ||
         die "'$python -m venv' failed (its message is above); on Debian and Ubuntu: apt install python3-venv"
 }
 
@@ -76,6 +79,13 @@ check_compiler() {
 }
 
 is_ready && exit 0
+
+[[ $PWD != *[\"$'\n']* ]] || die "$PWD: pip's commands do not work in a folder whose name holds a quotation mark or a line break"
+if command -v flock >/dev/null; then # two at once: the second waits, and finds it done
+    exec 9<.
+    flock 9
+    is_ready && exit 0
+fi
 
 if [[ -e $unfinished ]] || ! supported "$(python_version "$venv/bin/python" || true)" ||
     [[ -n ${PYTHON:-} && $(python_version "$PYTHON" || true) != "$(python_version "$venv/bin/python")" ]]; then

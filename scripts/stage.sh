@@ -1,6 +1,6 @@
 # Sourced by the stage scripts (prepare, train, average, decode, score): the experiment named first and its folders.
 # shellcheck shell=bash disable=SC2034
-source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
 experiment="${1:-}"
 if [[ -z "$experiment" || "$experiment" == shared || ! -d "$root/configs/$experiment" ]]; then
@@ -10,8 +10,13 @@ fi
 shift
 
 config="$root/configs/$experiment"
+# The variable of this name holds a path: make it absolute. Commands take one that begins with a dash for an option.
+absolute() { [[ "${!1}" == /* ]] || printf -v "$1" %s "$PWD/${!1}"; }
+
 data="${AGGDEC_DATA:-$root/../shared/data}"
 work="${AGGDEC_WORK:-$root/work}/$experiment"
+absolute data
+absolute work
 plugin="$root/fairseq_aggdec"
 mkdir -p "$work"
 
@@ -21,6 +26,18 @@ has_gpu() { python -c 'import sys, torch; sys.exit(not torch.cuda.is_available()
 # Where the model NAME of an experiment is trained: the only one is called `train`.
 model_folder() {
     if [[ "$1" == train ]]; then echo "$work"; else echo "$work/$1"; fi
+}
+
+# Keep a second process out of a folder until this script and its children have ended (where flock is installed).
+alone_in() {
+    mkdir -p "$1"
+    if command -v flock >/dev/null; then
+        exec {lock}<"$1"
+        flock --nonblock "$lock" || {
+            printf '%s: another process is at work on it; wait until it has ended\n' "$1" >&2
+            exit 1
+        }
+    fi
 }
 
 # Keep freed memory: on a CPU, handing every large tensor back to the system and asking for it again costs time.

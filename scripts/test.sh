@@ -2,7 +2,7 @@
 # Set up if needed, then check style, types and behaviour.
 # usage: bash scripts/test.sh [PYTEST ARGUMENTS]      AGGDEC_DATA names the folder of the data sets (else ../shared/data)
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 bash scripts/setup.sh
 bin=.venv/bin
 

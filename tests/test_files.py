@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import multiprocessing
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +49,38 @@ def test_what_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
         output.write("new")
     assert (tmp_path / "file").read_text() == "new"
     assert not pass_on.exists()
+
+
+def hold(path: Path, is_held: Any, release: Any) -> None:
+    with written_whole(path) as partial:
+        partial.write_text("of the first")
+        is_held.set()
+        release.wait(60)
+
+
+def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
+    """The second is refused, and leaves alone what the first writes."""
+    context = multiprocessing.get_context("fork")
+    is_held, release = context.Event(), context.Event()
+    first = context.Process(target=hold, args=(tmp_path / "file", is_held, release))
+    first.start()
+    assert is_held.wait(60)
+    with pytest.raises(AggdecError, match=r"file.partial: another process is at work on it"):
+        written_whole(tmp_path / "file").__enter__()
+    release.set()
+    first.join()
+    assert (tmp_path / "file").read_text() == "of the first"
+    with written_whole(tmp_path / "file") as partial:
+        partial.write_text("of the second")
+    assert (tmp_path / "file").read_text() == "of the second"
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+def test_a_full_disk_is_said_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"No space left on device: .*file") as error, written_whole(tmp_path / "file"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # that of a write names no file
+    assert error.value.filename == str(tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_lines_are_the_same_gzipped_or_not_whatever_the_name(tmp_path: Path) -> None:

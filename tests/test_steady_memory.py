@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from fairseq.data import LanguagePairDataset
+from fairseq_cli.interactive import make_batches
+from omegaconf import OmegaConf
 
 from fairseq_aggdec.decoding.acceptance import exact
 from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.drafting import BlockDraftOptions
 from fairseq_aggdec.generator import AggressiveGenerator
 from fairseq_aggdec.stats_file import StatsFile
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 from tests.random_drafters import random_drafter, share_encoder
 from tests.random_models import dictionary, random_batch, random_model
 
@@ -75,3 +79,15 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
     more_blocks, more_allocated = used()
     assert more_blocks - blocks < SENTENCES / 20, "objects stay behind"
     assert more_allocated - allocated < 100 * SENTENCES, "memory stays behind"
+
+
+def test_fairseq_interactive_forgets_a_buffer_once_it_is_answered() -> None:
+    """fairseq's own task keeps the data of each: 4 kB a line with the usual buffer of one line."""
+    task = AggressiveTranslationTask(AggressiveTranslationConfig(decoding="iad"), WORDS, WORDS)
+    dataset = {"max_tokens": None, "batch_size": 1, "skip_invalid_size_inputs_valid_test": False}
+    options = OmegaConf.create({"generation": {"constraints": None}, "dataset": dataset})
+    for _ in range(50):
+        assert len(list(make_batches([WORDS[5], WORDS[6]], options, task, (64, 64), lambda line: line))) == 2
+    gc.collect()
+    kept = [item for item in gc.get_objects() if type(item) is LanguagePairDataset and item.src_dict is WORDS]
+    assert len(kept) <= 1

@@ -186,6 +186,9 @@ def run(args: argparse.Namespace) -> None:
                 edits.update(chunk.edits)
                 bar.update(raw.tell() - bar.n)
                 bar.set_postfix(sentences=totals["pairs"], refresh=False)
+            outputs[0].unlink(
+                missing_ok=True
+            )  # it gets its name after the other: both are of one run where it is there
     except BrokenProcessPool as error:
         raise AggdecError("a worker process died (out of memory?); nothing was written, try fewer --workers") from error
     _report(outputs, totals, edits)

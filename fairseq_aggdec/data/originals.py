@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from fairseq_aggdec.data import original_formats, splits
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import PARTIAL, file_sha256, read_text_lines, written_whole
+from fairseq_aggdec.files import PARTIAL, alone_at, file_sha256, read_text_lines, written_whole
 
 logger = logging.getLogger(__name__)
 
@@ -191,13 +191,16 @@ class DataSet:
         if output.exists():
             return
         partial = output.with_name(output.name + PARTIAL)
-        shutil.rmtree(partial, ignore_errors=True)
-        try:
-            shutil.unpack_archive(self.original(settings["original"]), partial)
-        except (shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
-            raise AggdecError(f"{self.original(settings['original'])}: damaged ({error}); fetch it again") from error
-        (partial / settings["inside"]).rename(output)
-        shutil.rmtree(partial)
+        partial.mkdir(parents=True, exist_ok=True)
+        with alone_at(partial):  # what a killed run left there is written anew
+            try:
+                shutil.unpack_archive(self.original(settings["original"]), partial)
+            except (shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+                raise AggdecError(
+                    f"{self.original(settings['original'])}: damaged ({error}); fetch it again"
+                ) from error
+            (partial / settings["inside"]).rename(output)
+            shutil.rmtree(partial)
 
 
 def _sides(settings: dict[str, Any]) -> list[str]:
@@ -252,18 +255,24 @@ def download(address: str, path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
-    start = partial.stat().st_size if partial.exists() else 0
+    partial.touch()
+    with alone_at(partial):
+        _fetch_rest(address, partial, path.name)
+        partial.replace(path)
+
+
+def _fetch_rest(address: str, partial: Path, name: str) -> None:
+    start = partial.stat().st_size
     request = urllib.request.Request(address, headers={"Range": f"bytes={start}-"} if start else {})
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
         resumed = answer.status == 206
         size = int(answer.headers.get("Content-Length") or 0) + (start if resumed else 0)
         with (
             partial.open("ab" if resumed else "wb") as output,
-            tqdm(total=size or None, initial=start if resumed else 0, desc=path.name, unit="B", unit_scale=True) as bar,
+            tqdm(total=size or None, initial=start if resumed else 0, desc=name, unit="B", unit_scale=True) as bar,
         ):
             while piece := answer.read(_PIECE):
                 output.write(piece)
                 bar.update(len(piece))
     if size and partial.stat().st_size != size:
         raise ConnectionError(f"cut off after {partial.stat().st_size:,} of {size:,} bytes; run this again to go on")
-    partial.replace(path)

@@ -20,11 +20,12 @@ from fairseq_aggdec.data.text_files import given_file, read_lines, write_lines
 from fairseq_aggdec.data.text_stages import TextStages, read_config
 from fairseq_aggdec.demo.tasks import TASKS, DemoTask
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import PARTIAL, written_whole
+from fairseq_aggdec.files import PARTIAL, alone_at, written_whole
 
 
-def _run(command: list[str]) -> None:
-    if subprocess.run(command).returncode != 0:
+def _run(command: list[str], work: Path) -> None:
+    # the child keeps the lock on the work folder, and writes on if this process is killed
+    if subprocess.run(command, cwd=work, close_fds=False).returncode != 0:
         raise AggdecError(f"{command[2]} failed; its own message is above")
 
 
@@ -56,12 +57,14 @@ class Preparation(TextStages):
         """Runs all stages that are not complete yet.
 
         Raises:
-            AggdecError: a file is missing or damaged.
+            AggdecError: a file is missing or damaged, or another process is preparing the same folder.
         """
-        self.write_text()
-        self.tokenise()
-        self.encode()
-        self.binarise()
+        self.work.mkdir(parents=True, exist_ok=True)
+        with alone_at(self.work):
+            self.write_text()
+            self.tokenise()
+            self.encode()
+            self.binarise()
 
     def tokenise(self) -> None:
         """Writes Moses tokens of every file in `text/` to `tok/`; text that is tokenised already is copied.
@@ -141,22 +144,23 @@ class Preparation(TextStages):
         source, target = self.languages
         partial = self.work / "data-bin.partial"
         shutil.rmtree(partial, ignore_errors=True)
-        bpe = self.work / "bpe"
+        # from within the work folder: its own name may begin with a dash or hold a comma
+        bpe, destination = Path("bpe"), Path(partial.name)
         command = [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", source, "--target-lang", target]
         command += ["--joined-dictionary", "--workers", str(self.workers)]
         if self._shipped is not None:
             command += ["--srcdict", str(self._shipped.folder / f"dict.{self._shipped.source_dict}.txt")]
         elif "dictionary" in self.config:
-            command += ["--srcdict", str(given_file(self.data / self.config["dictionary"]))]
+            command += ["--srcdict", str(given_file(self.data / self.config["dictionary"]).absolute())]
         elif "min_occurrences" in self.config:
             command += ["--thresholdsrc", str(self.config["min_occurrences"])]  # both sides', as they are joined
         tests = ",".join(str(bpe / name) for name in self.splits[len(self.training_sets) + 1 :])
         files = ["--trainpref", str(bpe / "train"), "--validpref", str(bpe / "valid"), "--testpref", tests]
-        _run([*command, *files, "--destdir", str(partial)])
+        _run([*command, *files, "--destdir", str(destination)], self.work)
         for name in self.training_sets[1:]:  # fairseq-preprocess takes one training set at a time
             extra = partial / name
-            files = ["--trainpref", str(bpe / name), "--srcdict", str(partial / f"dict.{source}.txt")]
-            _run([*command, *files, "--destdir", str(extra)])
+            files = ["--trainpref", str(bpe / name), "--srcdict", str(destination / f"dict.{source}.txt")]
+            _run([*command, *files, "--destdir", str(destination / name)], self.work)
             for file in extra.glob("train.*"):
                 file.rename(partial / file.name.replace("train.", f"{name}.", 1))
             shutil.rmtree(extra)

@@ -6,7 +6,6 @@ left half-written at the end is recognised and cut off; nothing before it is tou
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -22,6 +21,7 @@ import numpy as np
 from fairseq_aggdec.distillation.data_bin import Tokens
 from fairseq_aggdec.distillation.settings import ShardSettings
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import lock
 
 _FORMAT = 1
 
@@ -111,7 +111,7 @@ def open_shard(name: ShardName, settings: ShardSettings, batches: Sequence[int])
     """
     name.folder.mkdir(parents=True, exist_ok=True)
     with name.path.open("a+b") as file:
-        _lock(file, name)
+        lock(file.fileno(), str(name))
         file.seek(0)
         records = _records(file)
         found, end = _header(records, name)
@@ -180,12 +180,3 @@ def _header(records: Iterator[tuple[dict[str, Any], int]], name: ShardName) -> t
         return ShardSettings.from_dict(header["settings"]), end
     except (KeyError, TypeError) as error:
         raise AggdecError(f"{name}: made by another version of aggdec-distill; delete the file") from error
-
-
-def _lock(file: BinaryIO, name: ShardName) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise AggdecError(f"{name}: another process is at work on it") from None
-    except OSError:
-        pass  # a network file system without locks

@@ -15,7 +15,7 @@ from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import PARTIAL
+from fairseq_aggdec.files import PARTIAL, alone_at
 from fairseq_aggdec.structured_files import read_json
 
 logger = logging.getLogger(__name__)
@@ -52,11 +52,20 @@ def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit]
         data: the original.
         splits: the distilled ones.
         keep_skipped: skipped sentences stay with their original target; else they are left out on both sides.
+
+    Raises:
+        AggdecError: another process is writing it.
     """
     partial = folder.with_name(folder.name + PARTIAL)
-    if partial.exists():
-        shutil.rmtree(partial)  # of a run that was killed
-    partial.mkdir(parents=True)
+    partial.mkdir(parents=True, exist_ok=True)
+    with alone_at(partial):
+        for left in partial.iterdir():  # of a run that was killed
+            left.unlink()
+        _write_files(partial, data, splits, keep_skipped)
+        partial.rename(folder)
+
+
+def _write_files(partial: Path, data: DataBin, splits: Sequence[DistilledSplit], keep_skipped: bool) -> None:
     _copy_rest(data, partial, {split.split for split in splits})
     lines = []
     for split in splits:
@@ -67,8 +76,6 @@ def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit]
         _write_split(split, data, partial, keep_skipped, bool(skipped))
     (partial / SKIPPED).write_text("".join(lines), encoding="utf-8")
     (partial / RECORD).write_text(_as_text(record_of(splits, keep_skipped)), encoding="utf-8")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial.rename(folder)
 
 
 def record_of(splits: Iterable[DistilledSplit], keep_skipped: bool) -> dict[str, Any]:

@@ -240,14 +240,18 @@ class AggressiveTranslationTask(TranslationTask):
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
         """fairseq's iterator, of the shard asked for; at the end of a loaded split the run's totals are logged.
 
-        fairseq-generate has the options --num-shards and --shard-id but does not read them; this does.
+        fairseq-generate has the options --num-shards and --shard-id but does not read them; this does. fairseq keeps
+        the iterator, and with it the data, for the next epoch; a buffer of fairseq-interactive has none.
         """
         self._max_tokens = kwargs.get("max_tokens")
         if kwargs.get("num_shards", 1) == 1:
             kwargs["num_shards"], kwargs["shard_id"] = self._shard()
+        is_split = any(dataset is loaded for loaded in self.datasets.values())
+        if not is_split:
+            kwargs["disable_iterator_cache"] = True
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
         next_epoch = batches.next_epoch_itr
-        if any(dataset is loaded for loaded in self.datasets.values()):
+        if is_split:
             batches.next_epoch_itr = lambda *a, **k: AnnouncedBatches(next_epoch(*a, **k), at_end=self._report)
         elif self._buffer:
             batches.next_epoch_itr = lambda *a, **k: AnnouncedBatches(next_epoch(*a, **k), at_each=self._note_ids)

@@ -185,6 +185,26 @@ def test_a_killed_run_leaves_no_output_and_no_worker(tmp_path: Path) -> None:
     assert not (tmp_path / "out.tgt").exists()
 
 
+def test_ended_between_its_two_files_it_leaves_no_pair_of_two_runs(
+    clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "train"
+    main([str(clean), str(out), "--seed", "1", "--no-progress"])
+    replace, done = Path.replace, []
+
+    def only_once(self: Path, target: Path) -> Path:
+        done.append(target)
+        if len(done) > 1:
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", only_once)
+    with pytest.raises(SystemExit):
+        main([str(clean), str(out), "--seed", "2", "--force", "--no-progress"])
+    assert len(done) == 2
+    assert len(list(tmp_path.glob("train.*"))) == 1
+
+
 def test_a_dead_worker_is_reported(clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fairseq_aggdec.data.corruption import Corruptor
 

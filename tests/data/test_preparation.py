@@ -1,15 +1,21 @@
 import json
+import os
 import re
+import signal
+from collections.abc import Callable
+from functools import partial, partialmethod
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
+from fairseq_aggdec.data import preparation as preparation_module
 from fairseq_aggdec.data.preparation import Preparation
 from fairseq_aggdec.data.subwords import gpt2
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import alone_at
 from tests.data.preparing import ROOT, make_data, parallel, small, write_gzipped
 
 
@@ -173,3 +179,57 @@ def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
     preparation.config["bpe"] = {"shipped": "no"}
     with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
         preparation.encode()
+
+
+def written_by_preprocess(command: list[str], work: Path) -> None:
+    """Stands in for fairseq-preprocess, which takes seconds to start."""
+    folder = work / command[command.index("--destdir") + 1]
+    folder.mkdir()
+    for name in ("dict.src.txt", "train.src-tgt.src.bin"):
+        (folder / name).write_text(" ".join(command[3:]), encoding="utf-8")
+
+
+def test_killed_again_and_again_it_makes_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run ends when it is about to finish a file; the next one takes nothing half-written for whole."""
+    monkeypatch.setattr(preparation_module, "_run", written_by_preprocess)
+    data, config = make_data(tmp_path / "data"), ROOT / "configs/gec_small/prepare.yaml"
+    small(config, data, tmp_path / "whole").run()
+
+    def run_until(number: int) -> None:
+        finished: list[Path] = []
+
+        def finish(really: Callable[[Path, Path], Path], self: Path, target: Path) -> Path:
+            finished.append(target)
+            if len(finished) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return really(self, target)
+
+        for name in ("replace", "rename"):
+            monkeypatch.setattr(Path, name, partialmethod(partial(finish, getattr(Path, name))))
+        small(config, data, tmp_path / "killed").run()
+
+    ends: list[int] = []
+    while not ends or ends[-1] == signal.SIGKILL:
+        child = os.fork()
+        if child == 0:
+            try:
+                run_until(3 * len(ends) + 2)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        ends.append(os.waitpid(child, 0)[1])
+    assert ends[-1] == 0
+    assert len(ends) > 4
+    whole = {path.relative_to(tmp_path / "whole"): path for path in (tmp_path / "whole").rglob("*") if path.is_file()}
+    killed = {path.relative_to(tmp_path / "killed") for path in (tmp_path / "killed").rglob("*") if path.is_file()}
+    assert killed == whole.keys()
+    for name, path in whole.items():
+        assert (tmp_path / "killed" / name).read_bytes() == path.read_bytes(), name
+
+
+def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
+    preparation = parallel(tmp_path, [("a b", "a b")])
+    preparation.work.mkdir()
+    with alone_at(preparation.work), pytest.raises(AggdecError, match=r"work: another process is at work on it"):
+        preparation.run()
+    assert list(preparation.work.iterdir()) == []

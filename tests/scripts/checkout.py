@@ -6,11 +6,13 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+AWKWARD = '-it\'s a "folder"\nof mine'
+"""What a folder may be called."""
 
 
 def checkout_with(experiment: str, folder: Path) -> Path:
     """A new root in `folder`: everything is a link to the repository but the folder of one experiment, a copy."""
-    root = folder / "checkout"
+    root = folder / AWKWARD
     (root / "configs").mkdir(parents=True)
     for name in ("fairseq_aggdec", "scripts", ".venv"):
         if (ROOT / name).exists():
@@ -23,10 +25,12 @@ def checkout_with(experiment: str, folder: Path) -> Path:
     return root
 
 
-def run(stage: str, *arguments: str, data: Path, work: Path, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def run(
+    stage: str, *arguments: str, data: Path, work: Path, root: Path = ROOT, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Runs one script and returns its output; a failure shows it."""
     environment = os.environ | {"AGGDEC_DATA": str(data), "AGGDEC_WORK": str(work), "OMP_NUM_THREADS": "1"}
     command = ["bash", str(root / "scripts" / f"{stage}.sh"), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=cwd, timeout=1200)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done

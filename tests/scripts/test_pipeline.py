@@ -15,7 +15,7 @@ from fairseq_aggdec.cli import compare
 from fairseq_aggdec.data.preparation import read_lines
 from fairseq_aggdec.files import file_sha256
 from fairseq_aggdec.reporting.results import load_results
-from tests.scripts.checkout import ROOT, checkout_with, run
+from tests.scripts.checkout import AWKWARD, ROOT, checkout_with, run
 
 SMALL = [
     "model.encoder.layers=1",
@@ -52,9 +52,9 @@ def small_data(tmp_path: Path, aggdec_data: Path) -> Path:
 
 
 def test_all_stages(small_data: Path, tmp_path: Path) -> None:
-    work = tmp_path / "work"
+    work = tmp_path / AWKWARD
     folders = {"data": small_data, "work": work}
-    run("prepare", "ape_small", **folders)
+    run("prepare", "ape_small", data=small_data, work=Path(AWKWARD), cwd=tmp_path)
     binary = work / "ape_small/data-bin/train.mt-pe.pe.bin"
     stamp = binary.stat().st_mtime_ns
     run("prepare", "ape_small", **folders)  # does nothing
