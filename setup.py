@@ -46,7 +46,6 @@ setup(
             "pypinyin",
             "pytest",
             "pytest-xdist",
-            "ray[data]",
             "ruff",
         ],
         "ray": ["ray[data]"],  # aggdec-decode --engine ray

@@ -2,62 +2,36 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import logging
 import multiprocessing
-import os
 import random
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 
 import pytest
 
 from fairseq_aggdec.bulk.shards import DecodedShard, Shard
 from fairseq_aggdec.cli import decode
-from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.errors import AggdecError
+from tests.bulk.decoding import (
+    CORRECT,
+    GEC,
+    IN_SHARDS,
+    MT,
+    SENTENCES,
+    SUBWORDS,
+    TRANSLATE,
+    at_the_first_shard,
+    count,
+    outputs,
+    run,
+    wait_for,
+)
 from tests.helpers import run_cli
-
-GEC, MT = TASKS["gec"].folder, TASKS["mt"].folder
-TOKENS = ["--tokenizer", "moses", "--moses-no-escape", "--moses-no-dash-splits", "--bpe", "subword_nmt", "--bpe-codes"]
-SUBWORDS = [GEC, "--path", GEC / "model.pt", "-s", "en", "-t", "en"]
-CORRECT = [*SUBWORDS, *TOKENS, GEC / "bpecodes"]
-TRANSLATE = [MT, "--path", MT / "model.pt", "-s", "en", "-t", "de", *TOKENS, MT / "bpecodes"]
-IN_SHARDS = ["--cpu", "--decoding", "iad", "--shard-lines", 4]
-SENTENCES = (GEC / "sentences.txt").read_text(encoding="utf-8").splitlines()[:24]
-
-
-def run(*options: object) -> None:
-    decode.main([*map(str, options)])
-
-
-def outputs(folder: Path) -> list[str]:
-    """Of all shards, in order; none may be unfinished."""
-    assert not list(folder.rglob("*.partial"))
-    return [line for path in sorted(folder.glob("*.txt")) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 sentences and two empty lines: seven shards."""
-    path = tmp_path_factory.mktemp("decode") / "text"
-    lines = [*SENTENCES[:10], "", "  ", *SENTENCES[10:]]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def whole(text: Path) -> list[str]:
-    """What one undisturbed process makes of it."""
-    run(*CORRECT, *IN_SHARDS, "--input", text, "--output", text.with_name("whole"))
-    return outputs(text.with_name("whole"))
 
 
 def test_the_outputs_are_those_of_stock_fairseq_interactive(text: Path, whole: list[str]) -> None:
@@ -117,26 +91,6 @@ def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
     assert 0 < count(tmp_path / "out") < 7
     assert not multiprocessing.active_children()
     run(*options)
-    assert outputs(tmp_path / "out") == whole
-
-
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'ray[data]'")
-def test_ray_writes_the_same_though_a_worker_is_killed(text: Path, whole: list[str], tmp_path: Path) -> None:
-    import ray
-
-    killed: list[int] = []
-
-    def kill_an_actor() -> None:
-        killed.append(next(pid for pid in descendants(os.getpid()) if b"MapWorker" in command_line(pid)))
-        os.kill(killed[0], signal.SIGKILL)
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20)
-    try:
-        with at_the_first_shard(tmp_path / "out", kill_an_actor):
-            run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out", "--workers", 2, "--engine", "ray")
-    finally:
-        ray.shutdown()
-    assert killed
     assert outputs(tmp_path / "out") == whole
 
 
@@ -216,46 +170,3 @@ def test_options_without_meaning_are_refused(
     with pytest.raises(SystemExit):
         run(*SUBWORDS, "--output", "out", *options)
     assert message in capsys.readouterr().err
-
-
-def count(folder: Path) -> int:
-    """Finished shards."""
-    return len([*folder.glob("records/*.json")])
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.005)
-
-
-@contextmanager
-def at_the_first_shard(folder: Path, action: Callable[[], None]) -> Iterator[None]:
-    """Acts, beside the block, once a shard is finished."""
-
-    def watch() -> None:
-        wait_for(lambda: count(folder) > 0)
-        action()
-
-    thread = Thread(target=watch)
-    thread.start()
-    yield
-    thread.join()
-
-
-def command_line(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # it has ended
-        return b""
-
-
-def descendants(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = [*map(int, task.read_text().split())]
-        except OSError:
-            continue
-        for child in children:
-            yield child
-            yield from descendants(child)
