@@ -68,9 +68,13 @@ def cut(path: Path, lines: int) -> Iterator[Shard]:
         lines: of a shard; the last one can have fewer.
 
     Raises:
-        AggdecError: it is gzipped.
+        AggdecError: it is gzipped, or a pipe, of which workers cannot read parts.
         OSError: it cannot be read.
     """
+    if path.is_fifo():
+        raise AggdecError(
+            f"{path}: is a pipe; give a file, or use the standard input: ... | aggdec-decode ... --input -"
+        )
     number = first_line = offset = 0
     with path.open("rb") as file:
         if file.peek(2)[:2] == b"\x1f\x8b":

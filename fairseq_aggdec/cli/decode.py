@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairseq_aggdec.errors import on_command_line
+from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import file_sha256, written_whole
 from fairseq_aggdec.search_options import add_search_options, option
 
@@ -157,9 +157,11 @@ def _run(args: argparse.Namespace, task_options: dict[str, Any], given: dict[str
     from fairseq_aggdec.distillation.pipeline import shard_of_environment
 
     output = OutputFolder(args.output, _settings(args, given))
+    rank, ranks = shard_of_environment() or (0, 1)
+    if ranks > 1 and "-" in args.input:
+        raise AggdecError("--input -: several commands (RANK, WORLD_SIZE) cannot share a standard input: give a file")
     paths = [_spooled(args.output) if name == "-" else Path(name) for name in args.input]
     shards = [shard for path in paths for shard in cut(path, args.shard_lines)]
-    rank, ranks = shard_of_environment() or (0, 1)
     mine = shards[rank::ranks]
     left = [shard for shard in mine if not output.is_finished(shard)]
     lines, lines_left = (sum(shard.lines for shard in some) for some in (mine, left))

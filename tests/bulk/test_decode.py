@@ -124,15 +124,22 @@ def test_lines_that_cannot_be_decoded_are_named_and_cost_no_others(
     assert f"{tmp_path / 'text1'}, line 2: not valid UTF-8" in caplog.text
 
 
-def test_ranks_of_torchrun_share_the_standard_input(
+def test_ranks_of_torchrun_share_a_file(
     whole: list[str], tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     for rank in ("0", "1"):
         monkeypatch.setenv("RANK", rank)
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.read_bytes())))
-        run(*CORRECT, *IN_SHARDS, "--output", tmp_path / "out")
+        run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out")
         assert count(tmp_path / "out") == (4, 7)[int(rank)]
+    assert outputs(tmp_path / "out") == whole
+    with pytest.raises(AggdecError, match=r"--input -: several commands \(RANK, WORLD_SIZE\) cannot share"):
+        run(*CORRECT, *IN_SHARDS, "--output", tmp_path / "other")
+
+
+def test_the_standard_input(whole: list[str], tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.read_bytes())))
+    run(*CORRECT, *IN_SHARDS, "--output", tmp_path / "out")
     assert outputs(tmp_path / "out") == whole
 
 

@@ -1,6 +1,7 @@
 """Text files cut into shards."""
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,10 @@ def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
         shard.read()
 
 
-def test_a_gzipped_file_is_refused(tmp_path: Path) -> None:
+def test_a_gzipped_file_and_a_pipe_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AggdecError, match=r"pipe: is a pipe; give a file"):
+        list(cut(tmp_path / "pipe", 5))
     (tmp_path / "text.gz").write_bytes(gzip.compress(b"one\n"))
     with pytest.raises(AggdecError, match=r"text.gz: is gzipped; unpack it, or pipe it"):
         list(cut(tmp_path / "text.gz", 5))
