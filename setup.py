@@ -49,6 +49,7 @@ setup(
             "pytest-xdist",
             "ruff",
         ],
+        "ray": ["ray[data]"],  # aggdec-decode --engine ray
     },
     entry_points={
         "console_scripts": [
@@ -59,6 +60,7 @@ setup(
             "aggdec-corrupt=fairseq_aggdec.cli.corrupt:main",
             "aggdec-distill=fairseq_aggdec.cli.distill:main",
             "aggdec-bench=fairseq_aggdec.cli.bench:main",
+            "aggdec-decode=fairseq_aggdec.cli.decode:main",
             "aggdec-demo=fairseq_aggdec.cli.demo:main",
             "aggdec-export=fairseq_aggdec.cli.export:main",
             "aggdec-report=fairseq_aggdec.cli.report:main",

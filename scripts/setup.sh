@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Make .venv in the repository root with the plugin (editable) and its tested versions. Quick when nothing has changed.
-# usage: bash scripts/setup.sh            PYTHON=/path/to/python3.12 chooses the Python (3.11 or 3.12)
+# usage: bash scripts/setup.sh
+#   PYTHON=/path/to/python3.12 chooses the Python (3.11 or 3.12), AGGDEC_VENV=FOLDER another folder than .venv
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-venv=.venv
+venv=${AGGDEC_VENV:-.venv}
 stamp=$venv/.setup-done           # holds the fingerprint of what was installed
 unfinished=$venv/.setup-unfinished # there from before an installation begins until it has ended, killed ones too
 

@@ -98,7 +98,7 @@ def _run(args: argparse.Namespace) -> None:
     from fairseq_aggdec.distillation import pipeline
     from fairseq_aggdec.distillation.data_bin import DataBin
     from fairseq_aggdec.distillation.settings import SearchOptions
-    from fairseq_aggdec.distillation.teacher import fingerprints
+    from fairseq_aggdec.translator import fingerprints
 
     data = DataBin.find(args.data, args.source_lang, args.target_lang)
     splits = list(dict.fromkeys(split for names in args.subset or () for split in names.split(",")))

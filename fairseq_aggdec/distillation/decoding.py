@@ -11,7 +11,7 @@ from fairseq_aggdec.distillation.batches import BatchPlan, plan_batches
 from fairseq_aggdec.distillation.data_bin import DataBin, Side
 from fairseq_aggdec.distillation.settings import ShardSettings
 from fairseq_aggdec.distillation.shard_file import DecodedBatch, ShardName, open_shard
-from fairseq_aggdec.distillation.teacher import Teacher
+from fairseq_aggdec.translator import Translator
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def plan_for(sources: Side, settings: ShardSettings) -> BatchPlan:
     )
 
 
-def decode_shard(name: ShardName, settings: ShardSettings, data: DataBin, teacher: Teacher) -> None:
+def decode_shard(name: ShardName, settings: ShardSettings, data: DataBin, teacher: Translator) -> None:
     """Decodes what is left of a shard, and appends each batch to its file.
 
     Raises:

@@ -17,9 +17,9 @@ from fairseq_aggdec.distillation.gathering import find_shards, gather_shards
 from fairseq_aggdec.distillation.generated_targets import gather_generated
 from fairseq_aggdec.distillation.settings import SearchOptions, ShardSettings
 from fairseq_aggdec.distillation.shard_file import ShardName
-from fairseq_aggdec.distillation.teacher import Teacher, fingerprints
 from fairseq_aggdec.distillation.writing import DistilledSplit, read_record, record_of, write_data_bin
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.translator import Translator, fingerprints
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class DecodingOptions:
         max_tokens: limit of a batch, in source tokens with padding.
         batch_size: limit of a batch, in sentences.
         max_source_len: longer sources (EOS included) are skipped; None: what the models take.
-        precision: see `teacher.PRECISIONS`.
+        precision: see `translator.PRECISIONS`.
         search: the beam search.
     """
 
@@ -72,7 +72,7 @@ class Distillation:
         """
         teacher_files = fingerprints(checkpoints)
         data = {split: self.data.fingerprint(split) for split in self.splits}
-        teacher = Teacher(checkpoints, self.data, options.search, device, options.precision)
+        teacher = Translator(checkpoints, self.data, options.search, device, options.precision)
         longest = min(teacher.longest_source, options.max_source_len or teacher.longest_source)
         settings = [
             ShardSettings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -57,14 +58,21 @@ class ShardSettings:
         return cls(**{**values, "search": SearchOptions(**values["search"])})
 
     def difference(self, other: ShardSettings, mine: str, theirs: str) -> str | None:
-        """What differs, for an error message: `beam: 5 MINE, 4 THEIRS` with the words given; None if nothing does."""
-        own, others = _flat(self.as_dict()), _flat(other.as_dict())
-        differing = [
-            f"{name}: {_short(own.get(name))} {mine}, {_short(others.get(name))} {theirs}"
-            for name in own | others
-            if own.get(name) != others.get(name)
-        ]
-        return "; ".join(differing) or None
+        """`difference` of all that they hold."""
+        return difference(_flat(self.as_dict()), _flat(other.as_dict()), mine, theirs)
+
+
+def difference(own: Mapping[str, Any], others: Mapping[str, Any], mine: str, theirs: str) -> str | None:
+    """What differs between settings by name, for an error message: `beam: 5 MINE, 4 THEIRS` with the words given.
+
+    Fingerprints are cut short; None if nothing differs.
+    """
+    differing = [
+        f"{name}: {_short(own.get(name))} {mine}, {_short(others.get(name))} {theirs}"
+        for name in {**own, **others}
+        if own.get(name) != others.get(name)
+    ]
+    return "; ".join(differing) or None
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def test_options_that_make_no_sense(options: str, message: str, capsys: pytest.C
         ("--num-shards 2", "--num-shards 2: needs --shard-id, or --gather"),
         ("--num-shards 2 --shard-id 2", "--shard-id 2: must be at least 0 and below --num-shards 2"),
         ("--subset trian", "trian.src-tgt.src.idx and .bin: not binarised data"),
-        ("--teacher nothing.pt", "checkpoint nothing.pt: no such file; check --teacher"),
+        ("--teacher nothing.pt", "checkpoint nothing.pt: no such file"),
         ("--fp16", "--fp16 is for GPUs"),
     ],
 )

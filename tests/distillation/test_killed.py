@@ -16,15 +16,15 @@ KILLS = 10
 
 def run(arguments: list[str]) -> None:
     """The command in a child process; the teacher is held up a little, so that there is time to kill it."""
-    from fairseq_aggdec.distillation.teacher import Teacher
+    from fairseq_aggdec.translator import Translator
 
-    translate = Teacher.translate
+    translate = Translator.translate
 
-    def slowly(self: Teacher, *batch: list) -> list:
+    def slowly(self: Translator, *batch: list) -> list:
         time.sleep(0.02)
         return translate(self, *batch)
 
-    Teacher.translate = slowly  # type: ignore[method-assign, assignment]
+    Translator.translate = slowly  # type: ignore[method-assign, assignment]
     distill.main(arguments)
 
 

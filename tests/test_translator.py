@@ -9,32 +9,33 @@ import fairseq_aggdec
 from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.settings import SearchOptions
-from fairseq_aggdec.distillation.teacher import Teacher
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.translator import Translator
 from tests.helpers import ToyModel
 
 CPU = torch.device("cpu")
 SEARCH = SearchOptions(beam=2, max_len_b=8)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def registered() -> None:
+@pytest.fixture(scope="module")
+def small_data(toy_data: Path) -> DataBin:
     fairseq_aggdec.register()
+    return DataBin.find(toy_data)
 
 
 def translations(path: object, data: DataBin, **options: str) -> list[np.ndarray]:
-    teacher = Teacher(str(path), data, SEARCH, CPU, **options)
-    sources = data.source("train")
-    return teacher.translate(range(8), [sources[number] for number in range(8)])
+    translator = Translator(str(path), data, SEARCH, CPU, **options)
+    sources = data.source("test")
+    return translator.translate(range(8), [sources[number] for number in range(8)])
 
 
 def test_order_and_form(toy_model_dir: ToyModel, small_data: DataBin) -> None:
-    teacher = Teacher(str(toy_model_dir.checkpoint), small_data, SEARCH, CPU)
-    assert teacher.longest_source == 64
-    sources = small_data.source("train")
-    together = teacher.translate(range(8), [sources[number] for number in range(8)])
+    translator = Translator(str(toy_model_dir.checkpoint), small_data, SEARCH, CPU)
+    assert translator.longest_source == 64
+    sources = small_data.source("test")
+    together = translator.translate(range(8), [sources[number] for number in range(8)])
     for number, target in enumerate(together):
-        (alone,) = teacher.translate([number], [sources[number]])
+        (alone,) = translator.translate([number], [sources[number]])
         assert np.array_equal(target, alone)
         assert target[-1] == small_data.target_dictionary.eos()
 
@@ -64,5 +65,5 @@ def test_other_dictionaries_are_refused(toy_model_dir: ToyModel, small_data: Dat
     for lang in ("src", "tgt"):
         with (folder / f"dict.{lang}.txt").open("a") as file:
             file.write("elephant 1\n")
-    with pytest.raises(AggdecError, match=r"teacher .*checkpoint_last.pt: does not fit the dictionaries in .*data"):
-        Teacher(str(toy_model_dir.checkpoint), DataBin.find(folder), SEARCH, CPU)
+    with pytest.raises(AggdecError, match=r"checkpoint .*checkpoint_last.pt: does not fit the dictionaries in .*data"):
+        Translator(str(toy_model_dir.checkpoint), DataBin.find(folder), SEARCH, CPU)

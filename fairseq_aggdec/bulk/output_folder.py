@@ -1,0 +1,120 @@
+"""The folder that a bulk run writes: an output file for each shard, and what tells finished shards from others.
+
+settings.json               what all outputs depend on
+NAME.NUMBER.txt             the outputs of a shard, a line each
+records/NAME.NUMBER.json    written when that file is complete: checksums of its source and of itself, skipped lines
+skipped.tsv                 written when all shards are: the lines that could not be decoded, and why
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fairseq_aggdec.bulk.shards import DecodedShard, Shard
+from fairseq_aggdec.distillation.settings import difference
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
+
+
+class OutputFolder:
+    """Several processes can write to one at the same time, even the same shard: a file is always one of theirs."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        """
+        Args:
+            folder: made where it is not there.
+            settings: what the outputs depend on; values that JSON takes.
+
+        Raises:
+            AggdecError: the folder was begun with other settings.
+        """
+        self.folder = folder
+        (folder / "records").mkdir(parents=True, exist_ok=True)
+        path = folder / "settings.json"
+        with self._alone():
+            if not path.exists():
+                _write(path, json.dumps(settings, indent=1, sort_keys=True) + "\n")
+            begun = json.loads(path.read_text(encoding="utf-8"))
+        if differing := difference(settings, begun, "now", "there"):
+            raise AggdecError(
+                f"{folder}: was begun with other settings ({differing}); go on with those, or choose another --output"
+            )
+
+    @property
+    def skipped_file(self) -> Path:
+        """Names the lines that could not be decoded."""
+        return self.folder / "skipped.tsv"
+
+    def outputs(self, shard: Shard) -> Path:
+        """The file of a shard's outputs."""
+        return self.folder / f"{shard.name}.txt"
+
+    def is_finished(self, shard: Shard) -> bool:
+        """Whether a shard's outputs are there and whole.
+
+        Raises:
+            AggdecError: they are those of other lines.
+        """
+        record, outputs = self._record(shard), self.outputs(shard)
+        if record is None or not outputs.is_file() or record["outputs"] != zlib.crc32(outputs.read_bytes()):
+            return False
+        if record["source"] != shard.checksum:
+            raise AggdecError(
+                f"{outputs}: was made from other lines than {shard.path} has there now; delete it to have it made "
+                "again, or choose another --output"
+            )
+        return True
+
+    def write(self, decoded: DecodedShard) -> None:
+        """Keep what became of a shard."""
+        text = "".join(f"{line}\n" for line in decoded.outputs)
+        record = {
+            "source": decoded.shard.checksum,
+            "outputs": zlib.crc32(text.encode()),
+            "skipped": decoded.skipped,
+        }
+        with self._alone():
+            self._record_file(decoded.shard).unlink(missing_ok=True)
+            _write(self.outputs(decoded.shard), text)
+            _write(self._record_file(decoded.shard), json.dumps(record))
+
+    def report(self, shards: Iterable[Shard]) -> list[tuple[str, int, str]]:
+        """Write which lines were skipped (file, number of the line, why), and return them.
+
+        Args:
+            shards: all of them, finished.
+        """
+        skipped = [
+            (shard.path, number, why)
+            for shard in shards
+            for number, why in (self._record(shard) or {"skipped": []})["skipped"]
+        ]
+        with self._alone():
+            _write(self.skipped_file, "".join(f"{path}\t{number}\t{why}\n" for path, number, why in skipped))
+        return skipped
+
+    def _record_file(self, shard: Shard) -> Path:
+        return self.folder / "records" / f"{shard.name}.json"
+
+    def _record(self, shard: Shard) -> dict[str, Any] | None:
+        path = self._record_file(shard)
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Other processes wait with their writing, so that no two write the same unfinished file."""
+        with (self.folder / "records" / "lock").open("ab") as file:
+            with suppress(OSError):  # a network file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _write(path: Path, text: str) -> None:
+    with written_whole(path) as partial:
+        partial.write_text(text, encoding="utf-8")

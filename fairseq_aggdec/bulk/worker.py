@@ -1,0 +1,114 @@
+"""What one process of a bulk run does: shards of text in, their outputs out."""
+
+from __future__ import annotations
+
+import logging
+from argparse import Namespace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import encoders
+
+import fairseq_aggdec
+from fairseq_aggdec.bulk.shards import DecodedShard, Shard
+from fairseq_aggdec.distillation.batches import plan_batches
+from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
+from fairseq_aggdec.distillation.pipeline import device_of_environment
+from fairseq_aggdec.distillation.settings import SearchOptions
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.search_options import given_search_options
+from fairseq_aggdec.translator import Translator
+
+_NOTHING: Tokens = np.array([], dtype=np.int64)
+"""in place of a line's tokens: an empty line, or one that is no text"""
+
+
+class Worker:
+    """Decodes shards one after another, each as if it were the only one: whoever decodes it gives the same outputs."""
+
+    def __init__(self, args: Namespace, task_options: dict[str, Any]) -> None:
+        """
+        Args:
+            args: of `aggdec-decode`.
+            task_options: of the plugin's task.
+        """
+        self._args = args
+        self._task_options = task_options
+
+    def decode(self, shard: Shard) -> DecodedShard:
+        """Decodes the lines of a shard; the models are loaded for the first one.
+
+        An empty line stays empty. A line that is not UTF-8 or longer than the models take is skipped and reported.
+
+        Raises:
+            AggdecError: options, data folder or models cannot be used, or the file has changed.
+            OSError: a file cannot be read.
+        """
+        sources: list[Tokens] = []
+        skipped: dict[int, str] = {}
+        for place, line in enumerate(shard.read()):
+            try:
+                text = line.decode("utf-8").strip()
+            except UnicodeDecodeError:
+                skipped[place], text = "not valid UTF-8", ""
+            sources.append(self._encode(text) if text else _NOTHING)
+        translator = self._translator
+        translator.start_afresh()
+        longest = translator.longest_source
+        plan = plan_batches(sources, longest, self._args.max_tokens, self._args.batch_size)
+        for place in plan.skipped.tolist():
+            if len(sources[place]):
+                skipped[place] = f"too long: {len(sources[place])} tokens, and the model takes {longest}"
+        outputs: dict[int, str] = {}
+        for batch in plan.batches:
+            numbers = [shard.first_line + place for place in batch.tolist()]
+            targets = translator.translate(numbers, [sources[place] for place in batch])
+            outputs.update(zip(batch.tolist(), map(self._decode, targets), strict=True))
+        return DecodedShard(
+            shard,
+            [outputs.get(place, "") for place in plan.representative.tolist()],
+            [(shard.first_line + place, skipped[place]) for place in sorted(skipped)],
+        )
+
+    @cached_property
+    def _data(self) -> DataBin:
+        return DataBin.find(Path(self._args.data), self._args.source_lang, self._args.target_lang)
+
+    @cached_property
+    def _translator(self) -> Translator:
+        args = self._args
+        fairseq_aggdec.register()
+        for name in ("fairseq", "fairseq_aggdec.tasks"):  # which speak of every model and every shard
+            logging.getLogger(name).setLevel(logging.WARNING)
+        torch.set_num_threads(args.threads)
+        device = device_of_environment(args.cpu)
+        if args.precision == "fp16" and device.type == "cpu":
+            raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
+        search = SearchOptions(beam=args.beam or 1, **given_search_options(args))
+        return Translator(args.path, self._data, search, device, args.precision or "fp32", **self._task_options)
+
+    @cached_property
+    def _encoders(self) -> list[Any]:
+        """Tokeniser and subwords, as far as they are asked for, in the order of encoding."""
+        args = Namespace(**vars(self._args))
+        args.source_lang, args.target_lang = self._data.source_lang, self._data.target_lang
+        try:
+            found = encoders.build_tokenizer(args), encoders.build_bpe(args)
+        except ImportError as error:
+            raise AggdecError(f"--tokenizer {args.tokenizer}, --bpe {args.bpe}: {error}") from error
+        return [encoder for encoder in found if encoder is not None]
+
+    def _encode(self, text: str) -> Tokens:
+        for encoder in self._encoders:
+            text = encoder.encode(text)
+        tokens: Tokens = self._data.source_dictionary.encode_line(text, add_if_not_exist=False).long().numpy()
+        return tokens
+
+    def _decode(self, tokens: Tokens) -> str:
+        text = self._data.target_dictionary.string(torch.from_numpy(tokens))
+        for encoder in reversed(self._encoders):
+            text = encoder.decode(text)
+        return " ".join(text.split("\n"))  # of bytes, a model can make line feeds

@@ -1,0 +1,179 @@
+"""`aggdec-decode`, with the shipped models."""
+
+from __future__ import annotations
+
+import io
+import logging
+import multiprocessing
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fairseq_aggdec.bulk.shards import DecodedShard, Shard
+from fairseq_aggdec.cli import decode
+from fairseq_aggdec.errors import AggdecError
+from tests.bulk.decoding import (
+    CORRECT,
+    GEC,
+    IN_SHARDS,
+    MT,
+    SENTENCES,
+    SUBWORDS,
+    TRANSLATE,
+    at_the_first_shard,
+    count,
+    outputs,
+    run,
+    wait_for,
+)
+from tests.helpers import run_cli
+
+
+def test_the_outputs_are_those_of_stock_fairseq_interactive(text: Path, whole: list[str]) -> None:
+    stock = run_cli("fairseq-interactive", *CORRECT, "--beam", 1, "--cpu", stdin="\n".join(SENTENCES) + "\n")
+    detokenised = [line.split("\t")[2] for line in stock.stdout.splitlines() if line.startswith("D-")]
+    assert whole == [*detokenised[:10], "", "", *detokenised[10:]]
+    assert len({*whole}) == 25, "and no two sentences alike"
+
+
+def slowly(arguments: list[str]) -> None:
+    """The command, held up a little at each shard, so that there is time to kill it."""
+    from fairseq_aggdec.bulk.worker import Worker
+
+    at_once = Worker.decode
+
+    def held_up(self: Worker, shard: Shard) -> DecodedShard:
+        time.sleep(0.05)
+        return at_once(self, shard)
+
+    Worker.decode = held_up  # type: ignore[method-assign]
+    decode.main(arguments)
+
+
+def test_a_run_that_is_killed_goes_on(text: Path, whole: list[str], tmp_path: Path) -> None:
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["fairseq_aggdec.bulk.worker"])
+    arguments = [*map(str, [*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out"])]
+    rng, finished = random.Random(3), [0]
+    for more in (1, 2, 1):
+        child = server.Process(target=slowly, args=(arguments,))
+        child.start()
+        wait_for(lambda: count(tmp_path / "out") >= finished[-1] + more or not child.is_alive())  # noqa: B023
+        time.sleep(rng.random() * 0.05)
+        child.kill()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        finished.append(count(tmp_path / "out"))
+    assert finished[-1] < 7
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.txt")}
+    next(iter(files)).with_name("text.000006.txt").write_text("torn")
+    run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out")
+    assert outputs(tmp_path / "out") == whole
+    kept = [path for path, changed in files.items() if path.stat().st_mtime_ns == changed]
+    assert len(kept) >= finished[-1], "what was finished is not done again"
+
+
+def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
+    text: Path, whole: list[str], tmp_path: Path
+) -> None:
+    options = [*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out", "--workers", 2]
+
+    def kill_a_child() -> None:
+        multiprocessing.active_children()[0].kill()
+
+    with at_the_first_shard(tmp_path / "out", kill_a_child), pytest.raises(AggdecError, match="a worker has died"):
+        run(*options)
+    assert 0 < count(tmp_path / "out") < 7
+    assert not multiprocessing.active_children()
+    run(*options)
+    assert outputs(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("mode", ["beam", "greedy", "gad", "gad++", "hybrid", "nar"])
+def test_every_mode(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("The weather is nice today.\nWhere is the station?\n", encoding="utf-8")
+    drafter = ["--drafter-path", MT / "drafter.pt"] if mode not in ("beam", "greedy") else ["--max-len-b", 50]
+    beam = ["--beam", 1] if mode == "beam" else []
+    out = tmp_path / "out"
+    run(*TRANSLATE, "--cpu", "--decoding", mode, *drafter, *beam, "--input", tmp_path / "text", "--output", out)
+    first, second = outputs(out)
+    assert "Wetter" in first
+    assert "Bahnhof" in second
+    if mode not in ("gad++", "nar"):
+        assert (first, second) == ("Das Wetter ist heute schön.", "Wo ist der Bahnhof?")
+
+
+def test_lines_that_cannot_be_decoded_are_named_and_cost_no_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number, lines in enumerate((["word " * 600, SENTENCES[0]], [SENTENCES[1], "B\xe4r", SENTENCES[2]])):
+        (tmp_path / f"text{number}").write_bytes("\n".join(lines).encode("latin-1"))
+    files = [tmp_path / "text0", tmp_path / "text1"]
+    with caplog.at_level(logging.INFO):
+        run(*CORRECT, *IN_SHARDS, "--input", *files, "--output", tmp_path / "out")
+    found = outputs(tmp_path / "out")
+    assert [bool(line) for line in found] == [False, True, True, False, True]
+    skipped = [line.split("\t") for line in (tmp_path / "out" / "skipped.tsv").read_text().splitlines()]
+    assert [(Path(path).name, number) for path, number, _ in skipped] == [("text0", "1"), ("text1", "2")]
+    assert "too long: 601 tokens, and the model takes 512" in caplog.text
+    assert f"{tmp_path / 'text1'}, line 2: not valid UTF-8" in caplog.text
+
+
+def test_ranks_of_torchrun_share_a_file(
+    whole: list[str], tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out")
+        assert count(tmp_path / "out") == (4, 7)[int(rank)]
+    assert outputs(tmp_path / "out") == whole
+    with pytest.raises(AggdecError, match=r"--input -: several commands \(RANK, WORLD_SIZE\) cannot share"):
+        run(*CORRECT, *IN_SHARDS, "--output", tmp_path / "other")
+
+
+def test_the_standard_input(whole: list[str], tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.read_bytes())))
+    run(*CORRECT, *IN_SHARDS, "--output", tmp_path / "out")
+    assert outputs(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["/nowhere", "--path", "model.pt"], "/nowhere: no such data folder"),
+        ([GEC, "--path", "model.pt", "-s", "en", "-t", "en"], "checkpoint model.pt: no such file"),
+        ([*CORRECT, "--input", "/nowhere/text"], "/nowhere/text: No such file"),
+        ([*CORRECT, "--bpe-codes", "nothing"], "nothing.* not found"),
+        ([*CORRECT, "--decoding", "gad"], "--decoding gad needs a drafter"),
+        ([*CORRECT, "--decoding", "blockwise", "--cpu"], "--decoding blockwise needs a model with proposal heads"),
+        ([*CORRECT, "--fp16", "--cpu"], "--fp16 is for GPUs"),
+    ],
+)
+def test_errors_say_what_is_wrong(options: list[object], message: str, text: Path, tmp_path: Path) -> None:
+    inputs = [] if "--input" in options else ["--input", text]
+    with pytest.raises(AggdecError, match=message):
+        run(*options, *inputs, "--output", tmp_path / "out")
+    assert not list(tmp_path.rglob("*.txt"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--bpe", "sentencepiece"], "--sentencepiece-model is needed for --bpe sentencepiece"),
+        (["--workers", 0], "--workers 0: must be at least 1"),
+        (["--beam", 4], "--beam goes with --decoding beam"),
+        (["--input", "a/text", "b/text"], "two files are called text"),
+    ],
+)
+def test_options_without_meaning_are_refused(
+    options: list[object], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run(*SUBWORDS, "--output", "out", *options)
+    assert message in capsys.readouterr().err
