@@ -14,17 +14,6 @@ from fairseq_aggdec.benchmarking.rounds import Runner
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lossless.differences import NEAR_TIE, NEAR_TIES, Difference, differences
 
-_LOSSLESS = ("greedy", "iad", "gad", "hybrid", "blockwise")
-
-
-def is_lossless(mode: Mode) -> bool:
-    """Whether a mode promises the output of greedy decoding in its precision."""
-    if mode.implementation != "fairseq_aggdec":
-        return False
-    if mode.decoding == "gad++":  # then nothing passes but the model's own choice
-        return mode.top_beta == 1 or mode.tolerance == 0
-    return mode.decoding in _LOSSLESS and mode.top_beta is None
-
 
 def lacking_greedy(modes: Sequence[Mode], precision: Callable[[Mode], str]) -> list[Mode]:
     """Greedy decoding in each precision in which a lossless mode has nothing to be compared with.
@@ -33,7 +22,7 @@ def lacking_greedy(modes: Sequence[Mode], precision: Callable[[Mode], str]) -> l
         modes: all that are decoded.
         precision: of a mode, one of `PRECISIONS`.
     """
-    wanted = dict.fromkeys(precision(mode) for mode in modes if is_lossless(mode))
+    wanted = dict.fromkeys(precision(mode) for mode in modes if mode.lossless)
     there = {precision(mode) for mode in modes if _is_reference(mode)}
     return [Mode.parse(f"greedy@{name}") for name in wanted if name not in there]
 
@@ -55,7 +44,7 @@ def compare_with_greedy(
     for result in results:
         mode = result.mode
         is_greedy = _is_reference(mode)
-        if not is_lossless(mode):
+        if not mode.lossless:
             continue
         for runner, reference in zip(runners, results, strict=True):
             fits = _is_stock(reference.mode) if is_greedy else _is_reference(reference.mode)

@@ -61,11 +61,11 @@ class FairseqRunner:
     def gap(self) -> Gap:
         """Measures by this mode how near to each other two tokens are: see `differences`."""
         samples = {}
-        for sentences, batch in zip(self.batches, self._batches, strict=True):
+        for sentences, batch in zip(self.batches, self.samples, strict=True):
             for row, number in enumerate(sentences):
                 net_input = {name: value[row : row + 1] for name, value in batch["net_input"].items()}
                 samples[number] = {"id": batch["id"][row : row + 1], "net_input": net_input}
-        return gap_of(self._generator, self._models, samples)
+        return gap_of(self.generator, self.models, samples)
 
     def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
         return {

@@ -144,10 +144,11 @@ class Mode:
     @property
     def lossless(self) -> bool:
         """Whether its outputs are promised to be those of `greedy` in the same precision."""
-        exact = self.decoding == "blockwise" and self.top_beta is None
-        return self.implementation == "fairseq_aggdec" and (
-            exact or self.decoding in ("greedy", "iad", "gad", "hybrid")
-        )
+        if self.implementation != "fairseq_aggdec":
+            return False
+        if self.decoding == "gad++":  # then nothing passes but the model's own choice
+            return self.top_beta == 1 or self.tolerance == 0
+        return self.decoding in ("greedy", "iad", "gad", "hybrid", "blockwise") and self.top_beta is None
 
     @property
     def implementation(self) -> str:

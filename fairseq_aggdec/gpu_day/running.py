@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Step:
     command: Sequence[str]
     seconds: int = 150
     """what it should take at most: it is not begun where a call has less left"""
+    environment: Mapping[str, str] = field(default_factory=dict)
     goes_on: bool = False
     """whether it goes on where it was stopped; any other is begun anew"""
 
@@ -124,7 +125,7 @@ def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
     begun = time.monotonic()
     with log.open("ab") as output:
         first = output.tell()
-        code = _call(command, {**os.environ, "TQDM_DISABLE": "1"}, output, limit)
+        code = _call(command, {**os.environ, "TQDM_DISABLE": "1", **step.environment}, output, limit)
     with log.open("rb") as written:
         written.seek(first)
         tail = written.read().decode(errors="replace").splitlines()[-_TAIL:]
@@ -136,7 +137,7 @@ def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
         state = "done" if code == 0 else "failed"
     found: dict[str, Any] = {
         "name": step.name,
-        "command": " ".join(step.command),
+        "command": " ".join([*(f"{name}={value}" for name, value in step.environment.items()), *step.command]),
         "state": state,
         "seconds": round(time.monotonic() - begun, 1),
         "output": tail,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.benchmarking import random_models
-from fairseq_aggdec.benchmarking.alarm import is_lossless, lacking_greedy
+from fairseq_aggdec.benchmarking.alarm import lacking_greedy
 from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.subject import Runners
 from fairseq_aggdec.cli import bench, demo
@@ -25,9 +25,9 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_which_modes_promise_greedys_output() -> None:
     names = "greedy iad gad hybrid blockwise iad@int8 gad+adaptive gad++:1:2 gad++:3:0".split()
-    assert all(is_lossless(Mode.parse(name)) for name in names)
+    assert all(Mode.parse(name).lossless for name in names)
     others = "beam1 nar gad++ gad++:3:1 blockwise:2 ctranslate2:greedy".split()
-    assert not any(is_lossless(Mode.parse(name)) for name in others)
+    assert not any(Mode.parse(name).lossless for name in others)
 
 
 def test_greedy_decodes_where_a_precision_lacks_it() -> None:

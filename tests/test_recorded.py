@@ -1,0 +1,90 @@
+"""What is recorded in docs/: lossless rows have greedy's output, and what is older than the engine is marked."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.benchmarking.modes import Mode
+from fairseq_aggdec.benchmarking.record import Record, Run, load_record
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
+ENGINE = ("fairseq_aggdec/decoding", "fairseq_aggdec/engine")
+
+
+def mode_of(run: Run) -> Mode | None:
+    return Mode.parse(run.mode) if run.implementation == "fairseq_aggdec" else None
+
+
+def faults(record: Record) -> list[str]:
+    """Lossless rows with sentences that are not greedy's, near-ties aside."""
+    found = []
+    for run in record.runs:
+        mode = mode_of(run)
+        if mode is None or not mode.lossless:
+            continue
+        beside = [other for other in record.at(run.batch_size) if other.precision == run.precision]
+        greedy = next((other for other in beside if other.mode.partition("@")[0] == "greedy"), None)
+        if greedy is None:  # fairseq's own search is the next best thing
+            greedy = next((other for other in beside if other.mode.partition("@")[0] == "beam1"), run)
+        near_ties = {difference.sentence for difference in run.differing if difference.near_tie}
+        differing = {
+            number for number, pair in enumerate(zip(run.outputs, greedy.outputs, strict=True)) if pair[0] != pair[1]
+        }
+        if differing - near_ties:
+            found.append(f"{run.mode} at batch size {run.batch_size}: sentences {sorted(differing - near_ties)}")
+    return found
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_a_recorded_lossless_row_has_greedys_output(path: Path) -> None:
+    assert faults(load_record(path)) == []
+
+
+def test_a_recorded_fault_would_be_seen() -> None:
+    record = load_record(ROOT / "docs" / "benchmarks" / "gec_small_jfleg_test_cpu.json")
+    iad = next(run for run in record.runs if run.mode == "iad")
+    iad.outputs[7] = "another"
+    assert faults(record) == ["iad at batch size 1: sentences [7]"]
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def has_history() -> bool:
+    try:
+        return git("rev-parse", "--is-shallow-repository") == "false"
+    except (OSError, subprocess.CalledProcessError):
+        return False
+
+
+def is_older(record: Record, change: str) -> bool:
+    """Whether a record was measured by a state that does not hold a commit."""
+    commit = (record.commit or "").partition("-")[0]
+    if not commit:
+        return True
+    done = subprocess.run(["git", "merge-base", "--is-ancestor", change, commit], cwd=ROOT, capture_output=True)
+    return done.returncode != 0
+
+
+@pytest.mark.skipif(not has_history(), reason="no git history here to compare commits with")
+def test_records_older_than_the_engine_are_marked() -> None:
+    """Measure again, or mark: the list in docs/benchmarks/README.md is what this says."""
+    change = git("log", "-1", "--format=%H", "--", *ENGINE)
+    older = [f"- `{path.name}`" for path in RECORDS if is_older(load_record(path), change)]
+    text = (ROOT / "docs" / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"## Older than the engine\n(.*?)(?:\n## |\Z)", text, re.DOTALL)
+    marked = [line.partition(":")[0] for line in section.splitlines() if line.startswith("- ")]
+    assert marked == older, "docs/benchmarks/README.md, 'Older than the engine', should list:\n" + "\n".join(older)
+
+
+@pytest.mark.parametrize("page", ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+def test_a_record_is_named_with_the_commit_it_was_measured_at(page: str) -> None:
+    """`name.json` (commit 0123456)."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name, commit in re.findall(r"`([\w-]+\.json)`\s+\(commit\s+`?([0-9a-f]{7,})`?", text):
+        measured = load_record(ROOT / "docs" / "benchmarks" / name).commit or ""
+        assert measured.startswith(commit), f"{page}: {name} was measured at {measured}"
