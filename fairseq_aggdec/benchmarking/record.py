@@ -182,7 +182,9 @@ def record_of(content: Any, where: str) -> Record:
         raise AggdecError(f"{where}: not written by this version of aggdec-bench --json; measure again")
     if content.get("format") != FORMAT:
         raise AggdecError(f"{where}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
-    content = {"search": {}, **content}  # older ones were all searched with the defaults
+    content = {"search": {}, **content}  # older ones were all searched with the defaults, and nothing was compared
+    if isinstance(content["runs"], list):
+        content["runs"] = [{"differences": None, **run} if isinstance(run, dict) else run for run in content["runs"]]
     record: Record = made_of(Record, content, where, "measure again")
     for number, run in enumerate(record.runs, start=1):
         _check(run, len(record.source_tokens), f"{where}, run {number} ({run.mode})")
