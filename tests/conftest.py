@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _log_levels() -> Iterator[None]:
     """What a command that ran in this process has silenced speaks again for the next test."""
-    loggers = [logging.getLogger(name) for name in (None, "fairseq", "fairseq_aggdec", "fairseq_aggdec.tasks")]
+    loggers = [logging.getLogger(name) for name in (None, "fairseq", "fairseq_aggdec")]
     levels = [logger.level for logger in loggers]
     yield
     for logger, level in zip(loggers, levels, strict=True):
