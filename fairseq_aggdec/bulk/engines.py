@@ -76,6 +76,7 @@ _worker: Worker
 def _start(numbers: Any, worker: Worker) -> None:
     global _worker
     _worker = worker
+    logging.getLogger().setLevel(logging.WARNING)  # fairseq speaks of every model, the plugin of every shard
     os.environ.setdefault("LOCAL_RANK", str(numbers.get()))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()

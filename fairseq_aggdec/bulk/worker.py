@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from argparse import Namespace
 from functools import cached_property
 from pathlib import Path
@@ -81,8 +80,6 @@ class Worker:
     def _translator(self) -> Translator:
         args = self._args
         fairseq_aggdec.register()
-        for name in ("fairseq", "fairseq_aggdec.tasks"):  # which speak of every model and every shard
-            logging.getLogger(name).setLevel(logging.WARNING)
         torch.set_num_threads(args.threads)
         device = device_of_environment(args.cpu)
         if args.precision == "fp16" and device.type == "cpu":

@@ -38,8 +38,8 @@ those of fairseq-interactive (--bpe-codes, --sentencepiece-model, --moses-no-esc
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logger.setLevel(logging.INFO)
     import fairseq_aggdec
 
     fairseq_aggdec.register()
