@@ -202,6 +202,7 @@ def _open_archive(path: str, mode: str) -> tarfile.TarFile:
         except tarfile.FilterError:
             unsafe = True
         if unsafe:
+            archive.close()
             raise CheckpointError(f"archive {path}: refused: {member.name!r} would not stay within it")
     return archive
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 
 
@@ -38,11 +39,11 @@ def install_excepthook() -> None:
         return
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) and _is_command_of_fairseq():
             message = INTERRUPTED
         elif isinstance(error, AggdecError) or (isinstance(error, AssertionError) and str(error).startswith("--")):
             message = f"error: {error}"
-        elif isinstance(error, OSError) and error.strerror:
+        elif isinstance(error, OSError) and error.strerror and _is_command_of_fairseq():
             message = f"error: {reason_of(error)}"
         else:
             previous(kind, error, traceback)
@@ -53,6 +54,12 @@ def install_excepthook() -> None:
 
     hook.prints_aggdec_errors = True  # type: ignore[attr-defined]
     sys.excepthook = hook
+
+
+def _is_command_of_fairseq() -> bool:
+    """Whether this process is a command of fairseq's; in other programs all errors are the program's own."""
+    module = getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "")  # of python -m
+    return Path(sys.argv[0]).name.startswith("fairseq-") or module.startswith("fairseq_cli.")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from types import ModuleType
 
 from fairseq_aggdec.errors import AggdecError
 
@@ -73,7 +74,14 @@ def _opened(input: str) -> nullcontext[io.TextIOWrapper] | io.TextIOWrapper:
 
 def install() -> None:
     """Give it to fairseq-interactive, where that is the running command."""
-    for name in ("fairseq_cli.interactive", "__main__"):  # the latter by python -m
-        command = sys.modules.get(name)
-        if hasattr(command, "buffered_read"):
-            command.buffered_read = buffered_read  # type: ignore[union-attr]
+    command = running_command("interactive")
+    if command is not None:
+        command.buffered_read = buffered_read  # type: ignore[attr-defined]
+
+
+def running_command(name: str) -> ModuleType | None:
+    """The module of fairseq's command of a name, where this process runs it; None elsewhere."""
+    main = sys.modules.get("__main__")
+    if getattr(getattr(main, "__spec__", None), "name", None) == f"fairseq_cli.{name}":  # python -m
+        return main
+    return sys.modules.get(f"fairseq_cli.{name}")

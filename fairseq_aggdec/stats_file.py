@@ -33,10 +33,15 @@ class StatsFile:
             AggdecError: it cannot be written.
         """
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)  # open until the process ends
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         except OSError as error:
             raise AggdecError(f"--decoding-stats {path}: cannot be written ({error.strerror})") from error
-        self._file = text_in_whole_lines(WholeLines(descriptor, f"--decoding-stats {path}"))
+        self._file = text_in_whole_lines(WholeLines(self._descriptor, f"--decoding-stats {path}"))
+
+    def close(self) -> None:
+        """Nothing can be written afterwards."""
+        self._file.close()
+        os.close(self._descriptor)
 
     def write(
         self,

@@ -13,6 +13,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.interactive_input import running_command
 
 
 class WholeLines(io.BufferedIOBase):
@@ -130,7 +131,7 @@ def _answers(main: Callable[..., None]) -> Callable[..., None]:
 def install() -> None:
     """Has fairseq-generate and fairseq-interactive, where one of them is the running command, write whole lines."""
     for name, function, mended in (("generate", "_main", _results), ("interactive", "main", _answers)):
-        command = sys.modules.get(f"fairseq_cli.{name}")
+        command = running_command(name)
         if command is not None and not hasattr(command, "writes_whole_lines"):
             setattr(command, function, mended(getattr(command, function)))
             command.writes_whole_lines = True  # type: ignore[attr-defined]

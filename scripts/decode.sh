@@ -32,7 +32,7 @@ check_against_beam1() {
         *" --int8 "* | *" --bf16 "* | *" --fp16 "* | *" --block-ngrams "*) return 0 ;;
         *" --top-beta "* | *" --tolerance "* | *" --accept-distance "* | *" --min-block "*) return 0 ;;
     esac
-    [[ ! -f $reference ]] || aggdec-compare -- "$reference" "$output/generate-$subset.txt" >&2
+    [[ ! -f $reference ]] || python -m fairseq_aggdec.cli.compare -- "$reference" "$output/generate-$subset.txt" >&2
 }
 
 if grep -q '^Generate ' "$output/generate-$subset.txt" 2>/dev/null; then

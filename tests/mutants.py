@@ -1,7 +1,6 @@
 """Seeded faults: each is put into a copy of the package, where the tests that are named beside it have to fail.
 
-`bash scripts/mutants.sh` runs them all and prints a table; docs/mutants.md holds the last one. What survives is a hole
-in the suite.
+`bash scripts/mutants.sh` runs them all and prints a table. What survives is a hole in the suite.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -282,8 +282,21 @@ MUTANTS = [
 ]
 
 
+@cache
+def pass_without_a_fault(tests: str) -> bool:
+    """Whether tests pass in a copy of the package as it is: only then do they say something of a fault."""
+    return not _fail(tests)
+
+
 def killed(mutant: Mutant) -> bool:
-    """Whether the named tests fail where the fault is."""
+    """Whether the named tests fail where the fault is, and only there."""
+    if not pass_without_a_fault(mutant.tests):
+        raise RuntimeError(f"{mutant.tests}: fails without any fault")
+    return _fail(mutant.tests, mutant)
+
+
+def _fail(tests: str, mutant: Mutant | None = None) -> bool:
+    """Whether tests fail in a copy of the package, with a fault where one is given."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         for part in ("fairseq_aggdec", "tests", "pyproject.toml"):
             source, copy = ROOT / part, Path(folder) / part
@@ -291,18 +304,18 @@ def killed(mutant: Mutant) -> bool:
                 shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(source, copy)
-        file = Path(folder) / "fairseq_aggdec" / mutant.file
-        file.write_text(mutated(mutant), encoding="utf-8")
+        if mutant is not None:
+            (Path(folder) / "fairseq_aggdec" / mutant.file).write_text(mutated(mutant), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "--quiet", "--exitfirst", "--no-header", "-p", "no:cacheprovider"]
         done = subprocess.run(
-            [*command, *mutant.tests.split()],
+            [*command, *tests.split()],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
         )
     if done.returncode not in (0, 1):  # 1: tests have failed; all else says nothing about the fault
-        raise RuntimeError(f"{mutant.what}: pytest ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+        raise RuntimeError(f"{tests}: pytest ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done.returncode == 1
 
 

@@ -12,7 +12,7 @@ from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.results import ModeResult
 from fairseq_aggdec.benchmarking.rounds import Runner
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lossless.differences import NEAR_TIE, NEAR_TIES, Difference, differences
+from fairseq_aggdec.lossless.differences import Difference, differences, near_tie_of, stock_computes
 
 
 def lacking_greedy(modes: Sequence[Mode], precision: Callable[[Mode], str]) -> list[Mode]:
@@ -48,9 +48,11 @@ def compare_with_greedy(
             continue
         for runner, reference in zip(runners, results, strict=True):
             fits = _is_stock(reference.mode) if is_greedy else _is_reference(reference.mode)
-            if fits and precision(reference.mode) == precision(mode):
-                assert isinstance(runner, FairseqRunner)
-                near_tie = _near_tie(precision(mode), runner.on_gpu)
+            if not fits or precision(reference.mode) != precision(mode):
+                continue
+            assert isinstance(runner, FairseqRunner)
+            if not is_greedy or stock_computes(precision(mode), runner.device):
+                near_tie = 0.0 if precision(mode) == "exact" else near_tie_of(precision(mode), runner.device)
                 found[mode.name] = differences(_tokens(reference), _tokens(result), runner.gap(), near_tie)
                 break
     return found
@@ -92,12 +94,6 @@ def _is_reference(mode: Mode) -> bool:
 
 def _is_stock(mode: Mode) -> bool:
     return mode.implementation == "fairseq" and mode.decoding == "beam" and mode.beam == 1
-
-
-def _near_tie(precision: str, on_gpu: bool) -> float:
-    if precision == "exact":
-        return 0.0
-    return NEAR_TIES.get(precision, NEAR_TIE) if on_gpu else NEAR_TIE
 
 
 def _tokens(result: ModeResult) -> dict[int, list[int]]:

@@ -42,7 +42,7 @@ class FairseqRunner:
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         self.batch_size = max(map(len, self.batches), default=0)
-        self.on_gpu = device.type == "cuda"
+        self.device = device.type
         self.wait: Callable[[], None] = module_times.device_wait(models)
         task.cfg.decoding = mode.decoding
         task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance

@@ -148,7 +148,7 @@ class Mode:
             return False
         if self.decoding == "gad++":  # then nothing passes but the model's own choice
             return self.top_beta == 1 or self.tolerance == 0
-        return self.decoding in ("greedy", "iad", "gad", "hybrid", "blockwise") and self.top_beta is None
+        return self.decoding in ("greedy", "iad", "gad", "hybrid", "blockwise") and self.top_beta in (None, 1)
 
     @property
     def implementation(self) -> str:

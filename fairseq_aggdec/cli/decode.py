@@ -26,7 +26,9 @@ _NAMED = 5
 """so many skipped lines are named"""
 _STDIN = "stdin"
 """what the standard input is called"""
-_NOT_OF_THE_OUTPUT = ("data", "path", "input", "output", "engine", "workers", "cpu")
+_OF_FAIRSEQ_INTERACTIVE = "as_written"
+"""a tokenizer that has to be told which line it restores, as fairseq-interactive alone does"""
+_NOT_OF_THE_OUTPUT = ("data", "path", "input", "output", "engine", "workers")
 """options that outputs do not depend on, or that are recorded by what they name"""
 _EPILOG = """\
 The outputs of FILE are those of OUT/FILE.*.txt, in this order: cat OUT/FILE.*.txt. A line gives a line; an empty one
@@ -75,7 +77,11 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     parser.add_argument("-s", "--source-lang")
     parser.add_argument("-t", "--target-lang")
     text = parser.add_argument_group("text")
-    text.add_argument("--tokenizer", choices=sorted(TOKENIZER_REGISTRY), help="taken off the output again")
+    text.add_argument(
+        "--tokenizer",
+        choices=sorted({*TOKENIZER_REGISTRY} - {_OF_FAIRSEQ_INTERACTIVE}),
+        help="taken off the output again",
+    )
     text.add_argument("--bpe", choices=sorted(BPE_REGISTRY), help="subwords, joined again in the output")
 
     work = parser.add_argument_group("work")
@@ -147,6 +153,9 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             parser.error(
                 f"--input: two files are called {name}, and their outputs would be, too; give one a folder apart"
             )
+        longer = next((other for other in names if other.startswith(f"{name}.")), None)
+        if longer is not None:
+            parser.error(f"--input: {name}.*.txt would be outputs of {longer}, too; give one of them another name")
 
 
 def _run(args: argparse.Namespace, task_options: dict[str, Any], given: dict[str, Any]) -> None:

@@ -106,7 +106,7 @@ def _precisions(text: str) -> list[str]:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exits where options make no sense."""
-    for name in ("limit", "threads", "length", "drafter_layers", "max_len_b"):
+    for name in ("limit", "threads", "length", "block_size", "drafter_layers", "max_len_b"):
         value = getattr(args, name)
         if value is not None and value < 1:
             parser.error(f"{option(name)} {value}: must be at least 1")

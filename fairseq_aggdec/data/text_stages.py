@@ -28,11 +28,12 @@ logger = logging.getLogger(__name__)
 
 _ENTRIES: dict[str, Any] = {
     **dict.fromkeys(("languages", "parallel", "sentence_pairs", "documents", "hold_out", "corrupt"), dict),
-    **dict.fromkeys(("clean", "joined", "m2"), dict),
+    **dict.fromkeys(("clean", "joined", "m2", "unusual_characters"), dict),
     **dict.fromkeys(("clean_text", "test_sets", "further_training_sets", "data_sets", "score"), list),
     **dict.fromkeys(("max_tokens", "max_source_tokens", "min_occurrences"), int),
     "bpe": dict | None,
     "dictionary": str,
+    "tokenizer": str,
     "tokenizer_language": str | dict | None,
 }
 """what a `prepare.yaml` may say, and in which form"""

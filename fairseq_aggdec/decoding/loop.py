@@ -30,9 +30,8 @@ class Drafter(Protocol):
     """Proposes what the verifier will probably say next. Subclasses need `propose` and `keep` at least."""
 
     block_size: int | None
-    """The longest draft, of a drafter that costs so much that finished rows are better dropped first and drafts are
-    better fed to the verifier at full width than waited for. None for cheap drafts that are often short. The loop may
-    lower it from call to call."""
+    """The longest draft, of a drafter that costs much. None for cheap drafts of any length. The loop may lower it from
+    call to call."""
 
     def propose(
         self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
@@ -91,7 +90,8 @@ class Verifier(Protocol):
             longest: the largest entry of `starts`, known on the host.
 
         Returns:
-            logits, B x W x V, which the caller may overwrite: row w predicts the token after `block[:, w]`.
+            logits or log-probabilities, B x W x V, the temperature applied: row w predicts the token after
+            `block[:, w]`.
         """
 
     def score_packed(self, block: Tensor, starts: Tensor, longest: int, packing: Packing) -> Tensor:

@@ -9,16 +9,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairseq_aggdec.errors import AggdecError
-
 if TYPE_CHECKING:  # who reads records of differences does not wait for PyTorch
     from fairseq.sequence_generator import SequenceGenerator
 
 NEAR_TIE = 1e-4
 """log-probabilities (natural logarithms) that are closer than this may be ordered by rounding in single precision"""
-_HALF_PRECISION = 0.1
-NEAR_TIES = {"fp16": _HALF_PRECISION, "bf16": _HALF_PRECISION}
-"""by the precision of a whole model: logits of ten or twenty are then rounded to steps of 0.008 to 0.125"""
+NEAR_TIES = {"fp16": 0.1, "bf16": 0.5}
+"""by the precision of a whole model: logits of about twenty have steps of 0.016 in fp16 and of 0.125 in bf16"""
+
+
+def stock_computes(precision: str, device: str) -> bool:
+    """Whether a whole model is converted to a precision on such a device, so that fairseq's own code can run it."""
+    return precision in ("fp32", "fp16") or (precision == "bf16" and device != "cpu")
+
+
+def near_tie_of(precision: str, device: str) -> float:
+    """The largest gap, nats, that rounding explains."""
+    return NEAR_TIES.get(precision, NEAR_TIE) if stock_computes(precision, device) else NEAR_TIE
+
 
 Gap = Callable[[int, Sequence[int], int, int], float]
 """sentence, its beginning, expected token, found token -> by how much the expected one's log-probability is higher"""
@@ -35,8 +43,9 @@ class Difference:
     expected: int
     """the reference's token"""
     found: int
-    gap: float
-    """log p(expected) - log p(found) by the reference, after the beginning that both outputs share"""
+    gap: float | None
+    """log p(expected) - log p(found) by the reference, after the beginning that both outputs share; None where a rule
+    of the search leaves the reference no choice"""
     near_tie: bool
     """whether rounding explains it"""
 
@@ -44,7 +53,8 @@ class Difference:
         """One line; `symbols` are those of the target dictionary."""
         return (
             f"{mode}: sentence {self.sentence}, position {self.position}: {symbols[self.found]!r} where {reference} "
-            f"has {symbols[self.expected]!r}; log-probabilities differ by {self.gap:.6f}"
+            f"has {symbols[self.expected]!r}; "
+            + ("the search has no choice" if self.gap is None else f"log-probabilities differ by {self.gap:.6f}")
             + (", a near-tie" if self.near_tie else "")
         )
 
@@ -69,9 +79,12 @@ def differences(
         found: those of another mode.
         gap: asked for the sentences that differ alone.
         near_tie: gaps below this are near-ties.
+
+    Raises:
+        ValueError: the outputs are of different sentences.
     """
     if expected.keys() != found.keys():
-        raise AggdecError(f"outputs are of different sentences: {sorted(expected.keys() ^ found.keys())[:5]}")
+        raise ValueError(f"outputs are of different sentences: {sorted(expected.keys() ^ found.keys())[:5]}")
     result = []
     for sentence, tokens in expected.items():
         place = first_difference(tokens, found[sentence])
@@ -79,7 +92,8 @@ def differences(
             continue
         wanted, other = tokens[place], found[sentence][place]
         apart = gap(sentence, tokens[:place], wanted, other)
-        result.append(Difference(sentence, place, wanted, other, apart, abs(apart) < near_tie))
+        known = apart if math.isfinite(apart) else None
+        result.append(Difference(sentence, place, wanted, other, known, abs(apart) < near_tie))
     return result
 
 

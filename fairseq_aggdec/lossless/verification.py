@@ -17,7 +17,7 @@ from fairseq_aggdec.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.subject import Runners, Subject
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lossless.differences import NEAR_TIE, NEAR_TIES, Difference, Gap, differences, gap_of
+from fairseq_aggdec.lossless.differences import Difference, Gap, differences, gap_of, near_tie_of, stock_computes
 
 EXACT = "exact"
 """the precision of bit-exact decoding"""
@@ -172,7 +172,7 @@ def _pairs(
                 if way != alone and (way.batch_size > 1 or not way.shuffled):
                     yield way, alone, ALONE
         return
-    stock = _stock_computes(precision, subject.device)
+    stock = stock_computes(precision, subject.device)
     for mode in modes:
         if stock or mode != _GREEDY:
             for size in sizes:
@@ -180,15 +180,9 @@ def _pairs(
                 yield way, _Way(_BEAM_ONE if stock else _GREEDY, size), BEAM_ONE if stock else GREEDY
 
 
-def _stock_computes(precision: str, device: str) -> bool:
-    """Whether whole models are converted to a precision, so that fairseq's own code can run them."""
-    return precision in ("fp32", "fp16") or (precision == "bf16" and device != "cpu")
-
-
 def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way, str]], bar: tqdm) -> list[Check]:
     """Those of one precision, whose models are loaded for the time alone."""
-    whole = _stock_computes(subject.precision, subject.device)
-    near_tie = NEAR_TIES.get(subject.precision, NEAR_TIE) if whole else NEAR_TIE
+    near_tie = near_tie_of(subject.precision, subject.device)
     bar.total += len(subject.sentences) * len({way for pair in pairs for way in pair[:2]})
     with Runners(subject) as runners:
 

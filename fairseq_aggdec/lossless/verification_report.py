@@ -1,7 +1,6 @@
 """A verification in one screen of text, and as JSON."""
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -54,11 +53,7 @@ class Report:
             partial.write_text(f'{{\n{lines} "checks": [\n{checks}\n ]\n}}\n', encoding="utf-8")
 
     def _entry(self, check: Check) -> dict[str, Any]:
-        entry = asdict(check)
-        for difference in entry["differences"]:
-            if not math.isfinite(difference["gap"]):  # which JSON has no number for
-                difference["gap"] = None
-        return {**entry, "lines": list(check.lines(self.symbols))}
+        return {**asdict(check), "lines": list(check.lines(self.symbols))}
 
     def text(self) -> str:
         """What is printed."""

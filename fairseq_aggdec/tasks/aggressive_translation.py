@@ -205,6 +205,9 @@ class AggressiveTranslationTask(TranslationTask):
         """Forget the models and all that was made of them: the task itself lives as long as the program."""
         self._report()
         self._running = None
+        if self._stats_file is not None:
+            self._stats_file.close()
+            self._stats_file = None
         self._engines.clear()
         self._drafters.clear()
 
@@ -222,7 +225,7 @@ class AggressiveTranslationTask(TranslationTask):
         Raises:
             AggdecError: there is one, and skipping was not asked for.
         """
-        if ignore_invalid_inputs:
+        if ignore_invalid_inputs and not self._buffer:
             return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
         kept, numbers = dataset.filter_indices_by_size(indices, max_positions)
         dictionary = self.source_dictionary
@@ -234,7 +237,11 @@ class AggressiveTranslationTask(TranslationTask):
         for number, limit in sorted(limits.items()):
             if not self._buffer:
                 raise AggdecError(too_long(dataset, number, 0, limit, dictionary, len(limits) - 1))
-            interactive_input.leave_out(too_long(dataset, number, self._lines_read, limit, dictionary))
+            message = too_long(dataset, number, self._lines_read, limit, dictionary)
+            if ignore_invalid_inputs:
+                logger.warning(message)
+            else:
+                interactive_input.leave_out(message)
         return kept
 
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:

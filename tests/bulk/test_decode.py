@@ -48,7 +48,7 @@ def slowly(arguments: list[str]) -> None:
     at_once = Worker.decode
 
     def held_up(self: Worker, shard: Shard) -> DecodedShard:
-        time.sleep(0.05)
+        time.sleep(0.2)  # time enough to be killed in
         return at_once(self, shard)
 
     Worker.decode = held_up  # type: ignore[method-assign]
@@ -169,6 +169,7 @@ def test_errors_say_what_is_wrong(options: list[object], message: str, text: Pat
         (["--workers", 0], "--workers 0: must be at least 1"),
         (["--beam", 4], "--beam goes with --decoding beam"),
         (["--input", "a/text", "b/text"], "two files are called text"),
+        (["--input", "text.2019", "text"], r"text.*.txt would be outputs of text.2019, too"),
     ],
 )
 def test_options_without_meaning_are_refused(

@@ -85,6 +85,7 @@ def test_a_faulty_decoder_fails_and_the_first_wrong_token_is_named(
         f"iad in fp32, alone: sentence {first.sentence}, position {first.position}: '<{first.found}>' where fairseq's "
         f"beam 1 has '<{first.expected}>'; log-probabilities differ by {first.gap:.6f}"
     )
+    assert first.gap is not None
     assert first.gap > 1e-4
     assert {line, "FAILED: iad in fp32: differs from the reference, and no near-tie explains it"} <= set(
         printed(done).splitlines()
