@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that waits for a GPU, on a machine that has one, PyTorch, Python 3.11 or newer and no network: docs/gpu-day.md.
+# Everything that waits for a GPU, on a machine that has one, PyTorch, Python 3.11 or 3.12 and no network: docs/gpu-day.md.
 # scripts/gpu_day.sh pack [FOLDER] [--without NAME]...   here: gathers wheels and data in FOLDER (default work/gpu_pack)
 # scripts/gpu_day.sh run [PART...] [--rehearse]          there: runs what is left of the parts, nine minutes at most a call
 # scripts/gpu_day.sh report [PART...] [--rehearse]       prints what was measured, as Markdown
@@ -43,7 +43,8 @@ pack_fairseq() {
 }
 
 pack() {
-    local folder="$root/work/gpu_pack" without=" " names=() name size limit="${LIMIT_MB:-64}"
+    local default="$root/work/gpu_pack" folder without=" " names=() name size limit="${LIMIT_MB:-64}"
+    folder="$default"
     while (($#)); do
         case "$1" in
             --without) without+="${2:?--without NAME} "; shift 2 ;;
@@ -51,10 +52,14 @@ pack() {
             *) folder="$(realpath -m -- "$1")"; shift ;;
         esac
     done
+    if [[ "$folder" != "$default" && ! -e "$folder/.gpu_pack" && -n "$(ls -A "$folder" 2>/dev/null)" ]]; then
+        die "$folder is not empty, and pack did not make it: name another folder, a new one for example"
+    fi
     scratch="$(mktemp -d)"
     trap 'rm -rf "$scratch"' EXIT
-    rm -rf "$folder/wheels" "$folder/data"
+    rm -rf "$folder/commit" "$folder/wheels" "$folder/data"
     mkdir -p "$folder/wheels"
+    touch "$folder/.gpu_pack"
     pip=(python -m pip --quiet --disable-pip-version-check)
     pip_options=(--no-deps --dest "$folder/wheels" --constraint "$root/scripts/constraints.txt" --only-binary :all:
         --python-version "$TARGET" --implementation cp)
@@ -73,7 +78,7 @@ pack() {
         cp "${AGGDEC_DATA:-$root/../shared/data}/$data_set/deu.txt.gz" "$folder/data/$data_set"
     fi
     git -C "$root" describe --always --dirty --abbrev=12 '--exclude=*' >"$folder/commit"
-    size=$({ find "$folder" -type f -print0; git -C "$root" ls-files -z | sed -z "s|^|$root/|"; } |
+    size=$(cd "$root" && { find "$folder" -type f -print0; git ls-files -z; } |
         du --files0-from=- -cb | tail -n 1 | cut -f 1)
     echo "$folder: $(du -sh "$folder" | cut -f 1), with the checked out files $((size >> 20)) of $limit MB"
     ((size <= limit << 20)) ||
@@ -88,13 +93,14 @@ install() {
     [[ -d "$pack/wheels" ]] ||
         die "no .venv here, and no wheels in $pack: bring what scripts/gpu_day.sh pack made (GPU_PACK names its folder)," \
             "or run scripts/setup.sh where there is a network"
+    [[ -f "$pack/commit" ]] || die "$pack is not complete: run scripts/gpu_day.sh pack again, to its end, and bring that"
     packages="$("$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))')" ||
         die "$python has no PyTorch, which is too large to be brought: PYTHON names one that has"
     "$python" -m venv --clear --without-pip "$new"
     echo "$packages" >"$("$new/bin/python" -c 'import site; print(site.getsitepackages()[0])')/pytorch.pth"
     "$python" -m pip --disable-pip-version-check install --quiet --no-index --no-deps --no-build-isolation --no-compile \
         --prefix "$new" --ignore-installed "$pack"/wheels/*
-    sed -i "1s|^#!.*|#!$root/.venv/bin/python|" "$new"/bin/fairseq-*
+    sed -i "1c #!$root/.venv/bin/python" "$new"/bin/fairseq-*
     # CTranslate2 asks for the cuBLAS of CUDA 12; the few functions that it calls are in that of CUDA 13, too
     for library in "$packages"/nvidia/*/lib/libcublas*.so.13; do
         [[ -e "$library" ]] || break

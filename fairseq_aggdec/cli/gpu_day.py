@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.files import alone_at
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SECONDS = 540  # of one call
@@ -42,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _check_gpu()
     out = Path(os.environ["OUT"]).resolve() if os.environ.get("OUT") else None
     os.chdir(_ROOT)
-    records = running.run(wanted, results, out, args.seconds, args.again)
+    results.mkdir(parents=True, exist_ok=True)
+    with alone_at(results):
+        records = running.run(wanted, results, out, args.seconds, args.again)
     return _say(records, results)
 
 
@@ -71,7 +74,8 @@ def _say(records: list[dict[str, object]], results: Path) -> int:
         print(f"{record['part']}: {'; '.join(words)}")
         worst = max(worst, int(bool(failed)))
     if any(record["left"] for record in records):
-        print("the same command goes on with what is left", file=sys.stderr)
+        again = "; with --again, also with what has failed and what needs it" if worst else ""
+        print(f"the same command goes on with what is left{again}", file=sys.stderr)
     return worst
 
 

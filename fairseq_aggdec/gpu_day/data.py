@@ -43,7 +43,7 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
             encoded = list(
                 subwords.encode_lines(encoded, subwords.subword_nmt, demo.folder / "bpecodes", workers=workers)
             )
-            # every so manieth, so that all lengths are in all splits
+            # every n-th, so that all lengths are in all splits
             step = len(encoded) // max(1, held_out)
             write_lines(text / f"test.{suffix}", encoded[::step])
             write_lines(text / f"valid.{suffix}", encoded[1::step])

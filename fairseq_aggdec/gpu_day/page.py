@@ -16,10 +16,11 @@ def markdown(records: Sequence[dict[str, Any]]) -> str:
     Args:
         records: of parts, as `running.run` leaves them.
     """
-    machines = list(dict.fromkeys(describe(record["machine"]) for record in records))
-    commits = list(dict.fromkeys(str(record["commit"]) for record in records))
-    dates = sorted(record["date"] for record in records)
-    gpus = list(dict.fromkeys(record["machine"].get("gpu", "no GPU (rehearsal)") for record in records))
+    steps = [step for record in records for step in record["steps"]]
+    machines = list(dict.fromkeys(describe(step["machine"]) for step in steps))
+    commits = list(dict.fromkeys(str(step["commit"]) for step in steps))
+    dates = sorted(step["date"] for step in steps)
+    gpus = list(dict.fromkeys(map(_gpu, steps)))
     lines = [
         f"# Measured on {', '.join(gpus)}",
         "",
@@ -27,9 +28,9 @@ def markdown(records: Sequence[dict[str, Any]]) -> str:
         *machines,
         "",
         _table(
-            ["part", "step", "", "seconds"],
+            ["part", "step", "", "seconds", "on", "commit"],
             [
-                [record["part"], step["name"], step["state"], f"{step['seconds']:.0f}"]
+                [record["part"], step["name"], step["state"], f"{step['seconds']:.0f}", _gpu(step), step["commit"]]
                 for record in records
                 for step in record["steps"]
             ],
@@ -40,6 +41,10 @@ def markdown(records: Sequence[dict[str, Any]]) -> str:
         for step in record["steps"]:
             lines += ["", f"### {step['name']}", "", f"`{step['command']}`", "", *_body(step)]
     return "\n".join(lines)
+
+
+def _gpu(step: dict[str, Any]) -> str:
+    return str(step["machine"].get("gpu", "no GPU (rehearsal)"))
 
 
 def _body(step: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.gpu_day.running import RESULT, Part, Step
 
 _PRECISIONS = ("fp32", "fp16", "bf16", "exact")
-_ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,nar"
+_ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,hybrid,nar"
 _LIMITS = {1: 16, 8: 32, 32: 64, 128: 128}
 """sentences that are timed, by batch size"""
 _STAGES = {"prepare": 200, "teacher": 420, "distill": 420, "verifier": 420, "redistill": 420, "drafter": 420,
@@ -40,7 +40,7 @@ class Day:
         return ("bart-small",) if self.rehearse else names
 
     def parts(self) -> list[Part]:
-        """In the order in which they are worth their time."""
+        """In the order in which they run, the most useful first."""
         speeds = [
             Part(name, f"Random {size} model", self._speed(size))
             for name, size in (("base", "base"), ("big", "big"), ("big-9-3", "big-9-3"), ("bart", "bart-12-2"))
@@ -67,7 +67,8 @@ class Day:
                 options = ["--modes", modes, "--precisions", precision, *self._at(("1,8,32", 64), ("1,2", 2))]
                 options += ["--no-bit-exact"] * (precision != "exact")
                 command = [*"python -m fairseq_aggdec.cli.verify".split(), *model, *options, "--json", RESULT]
-                steps.append(Step(f"{name}-{precision}", command))
+                needed = (f"data-{name}",) if name in TASKS else ()
+                steps.append(Step(f"{name}-{precision}", command, after=needed))
         return steps
 
     def _make_data(self, task: str) -> Step:
@@ -162,20 +163,23 @@ class Day:
                         "--modes", "beam1,greedy,gad"],
             "heads": ["--path", f"{heads}/checkpoint_last.pt", "--modes", "beam1,greedy,blockwise"],
         }  # fmt: skip
-        steps = [self._make_data("mt")]
+        made = self._make_data("mt")
+        steps = [made]
         for name in trained:
-            steps.append(Step(name, ["fairseq-train", str(data), *common, *trained[name]], 200))
-            steps.append(Step(f"decode-{name}", [*timed, *decoded[name], "--json", RESULT]))
+            steps.append(Step(name, ["fairseq-train", str(data), *common, *trained[name]], 200, after=(made.name,)))
+            steps.append(Step(f"decode-{name}", [*timed, *decoded[name], "--json", RESULT], after=(name,)))
         return steps
 
     def _translation(self) -> list[Step]:
+        stages = tuple(_STAGES)
         return [
             Step(
                 stage,
                 ["bash", "scripts/reproduce.sh", "tatoeba_en_de_base", stage],
-                seconds,
+                _STAGES[stage],
                 {"AGGDEC_WORK": self._path(self.work), "AGGDEC_DATA": self._path(self.data), "BENCH_LIMIT": "128"},
                 goes_on=True,
+                after=stages[:place],
             )
-            for stage, seconds in _STAGES.items()
+            for place, stage in enumerate(stages)
         ]

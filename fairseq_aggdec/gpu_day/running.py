@@ -34,11 +34,13 @@ class Step:
     environment: Mapping[str, str] = field(default_factory=dict)
     goes_on: bool = False
     """whether it goes on where it was stopped; any other is begun anew"""
+    after: Sequence[str] = ()
+    """names of the part's steps that must be done: until then it is left"""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Steps that belong together; each is run whatever became of the others."""
+    """Steps that belong together; each is run whatever became of those that it does not need."""
 
     name: str
     title: str
@@ -67,22 +69,21 @@ def run(
         states = {step["name"]: step for step in record["steps"]}
         for step in part.steps:
             left = deadline - time.monotonic()
-            if _state(states, step) in kept or left < min(step.seconds, 0.9 * seconds):
+            if _state(states, step.name) in kept or left < min(step.seconds, 0.9 * seconds):
+                continue
+            if any(_state(states, name) != "done" for name in step.after):
                 continue
             print(f"== {part.name}: {step.name}", file=sys.stderr, flush=True)
-            states[step.name] = _run(step, results / f"{part.name}.{step.name}", left)
-            record |= {
-                "title": part.title,
-                "machine": facts,
-                "commit": machine.commit(),
-                "date": machine.now(),
-                "steps": [states[other.name] for other in part.steps if other.name in states],
-            }
+            found = _run(step, results / f"{part.name}.{step.name}", left)
+            where = {"machine": facts, "commit": machine.commit(), "date": machine.now()}
+            states[step.name] = found | where
+            steps = [states[other.name] for other in part.steps if other.name in states]
+            record |= {"title": part.title, "steps": steps}
             _write(record, results)
             if out is not None:
                 out.mkdir(parents=True, exist_ok=True)
                 shutil.copy(_file(results, part.name), out)
-        record["left"] = [step.name for step in part.steps if _state(states, step) in ("left", "stopped")]
+        record["left"] = [step.name for step in part.steps if _state(states, step.name) in ("left", "stopped")]
         records.append(record)
     return records
 
@@ -103,8 +104,8 @@ def load(results: Path, part: str) -> dict[str, Any] | None:
     return record
 
 
-def _state(states: Mapping[str, Mapping[str, Any]], step: Step) -> str:
-    return str(states[step.name]["state"]) if step.name in states else "left"
+def _state(states: Mapping[str, Mapping[str, Any]], name: str) -> str:
+    return str(states[name]["state"]) if name in states else "left"
 
 
 def _file(results: Path, part: str) -> Path:

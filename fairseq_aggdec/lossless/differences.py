@@ -59,7 +59,7 @@ class Difference:
         )
 
 
-def first_difference(expected: Sequence[int], found: Sequence[int]) -> int | None:
+def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:
     """The position of the first token that is another one; None for equal outputs. Both end with EOS."""
     if list(expected) == list(found):
         return None

@@ -1,5 +1,6 @@
 """fairseq's commands on the device: decoding a shipped model, and training in half precision."""
 
+import math
 import shutil
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import torch
 
 from fairseq_aggdec.cli.user_dir import user_dir
 from fairseq_aggdec.demo.tasks import TASKS
-from tests.helpers import parse_generate, run_cli
+from fairseq_aggdec.lossless.differences import NEAR_TIES, first_difference
+from tests.helpers import Generated, parse_generate, run_cli
 
 MT = TASKS["mt"].folder
 LINES = ["I have two brothers .", "Where do you live ?", "The weather is nice today , and we are going home ."]
@@ -18,6 +20,16 @@ LINES = ["I have two brothers .", "Where do you live ?", "The weather is nice to
 def where(device: torch.device) -> list[str]:
     """Options that choose the device."""
     return ["--cpu"] if device.type == "cpu" else []
+
+
+def check(found: dict[int, Generated], expected: dict[int, Generated], precision: str) -> None:
+    """Outputs are equal, in half precision but for near-ties: the first tokens that differ have much the same score."""
+    assert found.keys() == expected.keys()
+    for number, wanted in expected.items():
+        place = first_difference(wanted.tokens, found[number].tokens)
+        if place is not None:
+            gap = math.log(2) * abs(wanted.positional[place] - found[number].positional[place])
+            assert gap < NEAR_TIES.get(precision, 0), (number, place, wanted, found[number])
 
 
 @pytest.mark.parametrize("precision", [[], ["--fp16"], ["--bf16"], ["--fp16", "--cuda-graphs"]])
@@ -31,9 +43,10 @@ def test_interactive_decoding(precision: list[str], where: list[str], device: to
     outputs = []
     for decoding in (["greedy"], ["iad"], ["gad", "--drafter-path", MT / "drafter.pt"]):
         done = run_cli("fairseq-interactive", MT, *common, "--decoding", *decoding, stdin="\n".join(LINES) + "\n")
-        outputs.append([sentence.tokens for _, sentence in sorted(parse_generate(done.stdout).items())])
+        outputs.append(parse_generate(done.stdout))
     assert len(outputs[0]) == len(LINES)
-    assert outputs[0] == outputs[1] == outputs[2]
+    for found in outputs[1:]:
+        check(found, outputs[0], precision[0].removeprefix("--") if precision else "fp32")
 
 
 @pytest.fixture(scope="module")
@@ -75,20 +88,10 @@ def test_training_in_half_precision(
     models = ["--path", MT / "model.pt", "--drafter-path", checkpoint] if decoding == "gad" else ["--path", checkpoint]
     outputs = []
     for mode in ("greedy", decoding):
-        common = [
-            "--user-dir",
-            user_dir(),
-            "--task",
-            "aggressive_translation",
-            "-s",
-            "en",
-            "-t",
-            "de",
-            "--max-len-b",
-            20,
-        ]
+        common = ["--user-dir", user_dir(), "--task", "aggressive_translation", "-s", "en", "-t", "de",
+                  "--max-len-b", 20]  # fmt: skip
         given = models if mode == decoding else models[:2]
         done = run_cli("fairseq-generate", pairs, *common, *given, "--decoding", mode, *half, *where)
-        outputs.append({number: sentence.tokens for number, sentence in parse_generate(done.stdout).items()})
+        outputs.append(parse_generate(done.stdout))
     assert len(outputs[0]) > 10
-    assert outputs[0] == outputs[1]
+    check(outputs[1], outputs[0], "fp16" if half else "fp32")

@@ -16,7 +16,7 @@ from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
-from fairseq_aggdec.lossless.differences import NEAR_TIE, differences, gap_of
+from fairseq_aggdec.lossless.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
 from tests.random_blockwise import random_blockwise
 from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch
 from tests.recorders import Recorder
@@ -27,8 +27,6 @@ from tests.test_generator_gad import cached_drafter
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 LENGTHS = ([9], [5, 0, 20, 1, 12, 2, 7], [3 + n % 11 for n in range(32)])
 LIMIT: dict[str, Any] = {"max_len_b": 24}
-TIES = {"fp32": NEAR_TIE, "fp16": 0.1, "bf16": 0.5}
-"""log-probabilities that differ by less may be ordered by rounding: logits of twenty are then 0.02, 0.125 apart"""
 
 
 def on(device: torch.device, model: Any, dtype: torch.dtype = torch.float32) -> Any:
@@ -59,7 +57,7 @@ def check(models: Models, sample: dict[str, Any], found: list[Hypothesis], preci
     }
     reference = SequenceGenerator(models, JOINED, beam_size=1, **LIMIT)
     gap = gap_of(reference, models, alone)
-    differing = differences(tokens(stock(models, sample)), tokens(found), gap, TIES[precision])
+    differing = differences(tokens(stock(models, sample)), tokens(found), gap, NEAR_TIES.get(precision, NEAR_TIE))
     faults = [one.describe("found", "fairseq", JOINED.symbols) for one in differing if not one.near_tie]
     assert not faults, faults
     if precision == "fp32":

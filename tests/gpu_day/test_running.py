@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fairseq_aggdec.benchmarking import machine
 from fairseq_aggdec.gpu_day import running
 from fairseq_aggdec.gpu_day.running import RESULT, Part, Step
 
@@ -54,21 +55,46 @@ def test_time_runs_out_and_the_next_call_goes_on(tmp_path: Path) -> None:
         "slow",
         "Slow",
         [
-            python("endless", loops, str(alive), seconds=1, goes_on=True),
-            python("short", "", seconds=1),
+            python("endless", loops, str(alive), seconds=3, goes_on=True),
+            python("short", "", seconds=3),
         ],
     )
-    (record,) = running.run([part], tmp_path, None, 1)
+    (record,) = running.run([part], tmp_path, None, 3)
     assert states(record) == {"endless": "stopped"}
     assert record["left"] == ["endless", "short"]
-    assert record["steps"][0]["output"] == ["stopped after 1 seconds"]
+    assert record["steps"][0]["output"] == ["stopped after 3 seconds"]
     assert alive.exists()
     alive.unlink()
     time.sleep(0.2)
     assert not alive.exists()
-    now = Part("slow", "Slow", [python("endless", "", seconds=1, goes_on=True), part.steps[1]])
+    now = Part("slow", "Slow", [python("endless", "", seconds=3, goes_on=True), part.steps[1]])
     (record,) = running.run([now], tmp_path, None, 60)
     assert states(record) == {"endless": "done", "short": "done"}
+
+
+def test_a_step_waits_for_those_that_it_needs(tmp_path: Path) -> None:
+    steps = [
+        python("first", "time.sleep(0.6)", seconds=1),  # then too little is left for the long one
+        python("long", "", seconds=100),
+        python("needing", "", seconds=0, after=("first", "long")),
+        python("bad", "sys.exit(1)", seconds=0),
+        python("needing-bad", "", seconds=0, after=("bad",)),
+    ]
+    (record,) = running.run([Part("some", "Some", steps)], tmp_path, None, 5)
+    assert states(record) == {"first": "done", "bad": "failed"}
+    assert record["left"] == ["long", "needing", "needing-bad"]
+    (record,) = running.run([Part("some", "Some", steps)], tmp_path, None, 60)
+    assert states(record) == {"first": "done", "long": "done", "needing": "done", "bad": "failed"}
+    assert record["left"] == ["needing-bad"]
+
+
+def test_what_was_measured_keeps_its_machine_and_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [python("old", ""), python("new", "")]
+    for name, known in (("a", steps[:1]), ("b", steps)):
+        monkeypatch.setattr(machine, "commit", lambda name=name: name)
+        monkeypatch.setattr(machine, "machine", lambda name=name: {"gpu": f"GPU {name}"})
+        (record,) = running.run([Part("some", "Some", known)], tmp_path, None, 60)
+    assert [(step["commit"], step["machine"]["gpu"]) for step in record["steps"]] == [("a", "GPU a"), ("b", "GPU b")]
 
 
 @pytest.mark.parametrize(("needed", "state"), [(0, "failed"), (1000, "stopped")])

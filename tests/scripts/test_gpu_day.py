@@ -30,8 +30,19 @@ def test_a_part_is_run_once_and_reported(tmp_path: Path) -> None:
     again = gpu_day("run", "graphs", work=tmp_path)
     assert (again.stdout, again.stderr) == (done.stdout, "")
     page = gpu_day("report", work=tmp_path).stdout
-    for words in (record["machine"]["processor"], "## CUDA graphs on and off", "Batch size 8:", "| gad    |"):
+    for words in (step["machine"]["processor"], "## CUDA graphs on and off", "Batch size 8:", "| gad    |"):
         assert words in page
+
+
+def test_a_folder_that_pack_did_not_make_is_left_alone(tmp_path: Path) -> None:
+    kept = tmp_path / "data/precious"
+    kept.parent.mkdir()
+    kept.touch()
+    command = ["bash", str(ROOT / "scripts/gpu_day.sh"), "pack", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"gpu_day: {tmp_path} is not empty")
+    assert [path.name for path in tmp_path.rglob("*")] == ["data", "precious"]
 
 
 def test_what_there_is_not_is_named(tmp_path: Path) -> None:
