@@ -5,6 +5,7 @@ Random models accept few copies of their source. So drafts are made from what fa
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -66,10 +67,11 @@ def check(
             Oracle.to_propose(answers, 3, BLOCK, vocabulary),
         )
         for mode in modes:
-            generator = OracleGenerator(
+            oracle = proposals if mode == "gad" else copies
+            kind = AggressiveGenerator if mode == "greedy" else partial(OracleGenerator, oracle=oracle)
+            generator = kind(
                 models,
                 WORDS,
-                oracle=proposals if mode == "gad" else copies,
                 decoding=mode,
                 src_dict=WORDS if mode in ("iad", "hybrid") else src_dict,
                 block_draft=BlockDraftOptions(LoadedDrafter(drafter), BLOCK) if mode == "gad" else None,

@@ -79,6 +79,9 @@ def test_command_runs(command: str, checkout: Path, toy_model_dir: ToyModel, req
     needed = request.getfixturevalue("drafter") if "$DRAFTER" in command else None
     done = run(command, checkout, toy_model_dir, needed)
     assert done.returncode == 0, done.stderr[-3000:]
+    if command.startswith("aggdec-verify"):
+        assert "passed: no lossless mode differs" in done.stdout
+        return
     assert "H-0\t" in done.stdout
     decoding = re.search(r"--decoding (\S+)", command)
     assert decoding

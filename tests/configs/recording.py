@@ -23,7 +23,7 @@ _RECORD = """() {
         fi
         if [[ "$previous" == --results-path ]]; then
             mkdir -p "$word"
-            echo "Generate test" | tee "$word/generate-test.txt" >"$word/generate-valid.txt"
+            printf 'H-0\t-1\ta\nGenerate test\n' | tee "$word/generate-test.txt" >"$word/generate-valid.txt"
         fi
         if [[ "$word" == checkpoint.save_dir=* ]]; then
             mkdir -p "${word#*=}"

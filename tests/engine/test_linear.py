@@ -64,7 +64,7 @@ def test_rows_are_rounded_up_to_few_numbers() -> None:
 
 
 @pytest.mark.parametrize("activation", [None, F.relu, F.gelu])
-@pytest.mark.parametrize("precision", ["own", "bf16", "int8"])
+@pytest.mark.parametrize("precision", ["own", "bf16", pytest.param("int8", marks=pytest.mark.int8)])
 @torch.no_grad()
 def test_fixed_shapes_give_a_row_the_same_bits_in_every_company(
     precision: Precision, activation: linear.Activation | None

@@ -12,6 +12,7 @@ from fairseq_aggdec.engine.bit_exact import exact_rows
 from fairseq_aggdec.engine.precision import Arithmetic, Precision, arranged, can_pack, can_quantise
 from fairseq_aggdec.errors import AggdecError
 
+INT8 = pytest.param("int8", marks=pytest.mark.int8)
 TOLERANCE: dict[Precision, float] = {"own": 1e-5, "bf16": 0.03, "int8": 0.05}
 
 
@@ -22,7 +23,7 @@ def layer(inputs: int, outputs: int, seed: int = 0) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("rows", [1, 3, 17, 200])
-@pytest.mark.parametrize("name", list(TOLERANCE))
+@pytest.mark.parametrize("name", ["own", "bf16", INT8])
 def test_products_are_close_to_plain_ones(name: Precision, rows: int, relu: bool) -> None:
     weight, bias = layer(96, 160)
     x = torch.randn(2, rows, 96, generator=torch.Generator().manual_seed(rows))
@@ -35,7 +36,7 @@ def test_products_are_close_to_plain_ones(name: Precision, rows: int, relu: bool
         torch.testing.assert_close(actual, expected.relu() if relu else expected, atol=TOLERANCE[name], rtol=0.02)
 
 
-@pytest.mark.parametrize("name", list(TOLERANCE))
+@pytest.mark.parametrize("name", ["own", "bf16", INT8])
 @pytest.mark.parametrize("size", [(16, 32), (100, 36), (256, 768), (2048, 512)])
 def test_a_row_does_not_depend_on_the_others(name: Precision, size: tuple[int, int]) -> None:
     """What `bit_exact` is built on, at every number of rows that it computes."""
@@ -49,6 +50,7 @@ def test_a_row_does_not_depend_on_the_others(name: Precision, size: tuple[int, i
         assert torch.equal(product(x[rows - 3 : 2 * rows - 3]), expected[rows - 3 : 2 * rows - 3])
 
 
+@pytest.mark.int8
 def test_int8_rows_have_scales_of_their_own() -> None:
     """A token beside one of a thousand times its size: with one scale for both, nothing of it would be left."""
     weight, bias = layer(64, 48)
@@ -60,6 +62,7 @@ def test_int8_rows_have_scales_of_their_own() -> None:
     torch.testing.assert_close(product(1e-6 * x) - bias, 1e-6 * (product(x) - bias), atol=1e-6, rtol=1e-3)
 
 
+@pytest.mark.int8
 def test_int8_at_the_ends_of_its_range() -> None:
     """Largest inputs times largest weights: processors that add up in 16 bits cut this off."""
     inputs = 512
@@ -69,6 +72,7 @@ def test_int8_at_the_ends_of_its_range() -> None:
     torch.testing.assert_close(product(torch.full((4, inputs), -3.0)), torch.full((4, 16), -3.0 * inputs))
 
 
+@pytest.mark.int8
 def test_int8_of_nothing() -> None:
     weight, bias = layer(32, 16)
     weight[3] = 0
@@ -78,7 +82,7 @@ def test_int8_of_nothing() -> None:
     assert torch.equal(product(torch.ones(1, 32))[:, 3], bias[None, 3]), "weights"
 
 
-@pytest.mark.parametrize("name", list(TOLERANCE))
+@pytest.mark.parametrize("name", ["own", "bf16", INT8])
 def test_numbers_that_are_none_stay_visible(name: Precision) -> None:
     product = arranged(*layer(32, 16), False, name)
     assert product is not None
@@ -89,7 +93,7 @@ def test_numbers_that_are_none_stay_visible(name: Precision) -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", ["bf16", "int8"])
+@pytest.mark.parametrize("name", ["bf16", INT8])
 def test_models_in_half_precision_keep_it_between_products(name: Precision, kind: torch.dtype) -> None:
     weight, bias = layer(64, 48)
     product = arranged(weight.to(kind), bias.to(kind), False, name)
@@ -106,8 +110,9 @@ def test_half_precision_has_no_arranged_weights() -> None:
 
 
 def test_this_pytorch_has_them() -> None:
-    """Without this, a new version that drops the functions would go unnoticed."""
-    assert [can_pack(torch.float32), can_pack(torch.bfloat16), can_quantise()] == [True] * 3
+    """Where the processor has the instructions: a new version that drops the functions must not go unnoticed."""
+    computes_bf16, has_vnni = torch.ops.mkldnn._is_mkldnn_bf16_supported(), torch.cpu._is_vnni_supported()
+    assert [can_pack(torch.float32), can_pack(torch.bfloat16), can_quantise()] == [True, computes_bf16, has_vnni]
 
 
 def test_int8_is_refused_by_name_without_its_functions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,13 +145,11 @@ def test_int8_is_refused_off_the_cpu() -> None:
 def test_bf16_without_onednn(monkeypatch: pytest.MonkeyPatch, relu: bool) -> None:
     weight, bias = layer(64, 48)
     x = torch.randn(4, 64, generator=torch.Generator().manual_seed(1))
-    expected = arranged(weight, bias, relu, "bf16")
+    expected = F.linear(x, weight, bias)
     monkeypatch.setattr(precision, "can_pack", lambda kind: False)
     plain = arranged(weight, bias, relu, "bf16")
-    assert (type(plain), type(expected)) == (precision.Plain, precision.Packed)
-    assert plain is not None
-    assert expected is not None
-    torch.testing.assert_close(plain(x), expected(x), atol=0.03, rtol=0.02)
+    assert isinstance(plain, precision.Plain)
+    torch.testing.assert_close(plain(x), expected.relu() if relu else expected, atol=0.03, rtol=0.02)
 
 
 def test_options_for_messages() -> None:
