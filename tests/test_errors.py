@@ -12,6 +12,8 @@ import pytest
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from tests.helpers import run_cli
 
+COMMAND = "from fairseq_aggdec.errors import *; import sys; sys.argv = ['bin/fairseq-generate']; "
+
 
 @pytest.mark.parametrize(
     ("error", "in_stderr", "has_traceback"),
@@ -24,16 +26,22 @@ from tests.helpers import run_cli
     ],
 )
 def test_excepthook(error: str, in_stderr: str, has_traceback: bool) -> None:
-    program = f"from fairseq_aggdec.errors import *; install_excepthook(); install_excepthook(); raise {error}"
+    program = f"{COMMAND}install_excepthook(); install_excepthook(); raise {error}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert in_stderr in done.stderr
     assert ("Traceback" in done.stderr) == has_traceback
 
 
+def test_other_programs_keep_their_errors() -> None:
+    program = "from fairseq_aggdec.errors import *; install_excepthook(); open('/nowhere/a.txt')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert "Traceback" in done.stderr
+
+
 def test_an_interruption_is_one_line_and_ends_as_the_signal_has_it() -> None:
     """As of fairseq-generate with this plugin."""
-    program = "from fairseq_aggdec.errors import *; install_excepthook(); import signal; signal.raise_signal(2)"
+    program = f"{COMMAND}install_excepthook(); import signal; signal.raise_signal(2)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (-2, "interrupted\n")
 

@@ -257,7 +257,12 @@ def download(address: str, path: Path) -> None:
     partial = path.with_name(path.name + PARTIAL)
     partial.touch()
     with alone_at(partial):
-        _fetch_rest(address, partial, path.name)
+        try:
+            _fetch_rest(address, partial, path.name)
+        except BaseException:
+            if partial.stat().st_size == 0:  # nothing that could be gone on with
+                partial.unlink()
+            raise
         partial.replace(path)
 
 
