@@ -81,17 +81,19 @@ def test_a_run_that_is_killed_goes_on(text: Path, whole: list[str], tmp_path: Pa
 def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
     text: Path, whole: list[str], tmp_path: Path
 ) -> None:
-    options = [*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out", "--workers", 2]
+    many = tmp_path / "text"  # so many that there is time to kill
+    many.write_bytes(8 * text.read_bytes())
+    options = [*CORRECT, *IN_SHARDS, "--input", many, "--output", tmp_path / "out", "--workers", 2]
 
     def kill_a_child() -> None:
         multiprocessing.active_children()[0].kill()
 
     with at_the_first_shard(tmp_path / "out", kill_a_child), pytest.raises(AggdecError, match="a worker has died"):
         run(*options)
-    assert 0 < count(tmp_path / "out") < 7
+    assert 0 < count(tmp_path / "out") < 7 * 8
     assert not multiprocessing.active_children()
     run(*options)
-    assert outputs(tmp_path / "out") == whole
+    assert outputs(tmp_path / "out") == 8 * whole
 
 
 @pytest.mark.parametrize("mode", ["beam", "greedy", "gad", "gad++", "hybrid", "nar"])
