@@ -28,7 +28,10 @@ def lacking_greedy(modes: Sequence[Mode], precision: Callable[[Mode], str]) -> l
 
 
 def compare_with_greedy(
-    runners: Sequence[Runner], results: Sequence[ModeResult], precision: Callable[[Mode], str]
+    runners: Sequence[Runner],
+    results: Sequence[ModeResult],
+    precision: Callable[[Mode], str],
+    block_ngrams: bool = False,
 ) -> dict[str, list[Difference]]:
     """What lossless modes say otherwise than greedy decoding of their precision, and greedy otherwise than fairseq.
 
@@ -36,6 +39,7 @@ def compare_with_greedy(
         runners: what has decoded the results; for each lossless mode greedy decoding of its precision is among them.
         results: of one batch size, one a runner.
         precision: see `lacking_greedy`.
+        block_ngrams: under --block-ngrams, which fairseq's own search does not know: greedy is another search then.
 
     Returns:
         by the name of each lossless mode that something was there to be compared with; empty lists for no difference.
@@ -51,7 +55,7 @@ def compare_with_greedy(
             if not fits or precision(reference.mode) != precision(mode):
                 continue
             assert isinstance(runner, FairseqRunner)
-            if not is_greedy or stock_computes(precision(mode), runner.device):
+            if not is_greedy or (not block_ngrams and stock_computes(precision(mode), runner.device)):
                 near_tie = 0.0 if precision(mode) == "exact" else near_tie_of(precision(mode), runner.device)
                 found[mode.name] = differences(_tokens(reference), _tokens(result), runner.gap(), near_tie)
                 break

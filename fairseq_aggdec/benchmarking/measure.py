@@ -100,7 +100,7 @@ def _measure(
         results = compare(made, args.repeats)
         untimed = [runners.make(mode, batch_size) for mode in missing]
         decoded = [*results, *compare(untimed, repeats=1)]
-        compared = compare_with_greedy([*made, *untimed], decoded, runners.precision)
+        compared = compare_with_greedy([*made, *untimed], decoded, runners.precision, subject.block_ngrams)
         say(compared, runners.any_task().target_dictionary.symbols)
         for runner, result in zip(made, results, strict=True):
             result.batch_size = batch_size  # a runner knows that of its largest batch

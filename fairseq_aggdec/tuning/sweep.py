@@ -69,7 +69,7 @@ class Measurement:
 
     def _compare(self, runners: Sequence[Runner]) -> list[ModeResult]:
         results = compare(runners, self._repeats)
-        different = compare_with_greedy(runners, results, self._runners.precision)
+        different = compare_with_greedy(runners, results, self._runners.precision, self._runners.subject.block_ngrams)
         say(different, self._runners.any_task().target_dictionary.symbols)
         refuse(different)
         return results
