@@ -180,12 +180,13 @@ class OracleGenerator(AggressiveGenerator):
         source = net_input["src_tokens"]
         texts = [self.oracle.texts[number] for number in self._numbers]
         if self.decoding in ("iad", "hybrid"):
-            copied = _padded(texts, self.pad, source.device)
+            copied = padded(texts, self.pad, source.device)
             return super()._drafter({**net_input, "src_tokens": copied}, start, encoder_outs)
         drafter = super()._drafter(net_input, start, encoder_outs)
-        return OracleBlockDrafter(drafter, _padded(texts, self.eos, source.device), self.eos)
+        return OracleBlockDrafter(drafter, padded(texts, self.eos, source.device), self.eos)
 
 
-def _padded(sentences: Sequence[Sequence[int]], fill: int, device: torch.device) -> Tensor:
+def padded(sentences: Sequence[Sequence[int]], fill: int, device: torch.device) -> Tensor:
+    """B x L, `fill` behind each sentence."""
     width = max(map(len, sentences))
     return torch.tensor([[*sentence, *[fill] * (width - len(sentence))] for sentence in sentences], device=device)

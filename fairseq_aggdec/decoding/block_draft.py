@@ -137,9 +137,9 @@ def draft_alone(
         outputs.reserve(longest + block_size)
         outputs.tokens.scatter_(1, outputs.lengths[:, None] + columns, logits.argmax(dim=-1))
         end = longest + block_size - 1
-        choices = rules.choose(
-            logits / temperature, outputs.lengths - 1, outputs.tokens[:, :end], shortest - 1, end - 1
-        )
+        if temperature != 1.0:
+            logits = logits / temperature
+        choices = rules.choose(logits, outputs.lengths - 1, outputs.tokens[:, :end], shortest - 1, end - 1)
         is_end = choices.tokens == rules.eos
         committed = 1 + accepted_beginning(~is_end[:, :-1])
         outputs.append(choices.tokens, choices.log_probs, committed)

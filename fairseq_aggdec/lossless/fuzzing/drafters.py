@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.benchmarking.oracle import Oracle, OracleBlockDrafter
+from fairseq_aggdec.benchmarking.oracle import Oracle, OracleBlockDrafter, padded
 from fairseq_aggdec.decoding.loop import Drafter
 from fairseq_aggdec.generator import AggressiveGenerator
 
@@ -140,17 +140,12 @@ class FuzzedGenerator(AggressiveGenerator):
         words = range(self.tgt_dict.nspecial, self.vocab_size)
         if self.decoding in ("iad", "hybrid"):
             texts = Oracle.to_copy_from(answers, edit_ratio=0.15, vocabulary=words).texts
-            copied = _padded([texts[number] for number in self._numbers], self.pad)
+            copied = padded([texts[number] for number in self._numbers], self.pad, net_input["src_tokens"].device)
             return super()._drafter({**net_input, "src_tokens": copied}, start, encoder_outs)
         drafter = super()._drafter(net_input, start, encoder_outs)
         if not drafter.block_size:  # a single head
             return drafter
         texts = Oracle.to_propose(answers, 1 + 0.7 * drafter.block_size, drafter.block_size, words).texts
-        proposed = _padded([texts[number] for number in self._numbers], self.eos)
+        proposed = padded([texts[number] for number in self._numbers], self.eos, net_input["src_tokens"].device)
         # behind the longest answer, a drafter that was right so far may still be asked, in vain
         return OracleBlockDrafter(drafter, proposed, self.eos)
-
-
-def _padded(sentences: Sequence[Sequence[int]], fill: int) -> Tensor:
-    width = max(map(len, sentences))
-    return torch.tensor([[*sentence, *[fill] * (width - len(sentence))] for sentence in sentences])
