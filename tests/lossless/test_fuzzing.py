@@ -15,16 +15,16 @@ from fairseq_aggdec.lossless.fuzzing.cases import ADVERSARIES, KINDS, Case, draw
 from fairseq_aggdec.lossless.fuzzing.running import Run, command
 from fairseq_aggdec.lossless.fuzzing.shrinking import shrunk
 
-CASES = 24
+CASES = 12
 
 
-@pytest.mark.parametrize("first", range(0, CASES, 8))
+@pytest.mark.parametrize("first", range(0, CASES, 6))
 def test_random_cases_decode_as_stock_fairseq_does(first: int, tmp_path: Path) -> None:
     run, texts = Run(tmp_path / "run.json", first), list[str]()
-    while run.state["next"] < first + 8:
+    while run.state["next"] < first + 6:
         run.next(texts.append)
     assert texts == []
-    assert run.state["cases"] >= 6, "fairseq itself refuses few"
+    assert run.state["cases"] >= 4, "fairseq itself refuses few"
     known = [counters for mode, counters in run.state["modes"].items() if mode.endswith(("oracle", "junk behind EOS"))]
     assert sum(counters["accepted"] for counters in known) > 0, "drafts that are right pass"
 
@@ -37,7 +37,7 @@ def test_numbers_draw_every_kind_mode_adversary_and_number_of_heads() -> None:
     assert {model.get("decoder_attention_heads") for model in models} >= {1, 2, 3, 4, 8, 12, 16}
     assert {mode["decoding"] for mode in modes} == {"greedy", "iad", "hybrid", "gad", "blockwise"}
     assert {mode.get("drafts") for mode in modes} == {None, "oracle", *ADVERSARIES}
-    assert {len(batch) for case in cases for batch in case.batches} >= {1, 2, 7, 16, 32}
+    assert {len(batch) for case in cases for batch in case.batches} >= {1, 2, 7, 16, 32, 256}
     assert draw(7) == draw(7)
 
 

@@ -79,7 +79,7 @@ def draw(number: int) -> Case:
         joined=joined,
         models=models,
         eos_share=rng.choice((0.02, 0.05, 0.1, 0.2)),
-        batches=_batches(rng, shorter=many),
+        batches=_batches(rng, most=8 if many else 32 if search["max_len_b"] == 200 else 256),
         left_pad=rng.random() < 0.7,
         prefix=prefix,
         search=search,
@@ -167,14 +167,15 @@ def _transformer(rng: Random, joined: bool) -> dict[str, Any]:
     return model
 
 
-def _batches(rng: Random, shorter: bool) -> list[list[list[int]]]:
+def _batches(rng: Random, most: int) -> list[list[list[int]]]:
+    """Numbers and lengths of sentences, batch by batch, at `most` so many in one: outputs that are long take long."""
     number, batches = 0, []
     for _ in range(rng.choice((1, 1, 1, 2))):
-        rows = rng.choice((1, 2, 3, 7, 8, 16, 17, 32, 32, 32, 32))
+        rows = rng.choice((1, 2, 3, 7, 8, 16, 17, 32, 64, 128, 256))
         longest = rng.choice((1, 4, 9, 20, 20))
         batch = [[number + row, rng.randint(rng.choice((0, 1)), longest)] for row in range(rows)]
         number += rows
-        batches.append(batch[:8] if shorter else batch)
+        batches.append(batch[:most])
     return batches
 
 
