@@ -4,7 +4,9 @@ set -euo pipefail
 
 root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)"
 shared="$root/configs/shared" # parts that several experiments are made of
-if [[ -d "$root/.venv/bin" ]]; then
-    PATH="$root/.venv/bin:$PATH"
+venv="${AGGDEC_VENV:-.venv}"
+[[ $venv == /* ]] || venv="$root/$venv"
+if [[ -d "$venv/bin" ]]; then
+    PATH="$venv/bin:$PATH"
 fi
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"

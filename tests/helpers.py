@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests import fork_server
 
 TINY_TRANSFORMER = (
     "--arch transformer --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 32 --decoder-embed-dim 32 "
@@ -46,16 +47,16 @@ class Generated:
 def run_cli(
     command: str, *arguments: object, stdin: str | bytes | None = None, check: bool = True, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run an installed console script, such as `fairseq-generate`, in a process of its own.
+    """Run an installed console script, such as `fairseq-generate`, in a process of its own (see `fork_server`).
 
     Args:
-        command: its name; it is looked up beside the running Python.
+        command: its name.
         arguments: converted with `str`.
         stdin: text for its standard input; bytes for input that is not UTF-8.
         check: fail, with its output, on another exit code than 0.
         cwd: the folder it runs in.
     """
-    line = [str(Path(sysconfig.get_path("scripts")) / command), *map(str, arguments)]
+    line = [str(fork_server.environment() / "bin" / command), *map(str, arguments)]
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONIOENCODING": "utf-8"}
     data = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run(line, input=data or b"", capture_output=True, env=environment, cwd=cwd, timeout=1200)

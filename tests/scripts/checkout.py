@@ -5,6 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests import fork_server
+
 ROOT = Path(__file__).resolve().parents[2]
 AWKWARD = '-it\'s a "folder"\nof mine'
 """What a folder may be called."""
@@ -14,9 +16,8 @@ def checkout_with(experiment: str, folder: Path) -> Path:
     """A new root in `folder`: everything is a link to the repository but the folder of one experiment, a copy."""
     root = folder / AWKWARD
     (root / "configs").mkdir(parents=True)
-    for name in ("fairseq_aggdec", "scripts", ".venv"):
-        if (ROOT / name).exists():
-            (root / name).symlink_to(ROOT / name)
+    for name in ("fairseq_aggdec", "scripts"):
+        (root / name).symlink_to(ROOT / name)
     for path in (ROOT / "configs").iterdir():
         if path.name == experiment:
             shutil.copytree(path, root / "configs" / experiment)
@@ -29,8 +30,16 @@ def run(
     stage: str, *arguments: str, data: Path, work: Path, root: Path = ROOT, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Runs one script and returns its output; a failure shows it."""
-    environment = os.environ | {"AGGDEC_DATA": str(data), "AGGDEC_WORK": str(work), "OMP_NUM_THREADS": "1"}
-    command = ["bash", str(root / "scripts" / f"{stage}.sh"), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=cwd, timeout=1200)
+    done = run_whatever_comes(stage, *arguments, data=data, work=work, root=root, cwd=cwd)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done
+
+
+def run_whatever_comes(
+    stage: str, *arguments: str, data: Path, work: Path, root: Path = ROOT, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`run` of a script that may fail."""
+    settings = {"AGGDEC_DATA": data, "AGGDEC_WORK": work, "AGGDEC_VENV": fork_server.environment()}
+    environment = os.environ | {name: str(value) for name, value in settings.items()} | {"OMP_NUM_THREADS": "1"}
+    command = ["bash", str(root / "scripts" / f"{stage}.sh"), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=cwd, timeout=1200)

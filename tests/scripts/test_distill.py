@@ -1,22 +1,16 @@
 """The distillation stage on toy data: shards side by side, gathered, and nothing to do the second time."""
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from tests.helpers import ToyModel
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.scripts.checkout import run
 
 
 def distill(work: Path, *options: str) -> str:
     """Runs the script; returns what it says."""
-    environment = os.environ | {"AGGDEC_WORK": str(work), "OMP_NUM_THREADS": "1"}
-    command = ["bash", str(ROOT / "scripts/distill.sh"), "tatoeba_en_de", "--cpu", "--beam", "1", "--max-len-b", "3"]
-    done = subprocess.run([*command, *options], env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stderr
+    arguments = ["tatoeba_en_de", "--cpu", "--beam", "1", "--max-len-b", "3", *options]
+    return run("distill", *arguments, data=work, work=work).stderr
 
 
 def test_shards_side_by_side(toy_model_dir: ToyModel, tmp_path: Path) -> None:

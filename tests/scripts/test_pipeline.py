@@ -2,9 +2,7 @@
 
 import gzip
 import json
-import os
 import re
-import subprocess
 from itertools import islice
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from fairseq_aggdec.cli import compare
 from fairseq_aggdec.data.preparation import read_lines
 from fairseq_aggdec.files import file_sha256
 from fairseq_aggdec.reporting.results import load_results
-from tests.scripts.checkout import AWKWARD, ROOT, checkout_with, run
+from tests.scripts.checkout import AWKWARD, checkout_with, run, run_whatever_comes
 
 SMALL = [
     "model.encoder.layers=1",
@@ -165,13 +163,12 @@ def test_translation_from_text_to_tables(
 
 
 def test_unknown_stage_is_refused_with_the_names_there_are(tmp_path: Path) -> None:
-    command = ["bash", str(ROOT / "scripts/reproduce.sh"), "tatoeba_en_de", "nothing"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AGGDEC_WORK": str(tmp_path)})
+    done = run_whatever_comes("reproduce", "tatoeba_en_de", "nothing", data=tmp_path, work=tmp_path)
     assert done.returncode == 2
     assert "teacher distill verifier redistill drafter decode score bench table ablation" in done.stderr
 
 
-def test_unknown_experiment_is_refused_with_the_names_there_are() -> None:
-    done = subprocess.run(["bash", str(ROOT / "scripts/train.sh"), "nothing"], capture_output=True, text=True)
+def test_unknown_experiment_is_refused_with_the_names_there_are(tmp_path: Path) -> None:
+    done = run_whatever_comes("train", "nothing", data=tmp_path, work=tmp_path)
     assert done.returncode == 2
     assert "gec_small" in done.stderr
