@@ -1,7 +1,7 @@
-"""`python -m fairseq_aggdec.cli.blockwise_table FOLDER`: Table 1 and Figure 4 of Stern et al. 2018.
+"""`python -m fairseq_aggdec.cli.blockwise_table FOLDER`: papers/004 Table 1 and Figure 4 of models with proposal heads.
 
 FOLDER/COLUMN-K.json is what `aggdec-bench --modes greedy,blockwise,blockwise:2,blockwise:3 --block-size K --json` wrote
-about a model with proposal heads; COLUMN-1.json, greedy alone, about its base model: without it, k = 1 is head 1.
+about a model of that column; COLUMN-1.json, greedy alone, about its base model: without it, k = 1 is head 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m fairseq_aggdec.cli.depth_table CONFIG DEPTH...`: Table 4 of Sun et al. 2021, models of several depths.
+"""`python -m fairseq_aggdec.cli.depth_table CONFIG DEPTH...`: papers/002 Table 4, models of several depths.
 
 A DEPTH such as 9-3 names `decode/SUBSET/depth-9-3-MODE/generate-SUBSET.txt` and `bench/depth-9-3.json` in the work
 folder, which decoding and `aggdec-bench --modes beam5,greedy,iad --json` wrote about the model with 9 encoder and 3

@@ -1,4 +1,4 @@
-"""`python -m fairseq_aggdec.cli.super_resolution_table FOLDER`: Table 2 and Figure 4 of Stern et al. 2018.
+"""`python -m fairseq_aggdec.cli.super_resolution_table FOLDER`: papers/004 Table 2 and Figure 4 of image models.
 
 FOLDER/regular-K and FOLDER/fine-tuned-K are what `aggdec-super-resolve --block-size K --output` wrote about models with
 a frozen and with a fine-tuned base.
