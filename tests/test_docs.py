@@ -55,7 +55,8 @@ def test_every_option_of_the_plugin_is_in_the_table() -> None:
 
 
 def test_every_mode_is_in_the_readme_and_in_the_table() -> None:
-    modes = [str(mode.value) for mode in AggressiveTranslationConfig.__dataclass_fields__["decoding"].type]
+    (choices,) = (field.type for field in fields(AggressiveTranslationConfig) if field.name == "decoding")
+    modes = [str(mode.value) for mode in choices]  # type: ignore[union-attr]
     assert len(modes) == 9
     for mode in modes:
         assert f"`{mode}`" in TEXT["README.md"]
