@@ -95,8 +95,3 @@ def test_defaults() -> None:
     for name, written in rows:
         default = DEFAULTS[name.replace("-", "_")]
         assert written == ("none" if default is None else "off" if default is False else str(default)), name
-
-
-def test_links() -> None:
-    for path in re.findall(r"\]\(([^)#:]+)", PAGE):
-        assert (ROOT / "docs" / path).exists(), path

@@ -1,19 +1,28 @@
-"""Every command of the README runs."""
+"""The commands of the README and of the pages that users run commands from; what else they say: tests/test_docs.py."""
 
+import io
 import os
 import re
+import runpy
+import shlex
 import subprocess
+import sys
 import sysconfig
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from fairseq import checkpoint_utils
 
+import fairseq_aggdec
+from fairseq_aggdec.cli import bench
 from tests.helpers import TINY_TRANSFORMER, ToyModel
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training.md", "docs/measurements.md")]
+"""those whose commands are run; the commands of docs/blockwise.md are read in tests/test_docs_blockwise.py"""
 ELSEWHERE = {
-    "bash scripts/test.sh": "this very run",
+    "aggdec-verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
     "bash scripts/demo.sh": "tests/cli/test_demo.py",
     "bash scripts/demo.sh --task mt": "tests/cli/test_demo.py",
     "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",
@@ -28,13 +37,19 @@ ELSEWHERE = {
 
 def blocks(language: str) -> list[str]:
     """The fenced code blocks of one language."""
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
 def commands() -> list[str]:
     """Shell commands, continuation lines joined, comments and spacing removed."""
     lines = "".join(blocks("bash")).replace("\\\n", " ").splitlines()
     return [re.sub(r"\s+", " ", re.sub(r"\s#.*", "", line)).strip() for line in lines if line.strip()]
+
+
+TRAINING = [line for line in commands() if line.startswith(("aggdec-distill", "fairseq-train"))]
+TIMED = [line for line in commands() if line.startswith("aggdec-bench")]
+FIRST, *RUN = [line for line in commands() if line not in [*ELSEWHERE, *TRAINING, *TIMED]]
 
 
 @pytest.fixture(scope="module")
@@ -46,68 +61,111 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-TRAINING = [command for command in commands() if command.startswith(("aggdec-distill", "fairseq-train"))]
+def run(line: str, checkout: Path, names: dict[str, str]) -> None:
+    """Run a command in this process, as its installed script would; what stands before a pipe is its input.
 
-
-def run(command: str, checkout: Path, toy: ToyModel, drafter: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "PATH": sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"],
-        "DATA_BIN": str(toy.data),
-        "CHECKPOINT": str(toy.checkpoint),
-        "DRAFTER": str(drafter),
-    }
-    return subprocess.run(
-        ["bash", "-c", command], cwd=checkout, env=environment, capture_output=True, text=True, timeout=300
-    )
+    Args:
+        line: the command; `--user-dir fairseq_aggdec` is left out, as the plugin is registered here.
+        checkout: the working folder.
+        names: what `$DATA_BIN` and the like stand for.
+    """
+    fairseq_aggdec.register()
+    echo, pipe, command = line.rpartition(" | ")
+    words = [names.get(word, word) for word in shlex.split(command.replace("--user-dir fairseq_aggdec", ""))]
+    (script,) = entry_points(group="console_scripts", name=words[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(checkout)
+        patch.setattr(sys, "argv", words)
+        if pipe:
+            patch.setattr(sys, "stdin", io.StringIO(shlex.split(echo)[1] + "\n"))
+        script.load()()
 
 
 @pytest.fixture(scope="module")
-def drafter(checkout: Path, toy_model_dir: ToyModel) -> Path:
-    """What the README's commands for training one make, in the size of the toy model and in fewer updates."""
+def names(checkout: Path, toy_model_dir: ToyModel) -> dict[str, str]:
+    """What the variables of the commands stand for: the toy model, and a drafter where it is to be trained."""
+    drafter = checkout / "drafter/checkpoint_best.pt"
+    return {
+        "$DATA_BIN": str(toy_model_dir.data),
+        "$CHECKPOINT": str(toy_model_dir.checkpoint),
+        "$DRAFTER": str(drafter),
+    }
+
+
+@pytest.fixture(scope="module")
+def drafter(checkout: Path, names: dict[str, str]) -> Path:
+    """What the commands for training leave behind, in the size of the toy model and in fewer updates."""
     for command in TRAINING:
         sizes = " ".join(TINY_TRANSFORMER).removeprefix("--arch transformer")
         command = command.replace("--arch nar_drafter", f"--arch nar_drafter {sizes}")
         command = re.sub(r"(--max-update|--warmup-updates) \d+", r"\1 2", command)
-        done = run(command, checkout, toy_model_dir)
-        assert done.returncode == 0, done.stderr[-3000:]
-    return checkout / "drafter" / "checkpoint_best.pt"
+        vars(checkpoint_utils.save_checkpoint).pop("best", None)  # of the training before, in the same process
+        run(command, checkout, names)
+    return checkout
 
 
-@pytest.mark.parametrize("command", [command for command in commands() if command not in [*ELSEWHERE, *TRAINING]])
-def test_command_runs(command: str, checkout: Path, toy_model_dir: ToyModel, request: pytest.FixtureRequest) -> None:
-    needed = request.getfixturevalue("drafter") if "$DRAFTER" in command else None
-    done = run(command, checkout, toy_model_dir, needed)
+def test_the_first_command_runs_in_a_shell(checkout: Path, names: dict[str, str]) -> None:
+    """With the plugin found by `--user-dir fairseq_aggdec`, as nowhere else here."""
+    path = sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"]
+    variables = {name.removeprefix("$"): value for name, value in names.items()}
+    done = subprocess.run(
+        ["bash", "-c", FIRST],
+        cwd=checkout,
+        env={**os.environ, **variables, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    if command.startswith("aggdec-verify"):
-        assert "passed: no lossless mode differs" in done.stdout
-        return
     assert "H-0\t" in done.stdout
-    decoding = re.search(r"--decoding (\S+)", command)
-    assert decoding
-    assert f"{decoding[0]}: " in done.stdout + done.stderr
+    assert "--decoding iad: " in done.stdout + done.stderr
+    assert (checkout / "stats.jsonl").is_file()
 
 
-def test_the_drafter_of_the_readme_is_trained(drafter: Path) -> None:
-    assert TRAINING
-    assert drafter.is_file()
+@pytest.mark.parametrize("command", RUN)
+def test_command_runs(
+    command: str,
+    checkout: Path,
+    names: dict[str, str],
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    if "$DRAFTER" in command:
+        request.getfixturevalue("drafter")
+    run(command, checkout, names)
+    printed = capsys.readouterr().out
+    assert "H-0\t" in printed
+    if " | " in command:  # the shipped corrector, whose counters are logged at exit
+        assert "The student’s books are on the table." in printed
+    else:
+        (decoding,) = re.findall(r"--decoding \S+", command)
+        assert f"{decoding}: " in printed + caplog.text
 
 
-def test_commands_run_elsewhere_are_in_the_readme_and_in_their_tests() -> None:
+def test_the_trainings_of_the_docs_leave_a_drafter_and_heads(drafter: Path) -> None:
+    assert (drafter / "drafter/checkpoint_best.pt").is_file()
+    assert (drafter / "heads/checkpoint_best.pt").is_file()
+
+
+def test_commands_run_elsewhere_are_in_the_docs_and_in_their_tests() -> None:
     assert set(ELSEWHERE) <= set(commands())
     pipeline = (ROOT / "tests" / "scripts" / "test_pipeline.py").read_text(encoding="utf-8")
     for stage in ("prepare", "train", "average", "decode", "score", "reproduce"):
         assert f"{stage}.sh" in pipeline or f'"{stage}"' in pipeline
 
 
+def test_commands_of_the_measurements_are_read() -> None:
+    assert TIMED
+    for command in TIMED:
+        bench._parser().parse_args(shlex.split(command.removeprefix("aggdec-bench")))
+
+
 @pytest.mark.parametrize("program", blocks("python"))
-def test_program_runs(program: str, checkout: Path, toy_model_dir: ToyModel) -> None:
+def test_program_runs(
+    program: str, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (checkout / "program.py").write_text(program, encoding="utf-8")
-    done = run("python program.py", checkout, toy_model_dir)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "brother" in done.stdout
-
-
-def test_named_files_exist() -> None:
-    for path in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / path).exists(), f"the README links to {path}"
+    monkeypatch.chdir(checkout)
+    runpy.run_path("program.py")
+    assert "brother" in capsys.readouterr().out

@@ -66,7 +66,7 @@ def table(experiments: Sequence[Experiment]) -> str:
     rows = [
         [
             item.name,
-            ", ".join(item.answers),
+            "; ".join(item.answers),
             ", ".join(line.split()[0] for line in item.small) or ("none" if item.full_size else ""),
             item.disk_gb,
             f"{item.gpu_hours:,} GPU" if item.full_size else f"{item.cpu_hours} CPU",

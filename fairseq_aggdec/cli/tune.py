@@ -1,4 +1,4 @@
-"""`aggdec-tune`: which k, β and τ of GAD++ to take, measured on a development set (papers/000 Tables 6 and 7)."""
+"""`aggdec-tune`: which k, β and τ of GAD++ to take, measured on a development set (Ge et al. 2022, Tables 6 and 7)."""
 
 from __future__ import annotations
 

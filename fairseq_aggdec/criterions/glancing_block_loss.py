@@ -1,4 +1,4 @@
-"""Cross-entropy of a drafter's blocks, with glancing in training and acceptance measured in validation."""
+"""Cross-entropy of a drafter's blocks (papers/000 §3.2.1), with glancing in training and acceptance in validation."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,7 +43,7 @@ class GlancingBlockLossConfig(FairseqDataclass):
 
 @register_criterion("glancing_block_loss", dataclass=GlancingBlockLossConfig)
 class GlancingBlockLoss(FairseqCriterion):
-    """The loss of papers §3.2.1 (Aggressive Decoding): unrevealed block positions that have a target."""
+    """L_NAR of papers/000 §3.2.1: unrevealed block positions that have a target."""
 
     def __init__(
         self,

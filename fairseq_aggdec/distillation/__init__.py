@@ -1,1 +1,1 @@
-"""Sequence-level distillation: a teacher's translations in place of the training targets."""
+"""Sequence-level distillation: a teacher's translations as the training targets (papers/000 §3.2.1, §3.2.2)."""

@@ -22,8 +22,8 @@ class BlockwiseTransformerConfig(TransformerConfig):
     own_hidden: bool = field(
         default=False,
         metadata={
-            "help": "each head reads only its own part of the hidden layer, instead of all of it as in the paper: k "
-            "times fewer output weights"
+            "help": "each head reads only its own part of the hidden layer, instead of all of it as in Stern et al. "
+            "2018, §6: k times fewer output weights"
         },
     )
     identity_head: bool = field(

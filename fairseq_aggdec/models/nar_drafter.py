@@ -1,4 +1,4 @@
-"""The drafter of papers §3.2.1 (Aggressive Decoding): a Transformer whose decoder predicts a block of k tokens at once.
+"""The drafter of papers/000 §3.2.1: a Transformer whose decoder predicts a block of k tokens at once.
 
 It reads what the verifier reads, the start symbol and y1..yp, followed by k mask positions p+1..p+k; the output at
 position p+1+i predicts y of that very position. With `prefix_attention` "causal" the prefix attends to itself from left

@@ -19,7 +19,7 @@ class NarDrafterConfig(TransformerConfig):
         default="causal",
         metadata={
             "help": "causal: the prefix attends left to right, so that decoding can cache it and --blocks-per-sentence "
-            "shares it; bidirectional: prefix and block see each other, as in the papers"
+            "shares it; bidirectional: prefix and block see each other, as in Ge et al. 2022"
         },
     )
     mask_source_copy: bool = field(
@@ -29,7 +29,7 @@ class NarDrafterConfig(TransformerConfig):
         default=0,
         metadata={
             "help": "hidden size of a head that scores each drafted token given the one drafted before it (64 to 256); "
-            "0: none, the tokens of a draft are independent of each other, as in the papers"
+            "0: none, the tokens of a draft are independent of each other, as in Ge et al. 2022"
         },
     )
     encoder_from: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)

@@ -24,16 +24,16 @@ class AcceptanceOptions(FairseqDataclass):
     top_beta: Optional[int] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
         metadata={
-            "help": "gad++, blockwise: accept a drafted token among this many best ones of the verifier (gad++: 3 "
-            "unless given, and 5 in the papers' high-efficiency setting; blockwise: 1)"
+            "help": "gad++, blockwise: accept a drafted token among this many best ones of the verifier: beta of "
+            "Ge et al. 2022, Eq. 8 (gad++: 3 unless given, and 5 in their high-efficiency setting; blockwise: 1)"
         },
     )
     tolerance: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
             "help": "gad++, blockwise: accept a drafted token whose log-probability falls short of the best one's by "
-            "at most this (gad++: 1.0 unless given, and 3.0 in the papers' high-efficiency setting; blockwise: no "
-            "limit)"
+            "at most this: tau of Ge et al. 2022, Eq. 9 (gad++: 1.0 unless given, and 3.0 in their high-efficiency "
+            "setting; blockwise: no limit)"
         },
     )
     eos_argmax: bool = field(

@@ -14,7 +14,8 @@ class CopyingOptions(FairseqDataclass):
     """For the command line and for hydra alike."""
 
     max_draft_len: int = field(
-        default=0, metadata={"help": "iad, hybrid: longest draft, in tokens (L_max of the SAD paper); 0: no limit"}
+        default=0,
+        metadata={"help": "iad, hybrid: longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit"},
     )
     min_suffix: int = field(
         default=1,

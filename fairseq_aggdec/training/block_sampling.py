@@ -1,4 +1,4 @@
-"""Which blocks of a sentence a drafter learns from (papers: L_NAR of §3.2.1 in Aggressive Decoding).
+"""Which blocks of a sentence a drafter learns from (L_NAR of papers/000 §3.2.1).
 
 A target sentence is y1..yT and EOS. A block at prefix length p, 0 <= p <= T, is the k positions p+1..p+k: given the
 source and y1..yp, the drafter predicts their tokens at once. Positions behind EOS have no target.

@@ -1,4 +1,4 @@
-"""Glancing: gold tokens shown to a drafter in training, the more the worse it does (§3.2.1 of Aggressive Decoding).
+"""Glancing: gold tokens shown to a drafter in training, the more the worse it does (papers/000 §3.2.1).
 
 A first pass without gradient drafts every block. Of a block with H wrong tokens, N = floor(lambda * H) positions, drawn
 uniformly among those with a target, then show the gold token instead of the mask; the second pass is trained on the

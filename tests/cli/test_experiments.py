@@ -26,7 +26,7 @@ def test_list(configs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiments.main(["list", str(configs)])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[2:]] == ["big", "little"]
-    for word in ("Table 1, Table 2", "little", "3", "1,200 GPU"):
+    for word in ("Table 1; Table 2", "little", "3", "1,200 GPU"):
         assert word in lines[2]
 
 
