@@ -161,9 +161,8 @@ def test_shipped_models(name: str, options: dict[str, bool]) -> None:
     fairseq_aggdec.register()
     demo = TASKS[name]
     drafter = {} if demo.drafter is None else {"drafter_path": str(demo.folder / demo.drafter)}
-    task, models = load(
-        str(demo.folder / "model.pt"), str(demo.folder), demo.source_dict, demo.target_dict, **drafter, **options
-    )
+    source, target = demo.source_language, demo.target_language
+    task, models = load(str(demo.folder / "model.pt"), str(demo.folder), source, target, **drafter, **options)
     lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:16]
     text = DemoModel.load(demo)
     sentences = [text.encode(line.split("\t")[0]) for line in lines]

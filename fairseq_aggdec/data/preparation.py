@@ -149,7 +149,7 @@ class Preparation(TextStages):
         command = [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", source, "--target-lang", target]
         command += ["--joined-dictionary", "--workers", str(self.workers)]
         if self._shipped is not None:
-            command += ["--srcdict", str(self._shipped.folder / f"dict.{self._shipped.source_dict}.txt")]
+            command += ["--srcdict", str(self._shipped.folder / f"dict.{self._shipped.source_language}.txt")]
         elif "dictionary" in self.config:
             command += ["--srcdict", str(given_file(self.data / self.config["dictionary"]).absolute())]
         elif "min_occurrences" in self.config:

@@ -35,7 +35,7 @@ class DemoModel:
                 raise AggdecError(f"{demo.folder / name}: missing; the package is not complete, install it again")
         options = {"drafter_path": str(demo.folder / demo.drafter)} if demo.drafter else {}
         task, models = load(
-            str(demo.folder / "model.pt"), str(demo.folder), demo.source_dict, demo.target_dict, **options
+            str(demo.folder / "model.pt"), str(demo.folder), demo.source_language, demo.target_language, **options
         )
         tokenizer = encoders.build_tokenizer(
             Namespace(

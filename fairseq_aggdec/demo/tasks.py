@@ -11,10 +11,8 @@ class DemoTask:
     name: str
     title: str
     source_language: str
+    """also the name of its dictionary, dict.LANGUAGE.txt"""
     target_language: str
-    source_dict: str
-    """suffix of the source dictionary's file"""
-    target_dict: str
     tokenizer: str
     """what fairseq-interactive is given as --tokenizer"""
     modes: tuple[str, ...]
@@ -32,8 +30,8 @@ class DemoTask:
     @property
     def files(self) -> list[str]:
         """What the folder must hold."""
-        names = ["model.pt", f"dict.{self.source_dict}.txt", f"dict.{self.target_dict}.txt", "bpecodes"]
-        return [*names, self.drafter] if self.drafter else names
+        dictionaries = {f"dict.{language}.txt" for language in (self.source_language, self.target_language)}
+        return ["model.pt", *sorted(dictionaries), "bpecodes", *filter(None, [self.drafter])]
 
 
 TASKS = {
@@ -42,8 +40,6 @@ TASKS = {
         title="Grammar correction",
         source_language="en",
         target_language="en",
-        source_dict="src",
-        target_dict="tgt",
         tokenizer="as_written",
         modes=("beam5", "beam1", "greedy", "iad"),
         shown="iad",
@@ -53,8 +49,6 @@ TASKS = {
         title="English-German translation",
         source_language="en",
         target_language="de",
-        source_dict="en",
-        target_dict="de",
         tokenizer="moses",
         modes=("beam5", "beam1", "greedy", "gad", "gad++", "gad++:5:3"),
         shown="gad",

@@ -32,7 +32,9 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
     lines = list(read_lines(file))
     rows = [line.split("\t") for line in lines[:: max(1, len(lines) // pairs)]]  # the file has the short ones first
     held_out = int(_HELD_OUT * len(rows))
-    sides = {demo.source_dict: (0, demo.source_language), demo.target_dict: (int(task == "mt"), demo.target_language)}
+    source, target = demo.source_language, demo.target_language
+    names = ("src", "tgt") if source == target else (source, target)  # fairseq-preprocess needs two
+    sides = {names[0]: (0, source), names[1]: (int(task == "mt"), target)}
     with TemporaryDirectory(prefix="aggdec-data-") as place:
         text = Path(place)
         for suffix, (column, language) in sides.items():
@@ -48,9 +50,9 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
             write_lines(text / f"test.{suffix}", encoded[::step])
             write_lines(text / f"valid.{suffix}", encoded[1::step])
             write_lines(text / f"train.{suffix}", [line for n, line in enumerate(encoded) if n % step > 1])
-        command = [sys.executable, "-m", "fairseq_cli.preprocess", "-s", demo.source_dict, "-t", demo.target_dict]
-        for option, suffix in (("--srcdict", demo.source_dict), ("--tgtdict", demo.target_dict)):
-            command += [option, str(demo.folder / f"dict.{suffix}.txt")]
+        command = [sys.executable, "-m", "fairseq_cli.preprocess", "-s", names[0], "-t", names[1]]
+        for option, language in (("--srcdict", source), ("--tgtdict", target)):
+            command += [option, str(demo.folder / f"dict.{language}.txt")]
         for split in ("train", "valid", "test"):
             command += [f"--{split}pref", str(text / split)]
         partial = folder.with_name(folder.name + ".partial")

@@ -58,8 +58,8 @@ def test_fairseq_interactive_gives_each_line_its_own_characters(tmp_path: Path) 
     (tmp_path / "input.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [folder, "--path", folder / "model.pt", "--input", tmp_path / "input.txt", "--cpu"]
     command += ["--buffer-size", 3, "--batch-size", 3, "--skip-invalid-size-inputs-valid-test"]
-    command += ["--tokenizer", "as_written", "--bpe", "subword_nmt", "--bpe-codes", folder / "bpecodes", "-s", "src"]
-    command += ["-t", "tgt", "--user-dir", Path(fairseq_aggdec.__file__).parent, "--task", "aggressive_translation"]
+    command += ["--tokenizer", "as_written", "--bpe", "subword_nmt", "--bpe-codes", folder / "bpecodes", "-s", "en"]
+    command += ["-t", "en", "--user-dir", Path(fairseq_aggdec.__file__).parent, "--task", "aggressive_translation"]
     command += ["--decoding", "beam", "--beam", 3, "--nbest", 2]
     output = run_cli("fairseq-interactive", *command).stdout
     answers = [line.split("\t") for line in output.splitlines() if line.startswith("D-")]

@@ -52,7 +52,7 @@ def test_the_longest_source_fits_the_model(model: DemoModel) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("model.pt", "dict.src.txt", "dict.tgt.txt"):
+    for name in ("model.pt", "dict.en.txt"):
         (tmp_path / name).touch()
     monkeypatch.setattr(DemoTask, "folder", tmp_path)
     with pytest.raises(AggdecError, match=r"bpecodes: missing; .*install it again"):

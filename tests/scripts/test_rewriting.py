@@ -77,7 +77,7 @@ def test_simplification_starts_from_the_shipped_model(tmp_path: Path, aggdec_dat
     assert len(list(text.glob("asset.ref*"))) == 10
     assert (binary / "test1.complex-simple.simple.bin").is_file()
     shipped = torch.load(TASKS["gec"].folder / "model.pt", map_location="cpu", weights_only=False)
-    assert (binary / "dict.complex.txt").read_bytes() == (TASKS["gec"].folder / "dict.src.txt").read_bytes()
+    assert (binary / "dict.complex.txt").read_bytes() == (TASKS["gec"].folder / "dict.en.txt").read_bytes()
 
     model, trained = compose("wikisplit_small", "train").model, shipped["cfg"]["model"]
     for side in ("encoder", "decoder"):
