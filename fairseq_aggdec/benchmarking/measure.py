@@ -29,7 +29,7 @@ _RANDOM_BLOCK = 25  # k of papers/000
 
 
 def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Record:
-    """Do what the options of `aggdec-bench` say.
+    """Do what the options of `aggdec bench` say.
 
     Args:
         args: the options, checked.

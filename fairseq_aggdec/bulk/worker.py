@@ -31,7 +31,7 @@ class Worker:
     def __init__(self, args: Namespace, task_options: dict[str, Any]) -> None:
         """
         Args:
-            args: of `aggdec-decode`.
+            args: of `aggdec decode`.
             task_options: of the plugin's task.
         """
         self._args = args

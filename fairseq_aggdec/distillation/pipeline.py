@@ -1,4 +1,4 @@
-"""From a data-bin to a distilled data-bin; what `aggdec-distill` does."""
+"""From a data-bin to a distilled data-bin; what `aggdec distill` does."""
 
 from __future__ import annotations
 

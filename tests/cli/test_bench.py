@@ -1,4 +1,4 @@
-"""Tests of `aggdec-bench`; its numbers are tested in `tests/benchmarking/test_measure.py`."""
+"""Tests of `aggdec bench`; its numbers are tested in `tests/benchmarking/test_measure.py`."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,9 @@ def test_bench_prints_and_writes_the_comparison(toy_model_dir: ToyModel, tmp_pat
     reference = tmp_path / "reference.txt"
     reference.write_bytes((toy_model_dir.data / "test.src").read_bytes())
     options = ["--limit", 4, "--repeats", 2, "--modes", "beam5,greedy,iad", "--threads", 1, "--reference", reference]
-    done = run_cli("aggdec-bench", toy_model_dir.data, "--path", toy_model_dir.checkpoint, *options, "--json", record)
+    done = run_cli(
+        "aggdec", "bench", toy_model_dir.data, "--path", toy_model_dir.checkpoint, *options, "--json", record
+    )
     assert f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 4 sentences, cpu, 2 rounds" in done.stdout
     assert "4 of 4" in done.stdout
     assert "INFO" not in done.stderr
@@ -28,7 +30,7 @@ def test_bench_prints_and_writes_the_comparison(toy_model_dir: ToyModel, tmp_pat
 
 
 def test_a_missing_checkpoint_is_one_line(toy_model_dir: ToyModel) -> None:
-    missing = run_cli("aggdec-bench", toy_model_dir.data, "--path", "/nowhere/model.pt", check=False)
+    missing = run_cli("aggdec", "bench", toy_model_dir.data, "--path", "/nowhere/model.pt", check=False)
     assert missing.returncode == 1
     assert "/nowhere/model.pt" in missing.stderr
     assert "Traceback" not in missing.stderr
