@@ -81,9 +81,7 @@ class Worker:
         args = self._args
         fairseq_aggdec.register()
         torch.set_num_threads(args.threads)
-        device = device_of_environment(args.cpu)
-        if args.precision == "fp16" and device.type == "cpu":
-            raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
+        device = device_of_environment(args.cpu, args.precision)
         search = SearchOptions(beam=args.beam or 1, **given_search_options(args))
         return Translator(args.path, self._data, search, device, args.precision or "fp32", **self._task_options)
 

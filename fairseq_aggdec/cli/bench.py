@@ -78,9 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         help="with --device cuda: each mode of this plugin once more with steps recorded as CUDA graphs, beside it; "
         "MODE+graphs in --modes does so for one",
     )
-    precision = parser.add_mutually_exclusive_group()
-    for name in ("fp16", "bf16"):
-        precision.add_argument(f"--{name}", action="store_true", help="for all modes that name no precision")
+    options.add_half_precision_options(parser)
     for name, what in (("profile", "one more round of each mode of the plugin, by module"), ("memory", "peak memory")):
         parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=True, help=what)
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was measured, for aggdec report")

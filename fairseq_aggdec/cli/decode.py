@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.bulk.shards import STDIN
-from fairseq_aggdec.cli.options import add_half_precision_options, check_least
+from fairseq_aggdec.cli.options import add_batch_options, check_least
 from fairseq_aggdec.distillation.settings import MAX_TOKENS
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.search_options import add_search_options, option
@@ -80,12 +80,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     )
     work.add_argument("--threads", type=int, default=1, help="of a worker; they can decide near-ties (default: 1)")
     work.add_argument("--shard-lines", type=int, default=_SHARD_LINES, help="lines a shard (default: %(default)s)")
-    work.add_argument(
-        "--max-tokens", type=int, default=MAX_TOKENS, help="source tokens a batch, with padding (default: %(default)s)"
-    )
-    work.add_argument("--batch-size", type=int, help="at most so many sentences a batch (default: no limit)")
-    work.add_argument("--cpu", action="store_true", help="use no GPU")
-    add_half_precision_options(work)
+    add_batch_options(work, MAX_TOKENS)
 
     search = parser.add_argument_group("search (as in fairseq-generate)")
     search.add_argument("--beam", type=int, help="of --decoding beam (default: 5)")

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.cli.options import add_half_precision_options, check_least
-from fairseq_aggdec.distillation.settings import MAX_TOKENS
+from fairseq_aggdec.cli.options import add_batch_options, check_least
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.search_options import add_search_options
 
@@ -69,13 +68,10 @@ def _parser() -> argparse.ArgumentParser:
     add_search_options(search)
 
     speed = parser.add_argument_group("batches and device")
-    speed.add_argument("--max-tokens", type=int, help=f"source tokens a batch, with padding (default: {MAX_TOKENS})")
-    speed.add_argument("--batch-size", type=int, help="at most so many sentences a batch (default: no limit)")
+    add_batch_options(speed, default=None)
     speed.add_argument(
         "--max-source-len", type=int, help="skip longer sources, EOS included (default: what the teacher takes)"
     )
-    speed.add_argument("--cpu", action="store_true", help="use no GPU")
-    add_half_precision_options(speed)
     return parser
 
 

@@ -10,10 +10,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fairseq_aggdec.distillation.settings import MAX_TOKENS
 from fairseq_aggdec.models.sizes import SIZES
 from fairseq_aggdec.search_options import option
-
-RANDOM_MODELS = tuple(SIZES)
 
 
 def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", required: bool = False) -> None:
@@ -42,7 +41,7 @@ def add_random_model_options(parser: argparse.ArgumentParser) -> None:
     random = parser.add_argument_group(
         "random models", "full sizes without training; drafts are made from greedy's output, decoded beforehand"
     )
-    random.add_argument("--random-model", choices=RANDOM_MODELS, help="in place of DATA and --path")
+    random.add_argument("--random-model", choices=tuple(SIZES), help="in place of DATA and --path")
     random.add_argument("--length", type=int, default=25, help="tokens of source and output (default: 25)")
     random.add_argument(
         "--edit-ratio",
@@ -84,8 +83,23 @@ def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.N
 def add_half_precision_options(group: argparse._ActionsContainer) -> None:
     """Adds --fp16 and --bf16, of which `precision` holds the one that is given, else None."""
     precision = group.add_mutually_exclusive_group()
-    precision.add_argument("--fp16", action="store_const", const="fp16", dest="precision", help="half precision")
-    precision.add_argument("--bf16", action="store_const", const="bf16", dest="precision", help="bfloat16")
+    for name, text in (("fp16", "half precision"), ("bf16", "bfloat16")):
+        precision.add_argument(f"--{name}", action="store_const", const=name, dest="precision", help=text)
+
+
+def add_batch_options(group: argparse._ActionsContainer, default: int | None) -> None:
+    """Adds the limits of a batch, the device and the precision of a verb that decodes much text.
+
+    Args:
+        group: of its options.
+        default: of --max-tokens; None to tell that it is not given.
+    """
+    group.add_argument(
+        "--max-tokens", type=int, default=default, help=f"source tokens a batch, with padding (default: {MAX_TOKENS})"
+    )
+    group.add_argument("--batch-size", type=int, help="at most so many sentences a batch (default: no limit)")
+    group.add_argument("--cpu", action="store_true", help="use no GPU")
+    add_half_precision_options(group)
 
 
 def add_data_sets_option(parser: argparse.ArgumentParser, what: str) -> None:

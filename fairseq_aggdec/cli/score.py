@@ -11,9 +11,10 @@ from fairseq_aggdec.cli.options import add_data_sets_option, check_least
 from fairseq_aggdec.data.preparation import read_config
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.evaluation.experiment_scores import experiment_tables
-from fairseq_aggdec.evaluation.file_scores import edit_ratio_of_files, files_table, gleu_of_files
-from fairseq_aggdec.evaluation.metrics import all_metrics
-from fairseq_aggdec.evaluation.score_table import ScoreTable
+from fairseq_aggdec.evaluation.gleu import corpus_gleu
+from fairseq_aggdec.evaluation.metrics import all_metrics, mean_edit_ratio
+from fairseq_aggdec.evaluation.reference_set import read_beside, read_tokens
+from fairseq_aggdec.evaluation.score_table import ScoreTable, files_table
 from fairseq_aggdec.files import written_whole
 
 
@@ -34,9 +35,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             parser.error(f"--beta {args.beta}: must be above 0")
         _print([files_table(args)], args.json)
     elif args.command == "gleu":
-        print(f"GLEU {gleu_of_files(args.source, args.output, args.reference, args.draws):.2f}")
+        texts, references = read_beside(args.source, args.output), list(map(read_tokens, args.reference))
+        print(f"GLEU {100 * corpus_gleu(*texts, references, args.draws):.2f}")
     else:
-        print(f"edit ratio {edit_ratio_of_files(args.source, args.output):.2f} %")
+        print(f"edit ratio {100 * mean_edit_ratio(*read_beside(args.source, args.output)):.2f} %")
 
 
 def _print(tables: Sequence[ScoreTable], json_file: Path | None) -> None:

@@ -63,9 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--beam", type=int, default=5, help="of the baseline (default: 5)")
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3, help="rounds; times are their median (default: 3)")
-    precision = parser.add_mutually_exclusive_group()
-    for name in ("fp16", "bf16"):
-        precision.add_argument(f"--{name}", action="store_true")
+    options.add_half_precision_options(parser)
     parser.add_argument(
         "--figure", type=Path, action="append", default=[], help="draw quality against speed, .png or .svg; repeatable"
     )

@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was found")
     add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))
     options.add_random_model_options(parser)
-    parser.set_defaults(fp16=False, bf16=False)  # read where a subject is made; --precisions says more
+    parser.set_defaults(precision=None)  # read where a subject is made; --precisions says more
     return parser
 
 

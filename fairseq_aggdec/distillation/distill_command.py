@@ -39,9 +39,7 @@ def distill(args: argparse.Namespace) -> None:
         job.gather(args.num_shards, expected)
     else:
         shard, shards = _shard(args, pipeline.shard_of_environment())
-        device = pipeline.device_of_environment(args.cpu)
-        if args.precision == "fp16" and device.type == "cpu":
-            raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
+        device = pipeline.device_of_environment(args.cpu, args.precision)
         options = pipeline.DecodingOptions(
             args.max_tokens or MAX_TOKENS,
             args.batch_size,
