@@ -26,10 +26,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.start(args.threads)
     from fairseq_aggdec.tuning.tune_command import tune
 
-    tuned = tune(args)
-    print(tuned.text())
-    for path in args.figure:
-        tuned.draw(path)
+    tune(args)
 
 
 def _parser() -> argparse.ArgumentParser:

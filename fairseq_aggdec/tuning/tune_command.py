@@ -1,10 +1,9 @@
-"""One call of `aggdec tune`, from its options to its tables."""
+"""One call of `aggdec tune`, from its options to its tables and figures."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,48 +18,12 @@ from fairseq_aggdec.evaluation.reference_set import ReferenceSet, check_sources
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 from fairseq_aggdec.tuning import choice, tables
-from fairseq_aggdec.tuning.points import Setting, Sweep
+from fairseq_aggdec.tuning.points import Sweep
 from fairseq_aggdec.tuning.sweep import Measurement, run
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """What was measured, and which of it the options ask for."""
-
-    sweep: Sweep
-    by_block_size: Sequence[Setting]
-    """every block size with the first beta and tolerance"""
-    block_sizes: Sequence[int]
-    """those with every beta and tolerance"""
-    quality: str
-    """name of the metric"""
-    margin: float
-    loss: float
-
-    def text(self) -> str:
-        """Tables of block sizes, and of acceptance for each block size, and the settings to take."""
-        parts = [
-            tables.block_size_table(self.sweep, self.by_block_size, self.quality),
-            *(tables.acceptance_table(self.sweep, size, self.quality) for size in self.block_sizes),
-            tables.choice_text(self.sweep, self.quality, self.margin, self.loss),
-        ]
-        return "\n\n".join(parts)
-
-    def draw(self, path: Path) -> None:
-        """Draws quality against speed."""
-        from fairseq_aggdec.tuning.figure import draw
-
-        assert self.sweep.baselines is not None  # measured before any point
-        greedy, points = self.sweep.baselines.greedy_quality, list(self.sweep.points.values())
-        chosen = {
-            "high-quality": choice.high_quality(points, greedy, self.margin),
-            "high-efficiency": choice.high_efficiency(points, greedy, self.loss),
-        }
-        draw(self.sweep, self.quality, chosen, path)
-
-
-def tune(args: argparse.Namespace) -> Tuned:
-    """Do what the options say.
+def tune(args: argparse.Namespace) -> None:
+    """Measure what the options ask for, print its tables and the settings to take, and draw it.
 
     Args:
         args: the options of `aggdec tune`, checked.
@@ -80,15 +43,29 @@ def tune(args: argparse.Namespace) -> Tuned:
         measurement = Measurement(runners, quality, args.batch_size, args.repeats)
         run(sweep, measurement, by_size, args.beam)
         assert sweep.baselines is not None
+        greedy = sweep.baselines.greedy_quality
         sizes = args.block_sizes
         if not args.full_grid:
             first = [sweep.points[setting] for setting in by_size]
-            best = choice.high_efficiency(first, sweep.baselines.greedy_quality, args.loss)
-            best = best or choice.fastest(first, float("-inf"))
+            best = choice.high_efficiency(first, greedy, args.loss) or choice.fastest(first, float("-inf"))
             assert best is not None
             sizes = [best.setting.block_size]
         run(sweep, measurement, choice.grid(sizes, args.betas, args.tolerances), args.beam)
-    return Tuned(sweep, by_size, sizes, metric.columns[-1], args.margin, args.loss)
+    name = metric.columns[-1]
+    print(tables.block_size_table(sweep, by_size, name), end="\n\n")
+    for size in sizes:
+        print(tables.acceptance_table(sweep, size, name), end="\n\n")
+    print(tables.choice_text(sweep, name, args.margin, args.loss))
+    if args.figure:
+        from fairseq_aggdec.tuning.figure import draw
+
+        points = list(sweep.points.values())
+        chosen = {
+            "high-quality": choice.high_quality(points, greedy, args.margin),
+            "high-efficiency": choice.high_efficiency(points, greedy, args.loss),
+        }
+        for path in args.figure:
+            draw(sweep, name, chosen, path)
 
 
 def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTranslationTask]:
