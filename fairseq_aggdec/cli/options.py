@@ -16,13 +16,7 @@ from fairseq_aggdec.search_options import option
 
 
 def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", required: bool = False) -> None:
-    """Adds the checkpoints, the split and the device.
-
-    Args:
-        parser: of the verb.
-        split: decoded by default.
-        required: whether data, model and drafter must be named.
-    """
+    """Adds the checkpoints, the split and the device; `required`: whether data, model and drafter must be named."""
     parser.add_argument("data", nargs=None if required else "?", help="folder made by fairseq-preprocess")
     parser.add_argument("--path", required=required, help="checkpoint, or several joined by ':'")
     parser.add_argument("--gen-subset", default=split, help="split to decode (default: %(default)s)")
@@ -61,13 +55,7 @@ def add_random_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.Namespace, *useless: str) -> None:
-    """Exits where options make no sense, or make none beside a random model.
-
-    Args:
-        parser: of the verb.
-        args: what it has read.
-        useless: options that were given and that a random model has no use for.
-    """
+    """Exits where options make no sense, or make none beside a random model, as the given ones in `useless`."""
     check_least(parser, args, 1, "limit", "threads", "length", "block_size", "drafter_layers", "max_len_b", "accepted")
     if not 0 <= args.edit_ratio <= 1:
         parser.error(f"--edit-ratio {args.edit_ratio}: must be from 0 to 1")
@@ -88,12 +76,8 @@ def add_half_precision_options(group: argparse._ActionsContainer) -> None:
 
 
 def add_batch_options(group: argparse._ActionsContainer, default: int | None) -> None:
-    """Adds the limits of a batch, the device and the precision of a verb that decodes much text.
-
-    Args:
-        group: of its options.
-        default: of --max-tokens; None to tell that it is not given.
-    """
+    """Adds the limits of a batch, the device and the precision; `default`: of --max-tokens, None to tell that it is not
+    given."""
     group.add_argument(
         "--max-tokens", type=int, default=default, help=f"source tokens a batch, with padding (default: {MAX_TOKENS})"
     )
@@ -103,12 +87,7 @@ def add_batch_options(group: argparse._ActionsContainer, default: int | None) ->
 
 
 def add_data_sets_option(parser: argparse.ArgumentParser, what: str) -> None:
-    """Adds --data, the folder of the data sets.
-
-    Args:
-        parser: of the verb.
-        what: its help.
-    """
+    """Adds --data, the folder of the data sets; `what` is its help."""
     parser.add_argument(
         "--data",
         type=Path,
@@ -118,12 +97,7 @@ def add_data_sets_option(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def numbers(kind: type[int] | type[float], least: float) -> Callable[[str], list]:
-    """The type of an option that takes several different numbers, separated by commas.
-
-    Args:
-        kind: of the numbers.
-        least: the lowest that is allowed.
-    """
+    """The type of an option that takes several different numbers of at least `least`, separated by commas."""
 
     def read(text: str) -> list:
         try:
@@ -163,10 +137,5 @@ def start(threads: int | None = None) -> None:
 
 
 def command(verb: str, argv: Sequence[str] | None) -> str:
-    """The call of a verb as one writes it in a shell; for the record.
-
-    Args:
-        verb: its name.
-        argv: what its `main` was given.
-    """
+    """The call of a verb, as one writes it in a shell; `argv` is what its `main` was given."""
     return shlex.join(["aggdec", verb, *(sys.argv[1:] if argv is None else argv)])

@@ -24,11 +24,8 @@ def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: 
     """Prints some sentences with the blocks that they are made of, and the speed of each mode over all of them.
 
     Args:
-        demo: what is shown.
-        sentences: raw text.
-        shown: how many are printed, sentences that were edited first.
+        shown: how many are printed; those that the model has edited come first.
         rounds: how often each mode is timed.
-        colour: whether the terminal has colours.
 
     Raises:
         AggdecError: a sentence is too long, or, after all is printed, a lossless mode had another output than greedy

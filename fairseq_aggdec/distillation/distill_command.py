@@ -13,10 +13,7 @@ from fairseq_aggdec.translator import fingerprints
 
 
 def distill(args: argparse.Namespace) -> None:
-    """Do what the options say.
-
-    Args:
-        args: the options of `aggdec distill`, checked.
+    """Does what the options of `aggdec distill` say.
 
     Raises:
         AggdecError: files or options that cannot be used.

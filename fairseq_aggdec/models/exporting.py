@@ -16,14 +16,11 @@ from fairseq_aggdec.files import written_whole
 
 
 def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, shared_with: Path | None = None) -> None:
-    """Writes weights, dictionaries and BPE codes of a trained model into a folder.
+    """Writes the weights of a checkpoint and the dictionaries and BPE codes of its data into a folder.
 
     Args:
-        checkpoint: of the model.
-        folder: made if it is not there.
-        data: has the dictionaries and, if there are any, the codes.
-        dtype: of the weights.
-        shared_with: the checkpoint of a verifier whose weights are left out of its drafter's.
+        dtype: of the weights that are written.
+        shared_with: a verifier's checkpoint; what its drafter shares with it is left out of the drafter's.
 
     Raises:
         AggdecError: a file cannot be read or lacks what is needed, or nothing is shared.

@@ -23,10 +23,7 @@ from fairseq_aggdec.tuning.sweep import Measurement, run
 
 
 def tune(args: argparse.Namespace) -> None:
-    """Measure what the options ask for, print its tables and the settings to take, and draw it.
-
-    Args:
-        args: the options of `aggdec tune`, checked.
+    """Measures what the options of `aggdec tune` ask for, prints its tables and the settings to take, and draws it.
 
     Raises:
         AggdecError: files do not fit, or --output was measured under other conditions.
