@@ -60,7 +60,7 @@ class StatsFile:
             output: output tokens without EOS.
             stats: its trace.
             seconds: wall time from encoder to output where the sentence was decoded alone.
-            text: what `aggdec-report trace` shows.
+            text: what `aggdec report trace` shows.
 
         Raises:
             AggdecError: the disk is full, for example; the file then ends with the sentence before.

@@ -18,7 +18,7 @@ def read_json(path: Path, advice: str) -> Any:
 
     Args:
         path: in UTF-8.
-        advice: what to do where it is none, such as `give a file that aggdec-bench --json wrote`.
+        advice: what to do where it is none, such as `give a file that aggdec bench --json wrote`.
 
     Raises:
         AggdecError: it is not JSON.

@@ -4,4 +4,4 @@
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 bash "$root/scripts/setup.sh"
-exec "$root/.venv/bin/aggdec-demo" "$@"
+exec "$root/.venv/bin/aggdec" demo "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes training targets by a teacher: scripts/distill.sh EXPERIMENT [--teacher FILE[:FILE...]] [--output FOLDER]
-#                     [--shards N] [further aggdec-distill options, e.g. --beam 5 --max-len-a 1.5 --subset train,valid]
+#                     [--shards N] [further aggdec distill options, e.g. --beam 5 --max-len-a 1.5 --subset train,valid]
 # Reads work/EXPERIMENT/data-bin, writes FOLDER (default work/EXPERIMENT/distilled/data-bin). N processes share the work
 # here, the GPUs or the processor's cores shared out among them. Goes on where it stopped; does nothing if that is complete.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"

@@ -12,6 +12,7 @@ needed=(bitarray hydra-core omegaconf packaging PyYAML tqdm tabulate # of fairse
     sacremoses subword-nmt joblib cloudpickle click regex sacrebleu portalocker colorama lxml
     pytest pluggy iniconfig pygments hypothesis sortedcontainers ctranslate2)
 data_set=tatoeba-en-de
+data="${AGGDEC_DATA:-$root/../shared/data}"
 
 die() {
     printf 'gpu_day: %s\n' "$@" >&2
@@ -75,7 +76,7 @@ pack() {
     python -m fairseq_aggdec.gpu_day.smaller_wheels "$folder"/wheels/*.whl
     if [[ "$without" != *" $data_set "* ]]; then
         mkdir -p "$folder/data/$data_set"
-        cp "${AGGDEC_DATA:-$root/../shared/data}/$data_set/deu.txt.gz" "$folder/data/$data_set"
+        cp "$data/$data_set/deu.txt.gz" "$folder/data/$data_set"
     fi
     git -C "$root" describe --always --dirty --abbrev=12 '--exclude=*' >"$folder/commit"
     size=$(cd "$root" && { find "$folder" -type f -print0; git ls-files -z; } |
@@ -124,8 +125,9 @@ case "$action" in
         [[ -d "$root/.venv" ]] || install
         source "$root/scripts/environment.sh"
         if [[ -z "${AGGDEC_DATA:-}" && -d "$pack/data" ]]; then
-            export AGGDEC_DATA="$pack/data"
+            data="$pack/data"
         fi
+        export AGGDEC_DATA="$data"
         if [[ -f "$pack/commit" ]]; then # what was carried may be no git checkout
             export AGGDEC_COMMIT="${AGGDEC_COMMIT:-$(<"$pack/commit")}"
         fi

@@ -32,7 +32,8 @@ PLUGIN = ["--user-dir", "fairseq_aggdec"]
 def commands(program: str) -> list[list[str]]:
     """The arguments of a program's commands on the page."""
     lines = "".join(re.findall(r"```bash\n(.*?)```", PAGE, flags=re.DOTALL)).replace("\\\n", " ").splitlines()
-    return [shlex.split(line)[1:] for line in lines if line.startswith(f"{program} ")]
+    words = len(program.split())
+    return [shlex.split(line)[words:] for line in lines if line.startswith(f"{program} ")]
 
 
 @pytest.fixture

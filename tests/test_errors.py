@@ -102,6 +102,6 @@ def test_each_command_ends_with_one_line_that_names_the_file(
 
 
 def test_a_command_in_a_process_of_its_own_exits_with_one(tmp_path: Path) -> None:
-    done = run_cli("aggdec-compare", tmp_path / "a", tmp_path / "b", check=False)
+    done = run_cli("aggdec", "compare", tmp_path / "a", tmp_path / "b", check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: {tmp_path}/a: No such file or directory\n"

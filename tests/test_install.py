@@ -45,12 +45,8 @@ def test_wheel_holds_everything_that_is_needed(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("tests/", "scripts/", "configs/"))]
 
 
-def test_metadata_and_console_scripts() -> None:
-    installed = distribution("fairseq-aggdec")
-    assert installed.version == __version__
-    for script in installed.entry_points:
-        assert script.name.startswith("aggdec-")
-        assert callable(script.load())
+def test_the_installed_version() -> None:
+    assert distribution("fairseq-aggdec").version == __version__
 
 
 def test_every_requirement_is_pinned() -> None:

@@ -1,6 +1,6 @@
 # Stages that time one model by the ways to decode it: `bench` and, for the tables and figures on efficiency, those of
 # `measuring_stages`, of which `trace` shows what happens. The experiment sets `model` and, where there is one, `drafter`; it
-# may set `modes`, options of aggdec-bench in `bench_options`, those of every decoding in `decoding_options`, and of this
+# may set `modes`, options of aggdec bench in `bench_options`, those of every decoding in `decoding_options`, and of this
 # plugin's in `plugin_options`. BENCH_LIMIT=200 in the environment times the first 200 sentences alone.
 # shellcheck shell=bash disable=SC2154,SC2034
 measuring_stages=(batch cpu memory profile trace)
@@ -8,7 +8,7 @@ drafter="" modes="" bench_options=() decoding_options=() plugin_options=()
 source "$shared/table.sh"
 source "$shared/trace.sh"
 
-# Times decoding unless that is done: measure NAME [options of aggdec-bench]; writes work/EXPERIMENT/bench/NAME.json, and its
+# Times decoding unless that is done: measure NAME [options of aggdec bench]; writes work/EXPERIMENT/bench/NAME.json, and its
 # figures into work/EXPERIMENT/figures.
 measure() {
     local output="$work/bench/$1.json" options=(--path "$model" --modes "${modes:-$(usual_modes)}")
@@ -23,7 +23,7 @@ measure() {
     fi
     if [[ ! -f "$output" ]]; then
         mkdir -p "$work/bench"
-        echo "== aggdec-bench $experiment ${options[*]} $*" >&2
+        echo "== aggdec bench $experiment ${options[*]} $*" >&2
         python -m fairseq_aggdec.cli.bench "$work/data-bin" "${options[@]}" "$@" ${BENCH_LIMIT:+--limit "$BENCH_LIMIT"} \
             --json "$output" >/dev/null # its tables are printed below
     fi
@@ -34,7 +34,7 @@ usual_modes() {
     if [[ -n "$drafter" ]]; then pair_modes "3 1" "5 3"; else echo "beam5,beam1,greedy,iad"; fi
 }
 
-# What aggdec-bench calls the decodings of decode_pair: pair_modes "BETA TAU" "BETA TAU".
+# What aggdec bench calls the decodings of decode_pair: pair_modes "BETA TAU" "BETA TAU".
 pair_modes() { echo "beam5,beam1,greedy,nar,gad,gad++:${1/ /:},gad++:${2/ /:}"; }
 
 stage_bench() { measure bench; }
@@ -45,7 +45,7 @@ stage_batch() { measure batch --batch-sizes 1,2,4,8,16,32 --no-profile --no-memo
 # papers/000 Table 12, papers/002 Table 8
 stage_cpu() { measure_on_cpu cpu; }
 
-# measure_on_cpu NAME [options of aggdec-bench]
+# measure_on_cpu NAME [options of aggdec bench]
 measure_on_cpu() {
     local name="$1" threads
     shift

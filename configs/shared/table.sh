@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2154
 stage_table() { table_beside_papers; }
 
-# table_beside_papers [options of aggdec-report experiment]
+# table_beside_papers [options of aggdec report experiment]
 table_beside_papers() {
     python -m fairseq_aggdec.cli.report experiment "$config" --work "$work" --data "$data" --json "$work/results.json" \
         --output "$work/table.md" "$@"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,10 +23,13 @@ from fairseq_aggdec.benchmarking.rounds import compare
 from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.data.image_tokens import to_image
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.evaluation.image_grid import enlarged
+from fairseq_aggdec.evaluation.image_grid import draw_grid, enlarged
 from fairseq_aggdec.evaluation.image_quality import identical_share, squared_error
+from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.super_resolution import SuperResolutionTask
+
+_ROWS = 6  # images in a picture
 
 Loaded = tuple[SuperResolutionTask, BaseFairseqModel]
 
@@ -148,3 +152,35 @@ def _quality(images: Sequence[np.ndarray], originals: Sequence[np.ndarray], gree
         [squared_error(image, original) for image, original in zip(images, originals, strict=True)],
         [identical_share(image, other) for image, other in zip(images, greedy, strict=True)],
     )
+
+
+def write(decoded: DecodedImages, batch_size: int, pictures: int, folder: Path) -> str:
+    """Writes record.json, quality.json, table.md and grid-1.png, grid-2.png, ... into a folder; returns the table.
+
+    Args:
+        decoded: what was decoded.
+        batch_size: images decoded at once.
+        pictures: how many images are drawn.
+        folder: made if it is not there.
+    """
+    record = decoded.record
+    record.save(folder)
+    machine_text = machine.describe(record.record.machine)
+    text = f"{record.record.title}; batch size {batch_size}; {machine_text}\n\n{record.table()}\n"
+    with written_whole(folder / "table.md") as partial:
+        partial.write_text(text, encoding="utf-8")
+    _draw(decoded, pictures, folder)
+    return text
+
+
+def _draw(decoded: DecodedImages, count: int, folder: Path) -> None:
+    small, large = decoded.inputs[0].shape[0], decoded.originals[0].shape[0]
+    columns = {
+        f"input\n{small} x {small}": decoded.inputs,
+        f"greedy\n{large} x {large}": decoded.outputs[BASELINE],
+        f"approximate\nwithin {decoded.record.distance:g}": decoded.outputs[APPROXIMATE],
+        f"original\n{large} x {large}": decoded.originals,
+    }
+    for page, first in enumerate(range(0, min(count, len(decoded.inputs)), _ROWS), start=1):
+        shown = slice(first, min(first + _ROWS, count))
+        draw_grid({label: images[shown] for label, images in columns.items()}, folder / f"grid-{page}.png")

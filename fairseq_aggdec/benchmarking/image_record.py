@@ -19,7 +19,7 @@ EXACT = "blockwise"
 APPROXIMATE = "approximate"
 """modes beside `BASELINE`"""
 RECORD, QUALITY = "record.json", "quality.json"
-"""files of a folder; the first is one of aggdec-bench --json, which aggdec-report reads"""
+"""files of a folder; the first is one of aggdec bench --json, which aggdec report reads"""
 
 
 @dataclass
@@ -78,12 +78,12 @@ class ImageRecord:
             AggdecError: it is something else, or damaged.
         """
         record, path = load_record(folder / RECORD), folder / QUALITY
-        content = read_json(path, "run aggdec-super-resolve again")
+        content = read_json(path, "run aggdec super-resolve again")
         if isinstance(content, dict):
             content["record"] = record
-        made: ImageRecord = made_of(cls, content, str(path), "run aggdec-super-resolve again")
+        made: ImageRecord = made_of(cls, content, str(path), "run aggdec super-resolve again")
         if not {BASELINE, EXACT, APPROXIMATE} <= made.quality.keys() & {run.mode for run in record.runs}:
-            raise AggdecError(f"{folder}: lacks a mode; run aggdec-super-resolve again")
+            raise AggdecError(f"{folder}: lacks a mode; run aggdec super-resolve again")
         return made
 
     def table(self) -> str:

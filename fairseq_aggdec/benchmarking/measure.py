@@ -18,7 +18,7 @@ from fairseq_aggdec.benchmarking.record import Record, Run, run_of
 from fairseq_aggdec.benchmarking.results import ModeResult
 from fairseq_aggdec.benchmarking.rounds import Runner, compare, run_once, warm_up
 from fairseq_aggdec.benchmarking.search_settings import SearchSettings
-from fairseq_aggdec.benchmarking.subject import OracleSettings, Runners, Subject, precision_of, read_subject
+from fairseq_aggdec.benchmarking.subject import OracleSettings, Runners, Subject, read_subject
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.bleu import detokenised_bleu
 from fairseq_aggdec.evaluation.edit_ratio import edit_ratio
@@ -29,7 +29,7 @@ _RANDOM_BLOCK = 25  # k of papers/000
 
 
 def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Record:
-    """Do what the options of `aggdec-bench` say.
+    """Do what the options of `aggdec bench` say.
 
     Args:
         args: the options, checked.
@@ -77,7 +77,7 @@ def random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path
         drafter_path=None if model.drafter is None else str(model.drafter),
         block_size=block_size if drafts else 0,
         device=args.device,
-        precision=precision_of(args),
+        precision=args.precision or "fp32",
         generation={"min_len": args.length, "max_len_a": 0, "max_len_b": args.length},
         oracle=OracleSettings(args.edit_ratio, args.accepted),
         keep=str(folder),

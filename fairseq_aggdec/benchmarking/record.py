@@ -164,7 +164,7 @@ def load_record(path: Path) -> Record:
         AggdecError: it is something else, or damaged.
         OSError: it cannot be read.
     """
-    content = read_json(path, "give a file that aggdec-bench --json wrote")
+    content = read_json(path, "give a file that aggdec bench --json wrote")
     return record_of(content, str(path))
 
 
@@ -179,7 +179,7 @@ def record_of(content: Any, where: str) -> Record:
         AggdecError: it is something else.
     """
     if not isinstance(content, dict) or "modes" in content or "runs" not in content:
-        raise AggdecError(f"{where}: not written by this version of aggdec-bench --json; measure again")
+        raise AggdecError(f"{where}: not written by this version of aggdec bench --json; measure again")
     if content.get("format") != FORMAT:
         raise AggdecError(f"{where}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
     content = {"search": {}, **content}  # older ones were all searched with the defaults, and nothing was compared

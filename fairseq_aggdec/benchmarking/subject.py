@@ -64,8 +64,8 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
     """What the options of a command name: the first sentences of a split, and the task, which has loaded the split.
 
     Args:
-        args: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`, `target_lang`, `device`, those of
-            `precision_of` and, where the command has them, `block_size` and those of `SearchSettings`.
+        args: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`, `target_lang`, `device`,
+            `precision` and, where the command has them, `block_size` and those of `SearchSettings`.
 
     Raises:
         AggdecError: the data or the checkpoint cannot be used.
@@ -84,16 +84,11 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
         drafter_path=args.drafter_path,
         block_size=getattr(args, "block_size", None) or 0,
         device=args.device,
-        precision=precision_of(args),
+        precision=args.precision or "fp32",
         generation=search.generation,
         block_ngrams=search.block_ngrams,
     )
     return subject, task
-
-
-def precision_of(args: argparse.Namespace) -> str:
-    """One of `PRECISIONS`, of the options --fp16 and --bf16."""
-    return "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
 
 
 Loaded = tuple[AggressiveTranslationTask, list[BaseFairseqModel]]

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
 
+STDIN = "stdin"
+"""what the standard input is called, and its outputs are"""
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -73,12 +76,12 @@ def cut(path: Path, lines: int) -> Iterator[Shard]:
     """
     if path.is_fifo():
         raise AggdecError(
-            f"{path}: is a pipe; give a file, or use the standard input: ... | aggdec-decode ... --input -"
+            f"{path}: is a pipe; give a file, or use the standard input: ... | aggdec decode ... --input -"
         )
     number = first_line = offset = 0
     with path.open("rb") as file:
         if file.peek(2)[:2] == b"\x1f\x8b":
-            raise AggdecError(f"{path}: is gzipped; unpack it, or pipe it: zcat {path} | aggdec-decode ... --input -")
+            raise AggdecError(f"{path}: is gzipped; unpack it, or pipe it: zcat {path} | aggdec decode ... --input -")
         while (chunk := list(islice(file, lines))) or not number:
             data = b"".join(chunk)
             yield Shard(str(path.resolve()), number, first_line + 1, len(chunk), offset, len(data), zlib.crc32(data))

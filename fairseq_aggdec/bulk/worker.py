@@ -31,7 +31,7 @@ class Worker:
     def __init__(self, args: Namespace, task_options: dict[str, Any]) -> None:
         """
         Args:
-            args: of `aggdec-decode`.
+            args: of `aggdec decode`.
             task_options: of the plugin's task.
         """
         self._args = args
@@ -81,9 +81,7 @@ class Worker:
         args = self._args
         fairseq_aggdec.register()
         torch.set_num_threads(args.threads)
-        device = device_of_environment(args.cpu)
-        if args.precision == "fp16" and device.type == "cpu":
-            raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
+        device = device_of_environment(args.cpu, args.precision)
         search = SearchOptions(beam=args.beam or 1, **given_search_options(args))
         return Translator(args.path, self._data, search, device, args.precision or "fp32", **self._task_options)
 

@@ -1,20 +1,12 @@
-"""`aggdec-bench`: decoding modes side by side on a binarised test set, or on a random model of a paper's size."""
+"""`aggdec bench`: decoding modes side by side on a binarised test set, or on a random model of a paper's size."""
 
 import argparse
-import logging
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.benchmarking.modes import parse_modes
 from fairseq_aggdec.benchmarking.search_settings import SearchSettings
-from fairseq_aggdec.cli.subject_options import (
-    add_random_model_options,
-    add_subject_options,
-    batch_sizes,
-    check_subject_options,
-)
+from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.search_options import add_search_options, option
 
@@ -33,20 +25,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     modes = parse_modes(args.modes, args.peers, args.nat_peer, args.cuda_graphs)
     SearchSettings.of(args).check_peers(modes)
 
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    import torch
-
-    import fairseq_aggdec
-
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    fairseq_aggdec.register()
+    options.start(args.threads)
     from fairseq_aggdec.benchmarking import measure, report
     from fairseq_aggdec.benchmarking.alarm import refuse
 
-    command = shlex.join(["aggdec-bench", *(sys.argv[1:] if argv is None else argv)])
-    record = measure.measure(args, modes, command)
+    record = measure.measure(args, modes, options.command("bench", argv))
     if args.json:
         record.save(args.json)
     print(report.markdown(record))
@@ -55,9 +38,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="aggdec-bench", description="Time decoding modes on the same sentences, interleaved, in one process."
+        prog="aggdec bench", description="Time decoding modes on the same sentences, interleaved, in one process."
     )
-    add_subject_options(parser)
+    options.add_subject_options(parser)
     parser.add_argument("--reference", type=Path, help="running text of the subset's targets, for BLEU")
     parser.add_argument("--limit", type=int, help="only the first N sentences")
     parser.add_argument(
@@ -84,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--batch-sizes",
         "--batch-size",
-        type=batch_sizes,
+        type=options.numbers(int, 1),
         default=[1],
         help="comma separated, one after another (default: 1)",
     )
@@ -95,12 +78,10 @@ def _parser() -> argparse.ArgumentParser:
         help="with --device cuda: each mode of this plugin once more with steps recorded as CUDA graphs, beside it; "
         "MODE+graphs in --modes does so for one",
     )
-    precision = parser.add_mutually_exclusive_group()
-    for name in ("fp16", "bf16"):
-        precision.add_argument(f"--{name}", action="store_true", help="for all modes that name no precision")
+    options.add_half_precision_options(parser)
     for name, what in (("profile", "one more round of each mode of the plugin, by module"), ("memory", "peak memory")):
         parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=True, help=what)
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was measured, for aggdec-report")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was measured, for aggdec report")
     search = parser.add_argument_group(
         "search (as in fairseq-generate)", "for all modes alike; a peer that cannot honour one is refused"
     )
@@ -113,24 +94,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     search.add_argument("--truncate-source", action="store_true", help="cut sources to --max-source-positions")
     search.add_argument("--max-source-positions", type=int, help="tokens of a source, EOS included (default: 1024)")
-    add_random_model_options(parser)
+    options.add_random_model_options(parser)
     return parser
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exits where options make no sense."""
-    names = ("limit", "repeats", "threads", "length", "block_size", "drafter_layers", "max_len_b")
-    for name in (*names, "max_source_positions"):
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            parser.error(f"{option(name)} {value}: must be at least 1")
+    options.check_least(parser, args, 1, "repeats", "max_source_positions")
     if args.cuda_graphs and args.device != "cuda":
         parser.error("--cuda-graphs needs --device cuda")
     if args.block_ngrams and not args.no_repeat_ngram_size:
         parser.error("--block-ngrams goes with --no-repeat-ngram-size")
     named = (("--reference", args.reference), ("--nat-peer", args.nat_peer))
     useless = [*(name for name, value in named if value), *(option(name) for name in SearchSettings.of(args).given)]
-    check_subject_options(parser, args, *useless)
+    options.check_random_model_options(parser, args, *useless)
 
 
 if __name__ == "__main__":

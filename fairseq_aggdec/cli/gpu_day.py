@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.cli.options import add_data_sets_option
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import alone_at
 
@@ -87,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--rehearse", action="store_true", help="tiny, on the CPU")
     shared.add_argument("--results", type=Path, metavar="FOLDER", help="of PART.json (default: work/gpu_day/results)")
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--data", type=Path, default=Path(os.environ.get("AGGDEC_DATA", _ROOT.parent / "shared/data")))
+    add_data_sets_option(common, "folder of the data sets")
     common.add_argument("--work", type=Path, default=Path(os.environ.get("AGGDEC_WORK", _ROOT / "work")))
     run = commands.add_parser("run", parents=[shared, common], help="run what is left of the parts")
     run.add_argument("--seconds", type=float, default=_SECONDS, help="for this call (default: %(default)s)")

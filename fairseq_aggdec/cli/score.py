@@ -1,50 +1,44 @@
-"""`aggdec-score`: scores of files that a model wrote, or a table of everything an experiment has decoded."""
+"""`aggdec score`: scores of files that a model wrote, or a table of everything an experiment has decoded."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.cli.options import add_data_sets_option, check_least
 from fairseq_aggdec.data.preparation import read_config
-from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.evaluation.experiment_scores import experiment_tables
 from fairseq_aggdec.evaluation.gleu import corpus_gleu
-from fairseq_aggdec.evaluation.metrics import Settings, all_metrics, choose_metrics, mean_edit_ratio
-from fairseq_aggdec.evaluation.official import OfficialScorer
-from fairseq_aggdec.evaluation.reference_set import characters, read_outputs, read_reference_set, read_tokens
-from fairseq_aggdec.evaluation.score_table import ScoreTable
+from fairseq_aggdec.evaluation.metrics import all_metrics, mean_edit_ratio
+from fairseq_aggdec.evaluation.reference_set import read_beside, read_tokens
+from fairseq_aggdec.evaluation.score_table import ScoreTable, files_table
 from fairseq_aggdec.files import written_whole
 
 
-def files_table(args: argparse.Namespace) -> ScoreTable:
-    """Returns the table of the command `files`.
+@on_command_line()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints the scores; see --help.
 
     Raises:
-        AggdecError: files are empty or do not belong together, or a metric or scorer cannot be had.
+        AggdecError: a file is missing or does not fit the others.
     """
-    if args.characters and args.text_references:
-        raise AggdecError("--characters: splits tokens, but --text-references are running text; leave one out")
-    settings = Settings(args.max_unchanged_words, args.beta, args.draws, args.stem)
-    test = read_reference_set(args.sources, args.references, args.text_references, args.language, args.m2)
-    outputs = {path: read_outputs(path, test.size) for path in args.outputs}
-    if args.characters:
-        test = test.in_characters()
-        for path, lines in outputs.items():
-            outputs[path] = dict(zip(lines, characters(list(lines.values())), strict=True))
-    names = [name.strip() for name in args.metrics.split(",") if name.strip()]
-    scorers = [OfficialScorer.of(command) for command in args.official]
-    metrics = choose_metrics(names, test, settings)
-    if names:  # an official scorer needs our number beside it
-        metrics = choose_metrics(list(dict.fromkeys([*names, *(scorer.metric for scorer in scorers)])), test, settings)
-    elif unfit := [scorer.metric for scorer in scorers if scorer.metric not in metrics]:
-        choose_metrics(unfit, test, settings)  # says what it needs
-    table = ScoreTable("outputs", test, metrics, {scorer.metric: scorer for scorer in scorers}, settings)
-    for path, lines in outputs.items():
-        table.add(str(path), lines)
-    return table
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.command == "experiment":
+        _print(experiment_tables(read_config(args.config), args.work, args.data), args.json)
+    elif args.command == "files":
+        check_least(parser, args, 0, "max_unchanged_words")
+        if args.beta <= 0:
+            parser.error(f"--beta {args.beta}: must be above 0")
+        _print([files_table(args)], args.json)
+    elif args.command == "gleu":
+        texts, references = read_beside(args.source, args.output), list(map(read_tokens, args.reference))
+        print(f"GLEU {100 * corpus_gleu(*texts, references, args.draws):.2f}")
+    else:
+        print(f"edit ratio {100 * mean_edit_ratio(*read_beside(args.source, args.output)):.2f} %")
 
 
 def _print(tables: Sequence[ScoreTable], json_file: Path | None) -> None:
@@ -55,7 +49,7 @@ def _print(tables: Sequence[ScoreTable], json_file: Path | None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="aggdec-score", description=__doc__)
+    parser = argparse.ArgumentParser(prog="aggdec score", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     json_option = argparse.ArgumentParser(add_help=False)
     json_option.add_argument("--json", type=Path, metavar="OUT", help="write the scores there too")
@@ -105,42 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     experiment.add_argument("config", type=Path, help="the experiment's prepare.yaml")
     experiment.add_argument("--work", type=Path, required=True, help="the experiment's work folder")
-    experiment.add_argument(
-        "--data",
-        type=Path,
-        default=Path(os.environ.get("AGGDEC_DATA", "../shared/data")),
-        help="folder of the data sets, where M2 files are (default: AGGDEC_DATA, or %(default)s)",
-    )
+    add_data_sets_option(experiment, "folder of the data sets, where M2 files are")
     return parser
-
-
-@on_command_line()
-def main(argv: Sequence[str] | None = None) -> None:
-    """Prints the scores; see --help.
-
-    Raises:
-        AggdecError: a file is missing or does not fit the others.
-    """
-    parser = _parser()
-    args = parser.parse_args(argv)
-    if args.command == "experiment":
-        _print(experiment_tables(read_config(args.config), args.work, args.data), args.json)
-        return
-    if args.command == "files":
-        if args.max_unchanged_words < 0:
-            parser.error(f"--max-unchanged-words {args.max_unchanged_words}: must be at least 0")
-        if args.beta <= 0:
-            parser.error(f"--beta {args.beta}: must be above 0")
-        _print([files_table(args)], args.json)
-        return
-    sources, outputs = read_tokens(args.source), read_tokens(args.output)
-    if len(sources) != len(outputs):
-        raise AggdecError(f"{args.source} has {len(sources)} lines, {args.output} has {len(outputs)}")
-    if args.command == "gleu":
-        references = [read_tokens(path) for path in args.reference]
-        print(f"GLEU {100 * corpus_gleu(sources, outputs, references, args.draws):.2f}")
-    else:
-        print(f"edit ratio {100 * mean_edit_ratio(sources, outputs):.2f} %")
 
 
 if __name__ == "__main__":

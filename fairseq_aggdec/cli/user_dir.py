@@ -1,4 +1,4 @@
-"""`aggdec-user-dir`: print the absolute path that `--user-dir` needs, from any folder.
+"""`aggdec user-dir`: print the absolute path that `--user-dir` needs, from any folder.
 
 fairseq looks for `--user-dir fairseq_aggdec` in the current folder and beside its own package only.
 """
@@ -19,9 +19,9 @@ def user_dir() -> Path:
 def main(arguments: list[str] | None = None) -> None:
     """Print the path; there are no options but `--help`."""
     parser = argparse.ArgumentParser(
-        prog="aggdec-user-dir",
+        prog="aggdec user-dir",
         description="Print the folder of the installed plugin.",
-        epilog='Example: fairseq-generate data-bin --user-dir "$(aggdec-user-dir)" --task aggressive_translation ...',
+        epilog='Example: fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_translation ...',
     )
     parser.parse_args(arguments)
     print(user_dir())

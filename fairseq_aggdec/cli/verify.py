@@ -1,21 +1,13 @@
-"""`aggdec-verify`: whether this plugin's output is fairseq's, for a model of the user's on the user's machine."""
+"""`aggdec verify`: whether this plugin's output is fairseq's, for a model of the user's on the user's machine."""
 
 from __future__ import annotations
 
 import argparse
-import logging
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.benchmarking.modes import PRECISIONS
-from fairseq_aggdec.cli.subject_options import (
-    add_random_model_options,
-    add_subject_options,
-    batch_sizes,
-    check_subject_options,
-)
+from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.search_options import add_search_options, given_search_options, option
 
@@ -31,19 +23,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     _check(parser, args)
 
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
-    for logger in (None, "fairseq", "fairseq_aggdec"):  # fairseq may have set them as it was imported
-        logging.getLogger(logger).setLevel(logging.WARNING)
-    import torch
-
-    import fairseq_aggdec
-
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    fairseq_aggdec.register()
+    options.start(args.threads)
     from fairseq_aggdec.lossless.verify_command import run
 
-    report = run(args, shlex.join(["aggdec-verify", *(sys.argv[1:] if argv is None else argv)]))
+    report = run(args, options.command("verify", argv))
     if args.json:
         report.save(args.json)
     print(report.text())
@@ -53,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="aggdec-verify",
+        prog="aggdec verify",
         description="Compare every mode, in every precision, with fairseq's own search on the first sentences of a "
         "split. The exit code is 1 where a lossless mode differs by more than rounding explains.",
     )
-    add_subject_options(parser)
+    options.add_subject_options(parser)
     parser.add_argument("--limit", type=int, help="only the first N sentences (default: 100; of a random model 8)")
     parser.add_argument(
         "--modes",
@@ -80,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--batch-sizes",
-        type=batch_sizes,
+        type=options.numbers(int, 1),
         default=[1, 8, 32],
         help="comma separated (default: 1,8,32)",
     )
@@ -92,8 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was found")
     add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))
-    add_random_model_options(parser)
-    parser.set_defaults(fp16=False, bf16=False)  # read where a subject is made; --precisions says more
+    options.add_random_model_options(parser)
+    parser.set_defaults(precision=None)  # read where a subject is made; --precisions says more
     return parser
 
 
@@ -106,11 +89,9 @@ def _precisions(text: str) -> list[str]:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exits where options make no sense."""
-    for name in ("limit", "threads", "length", "block_size", "drafter_layers", "max_len_b"):
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            parser.error(f"{option(name)} {value}: must be at least 1")
-    check_subject_options(parser, args, *map(option, given_search_options(args)))
+    options.check_random_model_options(parser, args, *map(option, given_search_options(args)))
+    if not args.bit_exact and "exact" in (args.precisions or ()):
+        parser.error("--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact")
     if args.max_len_a and args.bit_exact:
         parser.error(
             "--max-len-a lets the length of an output depend on its batch, which --bit-exact compares: add "

@@ -26,7 +26,7 @@ def find_shards(folder: Path, split: str, shards: int | None = None) -> list[Sha
     """
     numbers = sorted({name.shards for name in ShardName.all_in(folder, split)})
     if not numbers:
-        raise AggdecError(f"{folder}: has no shard of {split}; run aggdec-distill without --gather first")
+        raise AggdecError(f"{folder}: has no shard of {split}; run aggdec distill without --gather first")
     if shards is None and len(numbers) > 1:
         raise AggdecError(
             f"{folder}: has shards of {' and of '.join(map(str, numbers))} for {split}; say which to take with "

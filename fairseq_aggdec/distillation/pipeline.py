@@ -1,4 +1,4 @@
-"""From a data-bin to a distilled data-bin; what `aggdec-distill` does."""
+"""From a data-bin to a distilled data-bin; what `aggdec distill` does."""
 
 from __future__ import annotations
 
@@ -186,9 +186,17 @@ def shard_of_environment(environment: Mapping[str, str] = os.environ) -> tuple[i
     return None
 
 
-def device_of_environment(cpu: bool, environment: Mapping[str, str] = os.environ) -> torch.device:
-    """A GPU if there is one, under torchrun that of LOCAL_RANK, else the CPU."""
+def device_of_environment(
+    cpu: bool, precision: str | None = None, environment: Mapping[str, str] = os.environ
+) -> torch.device:
+    """A GPU if there is one, under torchrun that of LOCAL_RANK, else the CPU.
+
+    Raises:
+        AggdecError: the CPU, and half precision.
+    """
     if cpu or not torch.cuda.is_available():
+        if precision == "fp16":
+            raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
         return torch.device("cpu")
     device = torch.device("cuda", int(environment.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
     torch.cuda.set_device(device)

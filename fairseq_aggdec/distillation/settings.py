@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+MAX_TOKENS = 4000
+"""source tokens a batch, with padding, unless another number is asked for"""
+
 
 @dataclass(frozen=True)
 class SearchOptions:

@@ -179,4 +179,4 @@ def _header(records: Iterator[tuple[dict[str, Any], int]], name: ShardName) -> t
             raise AggdecError(f"{name}: its first line is that of another shard; was the file renamed?")
         return ShardSettings.from_dict(header["settings"]), end
     except (KeyError, TypeError) as error:
-        raise AggdecError(f"{name}: made by another version of aggdec-distill; delete the file") from error
+        raise AggdecError(f"{name}: made by another version of aggdec distill; delete the file") from error

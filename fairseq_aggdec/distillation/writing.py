@@ -95,13 +95,13 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     """The record of a complete folder; None if there is no such folder.
 
     Raises:
-        AggdecError: there is a folder that aggdec-distill has not made.
+        AggdecError: there is a folder that aggdec distill has not made.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     path = folder / RECORD
     if not path.is_file():
-        raise AggdecError(f"{folder}: is there, and was not made by aggdec-distill; choose another folder")
+        raise AggdecError(f"{folder}: is there, and was not made by aggdec distill; choose another folder")
     record: dict[str, Any] = read_json(path, "delete the folder, or choose another")
     return record
 

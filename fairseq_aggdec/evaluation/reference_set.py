@@ -77,6 +77,18 @@ def read_tokens(path: Path) -> Lines:
     return [line.split() for line in _text(path)]
 
 
+def read_beside(sources: Path, outputs: Path) -> tuple[Lines, Lines]:
+    """Tokens of two files, line by line.
+
+    Raises:
+        AggdecError: one is empty, or has another number of lines.
+    """
+    source, output = read_tokens(sources), read_tokens(outputs)
+    if len(source) != len(output):
+        raise AggdecError(f"{sources} has {len(source)} lines, {outputs} has {len(output)}")
+    return source, output
+
+
 def _text(path: Path) -> list[str]:
     lines = read_text_lines(path)
     if not lines:

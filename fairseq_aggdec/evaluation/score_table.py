@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +11,10 @@ from typing import Any
 
 from tabulate import tabulate
 
-from fairseq_aggdec.evaluation.metrics import Metric, Settings
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.evaluation.metrics import Metric, Settings, choose_metrics
 from fairseq_aggdec.evaluation.official import OfficialScorer
-from fairseq_aggdec.evaluation.reference_set import ReferenceSet
+from fairseq_aggdec.evaluation.reference_set import ReferenceSet, characters, read_outputs, read_reference_set
 
 
 @dataclass
@@ -98,3 +100,31 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def files_table(args: argparse.Namespace) -> ScoreTable:
+    """The table of `aggdec score files`.
+
+    Raises:
+        AggdecError: files are empty or do not belong together, or a metric or scorer cannot be had.
+    """
+    if args.characters and args.text_references:
+        raise AggdecError("--characters: splits tokens, but --text-references are running text; leave one out")
+    settings = Settings(args.max_unchanged_words, args.beta, args.draws, args.stem)
+    test = read_reference_set(args.sources, args.references, args.text_references, args.language, args.m2)
+    outputs = {path: read_outputs(path, test.size) for path in args.outputs}
+    if args.characters:
+        test = test.in_characters()
+        for path, lines in outputs.items():
+            outputs[path] = dict(zip(lines, characters(list(lines.values())), strict=True))
+    names = [name.strip() for name in args.metrics.split(",") if name.strip()]
+    scorers = [OfficialScorer.of(command) for command in args.official]
+    metrics = choose_metrics(names, test, settings)
+    if names:  # an official scorer needs our number beside it
+        metrics = choose_metrics(list(dict.fromkeys([*names, *(scorer.metric for scorer in scorers)])), test, settings)
+    elif unfit := [scorer.metric for scorer in scorers if scorer.metric not in metrics]:
+        choose_metrics(unfit, test, settings)  # says what it needs
+    table = ScoreTable("outputs", test, metrics, {scorer.metric: scorer for scorer in scorers}, settings)
+    for path, lines in outputs.items():
+        table.add(str(path), lines)
+    return table

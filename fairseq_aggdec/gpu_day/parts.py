@@ -47,7 +47,7 @@ class Day:
         ]
         return [
             Part("tests", "Tests on the device", [self._tests()]),
-            Part("verify", "aggdec-verify", self._verify()),
+            Part("verify", "aggdec verify", self._verify()),
             *speeds,
             Part("graphs", "CUDA graphs on and off", self._graphs()),
             Part("train", "Training in half precision", self._train()),

@@ -69,7 +69,7 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         """
         if strict and "encoder.embed_tokens.weight" not in state_dict:
             raise AggdecError(
-                "this drafter was exported without the weights that it shares with its verifier (aggdec-export "
+                "this drafter was exported without the weights that it shares with its verifier (aggdec export "
                 "--without-shared), so that it cannot work alone: give the verifier as --path and the drafter as "
                 "--drafter-path"
             )

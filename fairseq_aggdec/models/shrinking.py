@@ -7,11 +7,15 @@ exist, and without the whole other side where only one side's layers are named. 
 import re
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
 
 SIDES = ("encoder", "decoder")
 _LAYER = re.compile(r"^(encoder|decoder)\.layers\.(\d+)\.")
@@ -55,6 +59,36 @@ def read_layers(text: str, option: str, available: int) -> list[int]:
             )
         numbers.append(number)
     return numbers
+
+
+def shrink_file(checkpoint: Path, output: Path, keep: Mapping[str, str | None]) -> str:
+    """Writes what `shrink` makes of a checkpoint; returns its numbers of layers and parameters, beside the old ones.
+
+    Raises:
+        AggdecError: the checkpoint cannot be read, or its layers cannot be kept, or it would be written over.
+    """
+    if output.exists() and output.samefile(checkpoint):
+        raise AggdecError(f"{output}: is the checkpoint itself; name another file")
+    state = read_checkpoint(checkpoint)
+    try:
+        shrunk = shrink(state, keep)
+    except AggdecError as error:
+        raise AggdecError(f"{checkpoint}: {error}") from None
+    with written_whole(output) as partial:
+        torch.save(shrunk, partial)
+    before, after = layer_counts(state["model"]), layer_counts(shrunk["model"])
+    parts = [f"{side} {after[side]} of {before[side]} layers" for side in SIDES]
+    sizes = [_parameters(weights["model"].values()) for weights in (shrunk, state)]
+    return f"{output}: {', '.join(parts)}; {sizes[0] / 1e6:.1f} of {sizes[1] / 1e6:.1f} million parameters"
+
+
+def _parameters(weights: Iterable[object]) -> int:
+    """Numbers of the tensors; one that is stored under several names counts once."""
+    sizes = {}
+    for value in weights:
+        if isinstance(value, Tensor) and value.is_floating_point():
+            sizes[value.data_ptr(), value.shape] = value.numel()
+    return sum(sizes.values())
 
 
 def shrink(state: Mapping[str, Any], keep: Mapping[str, str | None]) -> dict[str, Any]:

@@ -32,10 +32,10 @@ from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_o
 from fairseq_aggdec.tasks.data_folder import check_data, of_both_sides, too_long
 from fairseq_aggdec.tasks.drafting_options import (
     DraftingOptions,
-    at_least_one,
     check_drafting_options,
     heads_to_use,
     resolved_mode,
+    take_block_sizes_of_at_least_one,
     verifier_path,
 )
 from fairseq_aggdec.tasks.refused_options import SearchOptions, refuse, refuse_early
@@ -98,9 +98,9 @@ class AggressiveTranslationTask(TranslationTask):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """As fairseq's; the number that stands for "as trained" is no block size that a user gives."""
+        """As fairseq's, with a check of --block-size."""
         super().add_args(parser)
-        next(action for action in parser._actions if action.dest == "block_size").type = at_least_one
+        take_block_sizes_of_at_least_one(parser)
 
     @classmethod
     def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":

@@ -1,6 +1,6 @@
 """Options of the modes that draft with a model, and which mode may have which."""
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -113,8 +113,12 @@ def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
     return cfg.block_size or heads
 
 
-def at_least_one(word: str) -> int:
-    """The value of an option that counts, for argparse."""
+def take_block_sizes_of_at_least_one(parser: ArgumentParser) -> None:
+    """Refuses the 0 that stands for "as trained" in a configuration: it is no block size that a user gives."""
+    next(action for action in parser._actions if action.dest == "block_size").type = _at_least_one
+
+
+def _at_least_one(word: str) -> int:
     number = int(word)
     if number < 1:
         raise ArgumentTypeError(f"{word}: must be at least 1")

@@ -111,7 +111,7 @@ class Sweep:
                     point = made_of(Point, content, where, advice)
                     self.points[point.setting] = point
             except (ValueError, AttributeError):
-                raise AggdecError(f"{where}: not written by aggdec-tune; {advice}") from None
+                raise AggdecError(f"{where}: not written by aggdec tune; {advice}") from None
             if kind == "conditions" and content != self.conditions:
                 other = [
                     name for name in {**content, **self.conditions} if content.get(name) != self.conditions.get(name)

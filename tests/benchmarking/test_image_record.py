@@ -14,7 +14,7 @@ from tests.benchmarking.heads_records import save_image_record
 def test_saved_and_loaded(tmp_path: Path) -> None:
     made = save_image_record(tmp_path, 7, 4)
     assert ImageRecord.load(tmp_path) == made
-    assert load_record(tmp_path / "record.json") == made.record  # what aggdec-report reads
+    assert load_record(tmp_path / "record.json") == made.record  # what aggdec report reads
     assert made.quality[APPROXIMATE].psnr == pytest.approx(15)
     assert made.quality[APPROXIMATE].identical_share == 0.625
     assert made.compared(EXACT).accepted == 2
@@ -35,7 +35,7 @@ def test_table(tmp_path: Path) -> None:
 def test_damaged(tmp_path: Path, content: str) -> None:
     save_image_record(tmp_path, 7, 4)
     (tmp_path / "quality.json").write_text(content)
-    with pytest.raises(AggdecError, match=r"quality\.json: .*; run aggdec-super-resolve again"):
+    with pytest.raises(AggdecError, match=r"quality\.json: .*; run aggdec super-resolve again"):
         ImageRecord.load(tmp_path)
 
 

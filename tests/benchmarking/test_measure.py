@@ -119,7 +119,7 @@ def test_lossless_modes_say_what_greedy_says(measured: tuple[dict[str, Any], str
 def test_header_names_machine_versions_commit_and_command(measured: tuple[dict[str, Any], str]) -> None:
     content, text = measured
     assert content["title"] in text
-    assert "command: aggdec-bench --random-model base --limit 5" in text
+    assert "command: aggdec bench --random-model base --limit 5" in text
     assert content["command"] in text
     assert re.search(r"torch \d+\.\d+", text)
     assert f"commit {content['commit'] or 'unknown'}, {content['date']}" in text

@@ -12,15 +12,10 @@ from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.random_models import SIZES, RandomModel, Size, random_sentences, write_random_model
 from fairseq_aggdec.benchmarking.rounds import compare
 from fairseq_aggdec.benchmarking.subject import Runners
-from fairseq_aggdec.cli.subject_options import RANDOM_MODELS
 from fairseq_aggdec.drafters import load_drafter
 from fairseq_aggdec.loading import load
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 from tests.benchmarking.tiny import TINY_BART, VOCABULARY, tiny_model, tiny_subject
-
-
-def test_the_command_knows_every_size() -> None:
-    assert list(RANDOM_MODELS) == list(SIZES)
 
 
 @pytest.mark.parametrize(

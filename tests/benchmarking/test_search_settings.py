@@ -1,4 +1,4 @@
-"""Search options of `aggdec-bench`: what is timed is what fairseq-generate says with the same options."""
+"""Search options of `aggdec bench`: what is timed is what fairseq-generate says with the same options."""
 
 import json
 from argparse import Namespace

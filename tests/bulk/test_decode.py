@@ -1,4 +1,4 @@
-"""`aggdec-decode`, with the shipped models."""
+"""`aggdec decode`, with the shipped models."""
 
 from __future__ import annotations
 
@@ -169,6 +169,7 @@ def test_errors_say_what_is_wrong(options: list[object], message: str, text: Pat
     [
         (["--bpe", "sentencepiece"], "--sentencepiece-model is needed for --bpe sentencepiece"),
         (["--workers", 0], "--workers 0: must be at least 1"),
+        (["--block-size", 0], "--block-size: 0: must be at least 1"),
         (["--beam", 4], "--beam goes with --decoding beam"),
         (["--input", "a/text", "b/text"], "two files are called text"),
         (["--input", "text.2019", "text"], r"text.*.txt would be outputs of text.2019, too"),

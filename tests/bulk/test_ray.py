@@ -1,4 +1,4 @@
-"""`aggdec-decode --engine ray` on a cluster of this machine."""
+"""`aggdec decode --engine ray` on a cluster of this machine."""
 
 import os
 import signal

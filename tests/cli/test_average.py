@@ -7,6 +7,7 @@ import torch
 from fairseq_aggdec.cli import average
 from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.averaging import last_checkpoints
 
 
 def save(path: Path, value: float, **other: torch.Tensor) -> None:
@@ -36,7 +37,7 @@ def test_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
 def test_epoch_checkpoints(tmp_path: Path) -> None:
     for epoch in (1, 2, 10):
         save(tmp_path / f"checkpoint{epoch}.pt", float(epoch))
-    assert [path.name for path in average.last_checkpoints(tmp_path, 2)] == ["checkpoint2.pt", "checkpoint10.pt"]
+    assert [path.name for path in last_checkpoints(tmp_path, 2)] == ["checkpoint2.pt", "checkpoint10.pt"]
 
 
 def test_too_few_checkpoints(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_complete_folder_is_left_alone_and_a_foreign_one_refused(
     foreign.mkdir()
     (foreign / "file").write_text("")
     command[1] = str(foreign)
-    with pytest.raises(AggdecError, match="foreign: is there, and was not made by aggdec-distill"):
+    with pytest.raises(AggdecError, match="foreign: is there, and was not made by aggdec distill"):
         distill.main(command)
 
 

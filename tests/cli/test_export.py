@@ -1,4 +1,4 @@
-"""Tests of `aggdec-export`."""
+"""Tests of `aggdec export`."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import torch
 from fairseq_aggdec.cli import export
 from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.exporting import slim_state
 from tests.helpers import ToyModel, parse_generate, run_cli
 
 
@@ -26,14 +27,14 @@ def test_exported_folder_decodes_alone(toy_model_dir: ToyModel, tmp_path: Path) 
 
 def test_exported_checkpoint_is_small_and_names_no_paths(toy_model_dir: ToyModel) -> None:
     state = read_checkpoint(toy_model_dir.checkpoint)
-    slim = export.slim_state(state)
+    slim = slim_state(state)
     assert slim["last_optimizer_state"] is None
     assert str(toy_model_dir.data) not in str(slim["cfg"])
     assert {w.dtype for w in slim["model"].values() if w.is_floating_point()} == {torch.float16}
     # the shared embedding is one tensor, also where an average had made copies of it
     names = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "decoder.output_projection.weight"]
     separate = {**state, "model": {name: value.clone() for name, value in state["model"].items()}}
-    weights = export.slim_state(separate)["model"]
+    weights = slim_state(separate)["model"]
     assert len({id(weights[name]) for name in names}) == 1
 
 

@@ -1,4 +1,4 @@
-"""Tests of `aggdec-verify`; what it finds out is tested in `tests/lossless/test_verification.py`."""
+"""Tests of `aggdec verify`; what it finds out is tested in `tests/lossless/test_verification.py`."""
 
 import json
 from pathlib import Path
@@ -61,6 +61,7 @@ def test_a_fault_exits_with_1_after_the_report(
         ("DATA --path x --limit 0", "--limit 0: must be at least 1"),
         ("DATA --path x --precisions fp64", "fp64: give different ones of fp32, fp16, bf16, int8, exact"),
         ("DATA --path x --precisions fp32,fp32", "fp32,fp32: give different ones"),
+        ("DATA --path x --precisions fp32,exact --no-bit-exact", "leave out --no-bit-exact, or exact"),
         ("DATA --path x --batch-sizes 0", "0: give different numbers of at least 1"),
         ("DATA --path x --max-len-a 1.2", "--max-len-a lets the length of an output depend on its batch"),
         ("--random-model base --lenpen 2", "leave out --lenpen"),

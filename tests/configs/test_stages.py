@@ -21,9 +21,9 @@ ABOUT = [read_experiment(CONFIGS / name) for name in experiments()]
 FULL_SIZE = [item.name for item in ABOUT if item.full_size]
 SMALL = [item.name for item in ABOUT if not item.full_size]
 TIMED = {"seconds", "speed-up", "accepted block", "timed BLEU", "module ms", "module %", "device MiB"}
-"""measures of aggdec-bench alone"""
+"""measures of aggdec bench alone"""
 COUNTED = {"iterations", "accepted tokens"}
-"""measures of this plugin's decodings, or else of aggdec-bench"""
+"""measures of this plugin's decodings, or else of aggdec bench"""
 
 
 def stages_of(experiment: str, work: Path) -> list[str]:

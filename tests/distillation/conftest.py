@@ -20,7 +20,7 @@ Distil = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def distil(toy_model_dir: ToyModel) -> Distil:
-    """Runs aggdec-distill on the toy data with its model as the teacher; returns the output folder."""
+    """Runs aggdec distill on the toy data with its model as the teacher; returns the output folder."""
 
     def run(output: Path, *options: object, data: Path = toy_model_dir.data, settings: list[str] = SETTINGS) -> Path:
         teacher = ["--teacher", toy_model_dir.checkpoint]

@@ -1,4 +1,4 @@
-"""Outputs of an experiment as text; its tables are tested with aggdec-score, tests/cli/test_score.py."""
+"""Outputs of an experiment as text; its tables are tested with aggdec score, tests/cli/test_score.py."""
 
 from pathlib import Path
 from typing import Any

@@ -181,7 +181,7 @@ def test_a_checkpoint_at_hand_is_loaded_without_its_base(tmp_path: Path, monkeyp
     module.blockwise_transformer(args)
     path.unlink()
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
-    args.base_checkpoint = ""  # as aggdec-export leaves it
+    args.base_checkpoint = ""  # as aggdec export leaves it
     monkeypatch.setattr(module, "is_loading_models", lambda: True)
     module.blockwise_transformer(args)
     model = BlockwiseTransformerModel.build_model(args, task)

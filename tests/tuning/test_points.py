@@ -44,9 +44,9 @@ def test_other_conditions_are_refused_by_name(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("no JSON\n", "line 1: not JSON"),
-        ('{"point": {}}\n', "line 1: not written by aggdec-tune"),
+        ('{"point": {}}\n', "line 1: not written by aggdec tune"),
         ('{"conditions": {"data": "valid of x", "repeats": 3}}\n{"point": {}}\n', "line 2: missing or unknown entries"),
-        ('{"conditions": {"data": "valid of x", "repeats": 3}}\n[1]\n', "line 2: not written by aggdec-tune"),
+        ('{"conditions": {"data": "valid of x", "repeats": 3}}\n[1]\n', "line 2: not written by aggdec tune"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, text: str, reason: str) -> None:

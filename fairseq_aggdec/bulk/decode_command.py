@@ -1,0 +1,117 @@
+"""One call of `aggdec decode`, from its options to its output folder."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shutil
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from fairseq_aggdec.bulk import engines
+from fairseq_aggdec.bulk.output_folder import OutputFolder
+from fairseq_aggdec.bulk.shards import STDIN, DecodedShard, Shard, cut
+from fairseq_aggdec.bulk.worker import Worker
+from fairseq_aggdec.distillation.data_bin import DataBin
+from fairseq_aggdec.distillation.pipeline import shard_of_environment
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import file_sha256, written_whole
+from fairseq_aggdec.search_options import option
+from fairseq_aggdec.translator import fingerprints
+
+logger = logging.getLogger(__name__)
+
+_NAMED = 5
+"""so many skipped lines are named"""
+_NOT_OF_THE_OUTPUT = ("data", "path", "input", "output", "engine", "workers")
+"""options that outputs do not depend on, or that are recorded by what they name"""
+
+
+def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[str, Any]) -> None:
+    """Decodes the shards of this process that are not finished.
+
+    Args:
+        args: the options of `aggdec decode`, checked.
+        task_options: those of the plugin's task.
+        given: options that differ from their defaults.
+
+    Raises:
+        AggdecError: files or options that cannot be used.
+    """
+    output = OutputFolder(args.output, _settings(args, given))
+    rank, ranks = shard_of_environment() or (0, 1)
+    if ranks > 1 and "-" in args.input:
+        raise AggdecError("--input -: several commands (RANK, WORLD_SIZE) cannot share a standard input: give a file")
+    paths = [_spooled(args.output) if name == "-" else Path(name) for name in args.input]
+    shards = [shard for path in paths for shard in cut(path, args.shard_lines)]
+    mine = shards[rank::ranks]
+    left = [shard for shard in mine if not output.is_finished(shard)]
+    lines, lines_left = (sum(shard.lines for shard in some) for some in (mine, left))
+    logger.info(f"{lines:,} lines in {len(mine):,} shards, {len(left):,} of them to decode")
+    with (
+        tqdm(
+            total=lines,
+            initial=lines - lines_left,
+            unit=" lines",
+            smoothing=0.05,
+            mininterval=0.5 if sys.stderr.isatty() else 30,
+        ) as bar,
+        closing(_decoded(left, args, task_options)) as decoded_shards,
+    ):  # ends the workers, whatever happens
+        for decoded in decoded_shards:
+            output.write(decoded)
+            bar.update(decoded.shard.lines)
+    if all(map(output.is_finished, shards)):
+        skipped = output.report(shards)
+        if skipped:
+            named = "; ".join(f"{path}, line {number}: {why}" for path, number, why in skipped[:_NAMED])
+            logger.warning(
+                f"{len(skipped):,} lines were skipped, and their outputs are empty ({output.skipped_file}): "
+                f"{named}{'; ...' if len(skipped) > _NAMED else ''}"
+            )
+        for path in paths:
+            logger.info(f"{path} is decoded: cat {args.output}/{path.name}.*.txt")
+
+
+def _decoded(
+    shards: Sequence[Shard], args: argparse.Namespace, task_options: dict[str, Any]
+) -> Generator[DecodedShard]:
+    worker = Worker(args, task_options)
+    if args.engine == "ray" and shards:
+        return engines.run_ray(shards, worker, args.workers, args.threads, args.cpu)
+    if min(args.workers, len(shards)) <= 1:
+        return engines.run_here(shards, worker)
+    return engines.run_local(shards, worker, min(args.workers, len(shards)))
+
+
+def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
+    """What outputs depend on; files by their fingerprints.
+
+    Raises:
+        AggdecError: the data folder or a checkpoint is missing.
+    """
+    data = DataBin.find(Path(args.data), args.source_lang, args.target_lang)
+    settings = {
+        "checkpoints": fingerprints(args.path),
+        "source dictionary": file_sha256(data.folder / f"dict.{data.source_lang}.txt"),
+        "target dictionary": file_sha256(data.folder / f"dict.{data.target_lang}.txt"),
+        "--shard-lines": args.shard_lines,
+    }
+    for name, value in given.items():
+        if name not in _NOT_OF_THE_OUTPUT:
+            is_file = isinstance(value, str) and Path(value).is_file()
+            settings[option(name)] = file_sha256(Path(value)) if is_file else value
+    return settings
+
+
+def _spooled(folder: Path) -> Path:
+    """The standard input as a file, which workers can read in parts."""
+    path = folder / STDIN
+    with written_whole(path) as partial, partial.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path

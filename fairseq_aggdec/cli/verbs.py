@@ -1,0 +1,78 @@
+"""`aggdec VERB ...`: every command of this plugin, and which module of this folder reads its options."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from fairseq_aggdec.errors import AggdecError, install_excepthook
+
+GROUPS = {
+    "try and trust": {
+        "demo": "decode sentences with shipped models, by fairseq's search and by this plugin side by side",
+        "verify": "check that this plugin's output is fairseq's, for your model on your machine",
+        "user-dir": "print the folder that fairseq's --user-dir needs",
+    },
+    "decode": {
+        "decode": "decode large text files, in any mode, by many processes",
+        "compare": "compare two outputs of fairseq-generate, token by token",
+    },
+    "measure": {
+        "bench": "time modes side by side on the same sentences",
+        "super-resolve": "decode and time images: greedy, exact and approximate blockwise decoding side by side",
+        "report": "print what was measured as tables and figures, beside the papers', and iteration by iteration",
+        "tune": "measure which block size, top-beta and tolerance of gad++ to take",
+        "score": "score outputs: BLEU, ROUGE, SARI, GLEU, M2 and others",
+    },
+    "train": {
+        "corrupt": "make (erroneous, clean) sentence pairs from clean English text",
+        "prepare": "make fairseq's binary data out of an experiment's raw text",
+        "shrink": "make a shallow model out of a deep one",
+        "distill": "replace a data folder's targets by a teacher's translations",
+        "average": "average the last checkpoints of a training run",
+        "export": "pack a trained model into a small folder that needs nothing else",
+    },
+}
+"""group: verb: what it does; in the order of use"""
+
+VERBS = {verb: f"{__package__}.{verb.replace('-', '_')}" for group in GROUPS.values() for verb in group}
+"""verb: the module whose `main` takes the words behind it"""
+
+
+def main(argv: Sequence[str] | None = None) -> int | None:
+    """Runs a verb and returns its exit status; without one, or with --help, lists all of them.
+
+    Raises:
+        AggdecError: there is no such verb, or what the verb raises.
+    """
+    install_excepthook()
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help"):
+        print(_help())
+        return None
+    verb, *rest = words
+    if verb not in VERBS:
+        from difflib import get_close_matches
+
+        (nearest,) = get_close_matches(verb, VERBS, n=1, cutoff=0)
+        raise AggdecError(f"aggdec {verb}: there is no such verb; the nearest is {nearest}, aggdec --help lists all")
+    status: int | None = import_module(VERBS[verb]).main(rest)
+    return status
+
+
+def former_command() -> int | None:
+    """Runs the verb that a command of its own, `aggdec-VERB`, used to be, and says its new name."""
+    name = Path(sys.argv[0]).stem
+    verb = name.removeprefix("aggdec-")
+    print(f"{name} is now `aggdec {verb}`; the old name goes with the next version", file=sys.stderr)
+    return main([verb, *sys.argv[1:]])
+
+
+def _help() -> str:
+    width = max(map(len, VERBS))
+    lines = ["usage: aggdec VERB ...", "", "`aggdec VERB --help` says what a verb takes."]
+    for group, verbs in GROUPS.items():
+        lines += ["", f"{group}:", *(f"  {verb:{width}}  {text}" for verb, text in verbs.items())]
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""What the demo prints about its sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from tabulate import tabulate
+
+from fairseq_aggdec import trace
+from fairseq_aggdec.benchmarking.alarm import compare_with_greedy, refuse, say
+from fairseq_aggdec.benchmarking.fairseq_runner import runners_of
+from fairseq_aggdec.benchmarking.machine import describe, machine
+from fairseq_aggdec.benchmarking.record import run_of
+from fairseq_aggdec.benchmarking.rounds import compare
+from fairseq_aggdec.benchmarking.tables import speed_table
+from fairseq_aggdec.demo.model import DemoModel
+from fairseq_aggdec.demo.tasks import DemoTask
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.loading import batches_of
+
+
+def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: bool) -> None:
+    """Prints some sentences with the blocks that they are made of, and the speed of each mode over all of them.
+
+    Args:
+        shown: how many are printed; those that the model has edited come first.
+        rounds: how often each mode is timed.
+
+    Raises:
+        AggdecError: a sentence is too long, or, after all is printed, a lossless mode had another output than greedy
+            decoding.
+    """
+    model = DemoModel.load(demo)
+    sources = [model.encode(sentence) for sentence in sentences]
+    for sentence, source in zip(sentences, sources, strict=True):
+        if len(source) > model.max_tokens:
+            raise AggdecError(f"the sentence '{sentence[:60]}...' is longer than {model.max_tokens} tokens: split it")
+    batches = batches_of(model.task, sources, 1)
+    runners = runners_of(model.task, model.models, batches, demo.modes)
+    results = compare(runners, rounds)
+    different = compare_with_greedy(runners, results, lambda mode: "fp32")
+    by_name = {result.mode.name: result for result in results}
+    outputs = [torch.tensor(output.tokens) for _, output in sorted(by_name[demo.shown].outputs.items())]
+
+    print(f"\n{demo.title} of {len(sentences)} sentences; {describe(machine())}\n")
+    changed = [output.tolist() != source.tolist() for output, source in zip(outputs, sources, strict=True)]
+    # what an example can show best: sentences that were edited
+    chosen = sorted(sorted(range(len(sentences)), key=lambda number: not changed[number])[:shown])
+    if chosen:
+        drafted = "copied from the input" if demo.drafter is None else "drafted by the second model"
+        print(
+            f"{'blue' if colour else '[in brackets]'}: {drafted} and verified in one block; "
+            f"{'red' if colour else 'bare'}: the model's own token"
+            + ("" if demo.drafter is None else f"; {'struck through' if colour else '/between strokes/'}: rejected")
+            + "\n"
+        )
+        edited = [batches[number] for number in chosen]
+        (decoded,) = compare(
+            runners_of(model.task, model.models, edited, [demo.shown], retain_iter_history=True), 1, False
+        )
+        for number in chosen:
+            _show(demo, model, sentences[number], decoded.outputs[number].hypothesis or {}, colour)
+    if demo.drafter is None:
+        print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
+    headers, rows = speed_table([run_of(result, "fp32") for result in results], short=True)
+    print(tabulate(rows, headers))
+    say(different, model.task.target_dictionary.symbols)
+    refuse(different)
+
+
+def _show(demo: DemoTask, model: DemoModel, sentence: str, hypothesis: dict[str, Any], colour: bool) -> None:
+    """Print a sentence, its output and the blocks that this was made of."""
+    stats = hypothesis["stats"]
+    drafts = [model.tokens(entry["tokens"]) for entry in hypothesis["history"]]
+    parts = trace.segments(model.tokens(hypothesis["tokens"]), stats, drafts)
+    print(f"  input   {sentence}")
+    print(f"  output  {model.decode(hypothesis['tokens'], sentence)}")
+    if demo.drafter is None:
+        print(f"  blocks  {trace.render(parts, colour)}   ({stats.iterations} iterations)\n")
+        return
+    for number, line in enumerate(trace.render_iterations(parts, colour), start=1):
+        print(f"  {number:>6}  {line}")
+    print()

@@ -1,0 +1,63 @@
+"""One call of `aggdec distill`, from its options to what `pipeline` does."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from fairseq_aggdec.distillation import pipeline
+from fairseq_aggdec.distillation.data_bin import DataBin
+from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.translator import fingerprints
+
+
+def distill(args: argparse.Namespace) -> None:
+    """Does what the options of `aggdec distill` say.
+
+    Raises:
+        AggdecError: files or options that cannot be used.
+    """
+    data = DataBin.find(args.data, args.source_lang, args.target_lang)
+    splits = list(dict.fromkeys(split for names in args.subset or () for split in names.split(",")))
+    job = pipeline.Distillation(data, args.output, splits or data.training_splits(), args.keep_skipped)
+    names = [field.name for field in dataclasses.fields(SearchOptions)]
+    search = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if args.from_generate:
+        job.gather_generate_output(args.from_generate, args.max_source_len)
+    elif args.gather:
+        expected = search | {
+            name: getattr(args, name) for name in ("max_tokens", "batch_size", "precision") if getattr(args, name)
+        }
+        if args.teacher:
+            expected["teacher"] = fingerprints(args.teacher)
+        if not splits:
+            job.refuse_further_shards()
+        job.gather(args.num_shards, expected)
+    else:
+        shard, shards = _shard(args, pipeline.shard_of_environment())
+        device = pipeline.device_of_environment(args.cpu, args.precision)
+        options = pipeline.DecodingOptions(
+            args.max_tokens or MAX_TOKENS,
+            args.batch_size,
+            args.max_source_len,
+            args.precision or "fp32",
+            SearchOptions(**search),
+        )
+        job.decode(args.teacher, options, device, shard, shards)
+
+
+def _shard(args: argparse.Namespace, of_environment: tuple[int, int] | None) -> tuple[int, int]:
+    """Number of this shard, and how many there are.
+
+    Raises:
+        AggdecError: the options say it by half, or a number that does not exist.
+    """
+    if args.num_shards is None:
+        return of_environment or (0, 1)
+    if args.shard_id is None and args.num_shards > 1:
+        raise AggdecError(f"--num-shards {args.num_shards}: needs --shard-id, or --gather when all shards are finished")
+    shard = args.shard_id or 0
+    if not 0 <= shard < args.num_shards:
+        raise AggdecError(f"--shard-id {shard}: must be at least 0 and below --num-shards {args.num_shards}")
+    return shard, args.num_shards

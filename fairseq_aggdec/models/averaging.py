@@ -1,0 +1,67 @@
+"""The mean of a training run's last checkpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+
+
+def last_checkpoints(folder: Path, number: int) -> list[Path]:
+    """Returns the `number` latest `checkpoint_EPOCH_UPDATE.pt` files (else `checkpointEPOCH.pt`), the latest last.
+
+    Raises:
+        AggdecError: the folder holds fewer.
+    """
+    found = []
+    for path in folder.glob("checkpoint*.pt"):
+        match = re.fullmatch(r"checkpoint(?:_\d+_|)(\d+)", path.stem)
+        if match:
+            found.append((int(match.group(1)), path))
+    if len(found) < number:
+        raise AggdecError(f"{folder} holds {len(found)} numbered checkpoints, fewer than the {number} asked for")
+    return [path for _, path in sorted(found)[-number:]]
+
+
+def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
+    """Returns the last checkpoint with the mean of all the checkpoints' weights, and without its training state.
+
+    Means are taken in double precision and stored in the type of the last checkpoint's weights, bfloat16 widened to
+    float32 so that any machine can run them. Integers are not averaged: a single number, such as a count of updates,
+    is that of the last checkpoint, and tensors of integers, such as a fingerprint, must be equal in all.
+
+    Raises:
+        AggdecError: the checkpoints have different parameters, or different tensors of integers.
+    """
+    total: dict[str, torch.Tensor] = {}
+    state: dict[str, Any] = {}
+    for path in tqdm(paths, desc="average", unit=" checkpoints"):
+        state = read_checkpoint(path)
+        weights = state["model"]
+        if total and weights.keys() != total.keys():
+            raise AggdecError(f"{path} has other parameters than {paths[0]}: average checkpoints of one training run")
+        for name, value in weights.items():
+            if value.is_floating_point():
+                total[name] = total[name] + value.double() if name in total else value.double()
+            elif name in total and value.dim() > 0 and not value.equal(total[name]):
+                raise AggdecError(
+                    f"{path}: `{name}` differs from that of {paths[0]} and cannot be averaged, as it holds integers: "
+                    "average checkpoints of one training run"
+                )
+            else:
+                total[name] = value
+    mean = {}
+    for name, value in state["model"].items():
+        if value.is_floating_point():
+            dtype = torch.float32 if value.dtype == torch.bfloat16 else value.dtype
+            mean[name] = (total[name] / len(paths)).to(dtype)
+        else:
+            mean[name] = value
+    return {**state, "model": mean, "last_optimizer_state": None, "optimizer_history": state["optimizer_history"][-1:]}

@@ -1,0 +1,91 @@
+"""A trained model as a small folder that needs nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
+
+
+def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, shared_with: Path | None = None) -> None:
+    """Writes the weights of a checkpoint and the dictionaries and BPE codes of its data into a folder.
+
+    Args:
+        dtype: of the weights that are written.
+        shared_with: a verifier's checkpoint; what its drafter shares with it is left out of the drafter's.
+
+    Raises:
+        AggdecError: a file cannot be read or lacks what is needed, or nothing is shared.
+    """
+    state = read_checkpoint(checkpoint)
+    if state.get("cfg") is None:
+        raise AggdecError(f"{checkpoint}: an old-style checkpoint without `cfg`; load and save it with fairseq first")
+    extras = sorted(data.glob("dict.*.txt"))
+    if not extras:
+        raise AggdecError(f"{data}: has no dict.*.txt; --data is the folder that fairseq-preprocess made")
+    verifier = None if shared_with is None else read_checkpoint(shared_with)["model"]
+    slim = slim_state(state, dtype, verifier)
+    if verifier is not None and len(slim["model"]) == len(state["model"]):
+        raise AggdecError(
+            f"--without-shared {shared_with}: has no weights in common with {checkpoint}; name the "
+            "verifier that it was trained from, with --fp32 the one in single precision"
+        )
+    with written_whole(folder / "model.pt") as partial:
+        torch.save(slim, partial)
+        for extra in extras:
+            shutil.copyfile(extra, folder / extra.name)
+        if (data / "codes").is_file():  # fairseq's from_pretrained looks for them under that name
+            shutil.copyfile(data / "codes", folder / "bpecodes")
+
+
+def slim_state(
+    state: dict[str, Any], dtype: torch.dtype = torch.float16, verifier: Mapping[str, torch.Tensor] | None = None
+) -> dict[str, Any]:
+    """A checkpoint for inference only.
+
+    Training state is dropped, floating-point weights are converted, equal weights (shared embeddings that averaging has
+    separated) are stored once, and settings that are paths of the training machine are emptied.
+
+    Args:
+        state: the whole checkpoint.
+        dtype: of the weights.
+        verifier: weights of another model, by name; what equals them, both converted, is left out.
+    """
+    weights: dict[str, torch.Tensor] = {}
+    for name, value in state["model"].items():
+        value = _converted(value, dtype)
+        if verifier is not None and name in verifier and _converted(verifier[name], dtype).equal(value):
+            continue
+        twin = next((w for w in weights.values() if w.shape == value.shape and w.dim() > 1 and w.equal(value)), None)
+        weights[name] = value if twin is None else twin
+    return {
+        "args": None,
+        "cfg": _without_paths(state["cfg"]),
+        "model": weights,
+        "optimizer_history": state["optimizer_history"][-1:],
+        "extra_state": {"epoch": 0, "train_iterator": {"epoch": 0}},
+        "last_optimizer_state": None,
+        "task_state": {},
+    }
+
+
+def _converted(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return value.to(dtype) if value.is_floating_point() else value
+
+
+def _without_paths(setting: Any) -> Any:
+    if isinstance(setting, argparse.Namespace):  # what the model of an argparse-configured run has
+        return argparse.Namespace(**_without_paths(vars(setting)))
+    if hasattr(setting, "items"):
+        return {name: _without_paths(value) for name, value in setting.items()}
+    if isinstance(setting, list | tuple):
+        return [_without_paths(value) for value in setting]
+    return "" if isinstance(setting, str) and "/" in setting else setting
