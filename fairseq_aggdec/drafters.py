@@ -125,7 +125,7 @@ def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()
     """Load a drafter's checkpoint for the dictionaries of a task.
 
     Args:
-        path: a checkpoint of fairseq-train, or one that aggdec-export has written, with or without what the drafter
+        path: a checkpoint of fairseq-train, or one that aggdec export has written, with or without what the drafter
             shares with its verifier.
         task: for its dictionaries.
         verifiers: where to take what is missing, for a drafter that was exported without it.

@@ -84,7 +84,7 @@ def test_decodings_are_read(checkpoints: dict[str, str]) -> None:
 
 
 def test_the_benchmark_is_read() -> None:
-    [command] = commands("aggdec-bench")
+    [command] = commands("aggdec bench")
     args = bench._parser().parse_args(command)
     assert [mode.top_beta for mode in parse_modes(args.modes)] == [None, None, None, 2, 3]
     assert args.block_size == 8

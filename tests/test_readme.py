@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training.md", "docs/measurements.md")]
 """those whose commands are run; the commands of docs/blockwise.md are read in tests/test_docs_blockwise.py"""
 ELSEWHERE = {
-    "aggdec-verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
+    "aggdec verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
     "bash scripts/demo.sh": "tests/cli/test_demo.py",
     "bash scripts/demo.sh --task mt": "tests/cli/test_demo.py",
     "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",
@@ -47,8 +47,8 @@ def commands() -> list[str]:
     return [re.sub(r"\s+", " ", re.sub(r"\s#.*", "", line)).strip() for line in lines if line.strip()]
 
 
-TRAINING = [line for line in commands() if line.startswith(("aggdec-distill", "fairseq-train"))]
-TIMED = [line for line in commands() if line.startswith("aggdec-bench")]
+TRAINING = [line for line in commands() if line.startswith(("aggdec distill", "fairseq-train"))]
+TIMED = [line for line in commands() if line.startswith("aggdec bench")]
 FIRST, *RUN = [line for line in commands() if line not in [*ELSEWHERE, *TRAINING, *TIMED]]
 
 
@@ -158,7 +158,7 @@ def test_commands_run_elsewhere_are_in_the_docs_and_in_their_tests() -> None:
 def test_commands_of_the_measurements_are_read() -> None:
     assert TIMED
     for command in TIMED:
-        bench._parser().parse_args(shlex.split(command.removeprefix("aggdec-bench")))
+        bench._parser().parse_args(shlex.split(command.removeprefix("aggdec bench")))
 
 
 @pytest.mark.parametrize("program", blocks("python"))

@@ -1,7 +1,7 @@
 """`python -m fairseq_aggdec.cli.ablation FOLDER`: drafters of several trainings side by side, as a Markdown table.
 
 FOLDER/NAME holds one of them: `train/hydra_train.log` of its training, and `bench.json` that
-`aggdec-bench --modes greedy,gad --profile --json` wrote.
+`aggdec bench --modes greedy,gad --profile --json` wrote.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Variant:
     Attributes:
         name: of its folder.
         validations: of its training, in order.
-        record: what aggdec-bench wrote about it.
+        record: what aggdec bench wrote about it.
         gad, greedy: the two modes in it.
     """
 
@@ -52,7 +52,7 @@ class Variant:
         record = load_record(path)
         runs = {run.mode: run for run in record.runs}
         if not {_GAD, _BASELINE} <= runs.keys() or not runs[_GAD].modules or not runs[_GAD].iterations:
-            raise AggdecError(f"{path}: run aggdec-bench with --modes {_BASELINE},{_GAD} --profile")
+            raise AggdecError(f"{path}: run aggdec bench with --modes {_BASELINE},{_GAD} --profile")
         return cls(folder.name, read_validations(log), record, runs[_GAD], runs[_BASELINE])
 
     @property

@@ -1,6 +1,6 @@
 """`python -m fairseq_aggdec.cli.blockwise_table FOLDER`: papers/004 Table 1 and Figure 4 of models with proposal heads.
 
-FOLDER/COLUMN-K.json is what `aggdec-bench --modes greedy,blockwise,blockwise:2,blockwise:3 --block-size K --json` wrote
+FOLDER/COLUMN-K.json is what `aggdec bench --modes greedy,blockwise,blockwise:2,blockwise:3 --block-size K --json` wrote
 about a model of that column; COLUMN-1.json, greedy alone, about its base model: without it, k = 1 is head 1.
 """
 
@@ -44,7 +44,7 @@ def read_records(folder: Path) -> Records:
             record = load_record(path)
             modes = [BASELINE, "blockwise"] if int(size) > 1 else [BASELINE]
             if not set(modes) <= {run.mode for run in record.runs}:
-                raise AggdecError(f"{path}: run aggdec-bench with --modes {','.join(modes)}")
+                raise AggdecError(f"{path}: run aggdec bench with --modes {','.join(modes)}")
             records[column, int(size)] = record
     if not records:
         raise AggdecError(f"{folder}: holds no {COLUMNS[0]}-2.json or the like; measure a model first")

@@ -1,4 +1,4 @@
-"""aggdec-corrupt: (erroneous, clean) sentence pairs from clean English text."""
+"""aggdec corrupt: (erroneous, clean) sentence pairs from clean English text."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from fairseq_aggdec.files import open_lines, written_whole
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line of aggdec-corrupt."""
+    """The command line of aggdec corrupt."""
     parser = argparse.ArgumentParser(
-        prog="aggdec-corrupt",
+        prog="aggdec corrupt",
         description="Makes (erroneous, clean) pairs for training a grammatical error corrector: OUT.src holds the "
         "sentences of CLEAN with learner-like errors, OUT.tgt the same sentences as they were, with white space "
         "normalised. Empty lines are left out. The output "

@@ -1,7 +1,7 @@
 """`python -m fairseq_aggdec.cli.depth_table CONFIG DEPTH...`: papers/002 Table 4, models of several depths.
 
 A DEPTH such as 9-3 names `decode/SUBSET/depth-9-3-MODE/generate-SUBSET.txt` and `bench/depth-9-3.json` in the work
-folder, which decoding and `aggdec-bench --modes beam5,greedy,iad --json` wrote about the model with 9 encoder and 3
+folder, which decoding and `aggdec bench --modes beam5,greedy,iad --json` wrote about the model with 9 encoder and 3
 decoder layers. The first one is what the others are compared with.
 """
 
@@ -57,7 +57,7 @@ def read_depth(name: str, work: Path, subset: str, test: ReferenceSet, metrics: 
     runs = {run.mode: run for run in record.runs}
     missing = [mode for mode in _MODES if mode not in runs]
     if missing:
-        raise AggdecError(f"{path}: run aggdec-bench with --modes {','.join(_MODES)}; there is no {', '.join(missing)}")
+        raise AggdecError(f"{path}: run aggdec bench with --modes {','.join(_MODES)}; there is no {', '.join(missing)}")
     same = runs["iad"].identical_to(runs["greedy"])
     if same < len(runs["iad"].tokens):
         raise AggdecError(f"{path}: iad gave {len(runs['iad'].tokens) - same} sentences that greedy did not give")
@@ -122,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--subset", default="test", help="fairseq's name of the test set (default: test)")
     parser.add_argument("--data", type=Path, default=Path(), help="folder of the data sets, where M2 files are")
     parser.add_argument(
-        "--metrics", help="those of aggdec-score, comma separated (default: the first of the experiment's)"
+        "--metrics", help="those of aggdec score, comma separated (default: the first of the experiment's)"
     )
     add_output_option(parser)
     args = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""`aggdec-report paper` and `aggdec-report experiment`: the papers' tables, alone and with an experiment's numbers."""
+"""`aggdec report paper` and `aggdec report experiment`: the papers' tables, alone and with an experiment's numbers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": late
 
 
 def add_paper_options(parser: argparse.ArgumentParser) -> None:
-    """Of `aggdec-report paper`."""
+    """Of `aggdec report paper`."""
     parser.add_argument("tables", nargs="*", metavar="PAPER/TABLE", help="such as 000/5 (default: list them)")
     _add_format_options(parser)
 
 
 def add_experiment_options(parser: argparse.ArgumentParser) -> None:
-    """Of `aggdec-report experiment`."""
+    """Of `aggdec report experiment`."""
     parser.add_argument("experiment", help="a folder of configs/, or its name")
     parser.add_argument("--work", type=Path, help="its work folder (default: that name in AGGDEC_WORK, or in work)")
     parser.add_argument(
@@ -49,7 +49,7 @@ def add_experiment_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="a further file of aggdec-bench --json, as if it lay in the work folder as NAME.json; can be repeated",
+        help="a further file of aggdec bench --json, as if it lay in the work folder as NAME.json; can be repeated",
     )
     parser.add_argument(
         "--own",
@@ -67,7 +67,7 @@ def _add_format_options(parser: argparse.ArgumentParser) -> None:
 
 
 def print_papers(args: argparse.Namespace) -> None:
-    """`aggdec-report paper`.
+    """`aggdec report paper`.
 
     Raises:
         AggdecError: there is no such table.
@@ -82,7 +82,7 @@ def print_papers(args: argparse.Namespace) -> None:
 
 
 def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
-    """`aggdec-report experiment`.
+    """`aggdec report experiment`.
 
     Args:
         args: its options.
@@ -101,7 +101,7 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
                 f"--paper {name}: {config / 'tables.yaml'} has no counterparts for {paper_table(name).name}; it has "
                 + ", ".join(tables.counterparts)
             )
-    results = _results(args, config, tables.score, shlex.join(["aggdec-report", *argv]))
+    results = _results(args, config, tables.score, shlex.join(["aggdec", "report", *argv]))
     if args.json:
         results.save(args.json)
     wanted = [tables.counterparts[name] for name in args.paper or tables.counterparts]

@@ -1,4 +1,4 @@
-"""`aggdec-prepare CONFIG --data DIR --work DIR`: raw text to fairseq's binary data, by an experiment's prepare.yaml."""
+"""`aggdec prepare CONFIG --data DIR --work DIR`: raw text to fairseq's binary data, by an experiment's prepare.yaml."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     Raises:
         AggdecError: the configuration or the data cannot be used.
     """
-    parser = argparse.ArgumentParser(prog="aggdec-prepare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="aggdec prepare", description=__doc__)
     parser.add_argument("config", type=Path, help="an experiment's prepare.yaml")
     parser.add_argument("--data", type=Path, required=True, help="folder of the given data sets")
     parser.add_argument("--work", type=Path, required=True, help="folder for the experiment's outputs")

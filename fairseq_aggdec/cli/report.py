@@ -1,4 +1,4 @@
-"""`aggdec-report`: tables and figures of what was measured, the papers' tables beside it, and traces as a page."""
+"""`aggdec report`: tables and figures of what was measured, the papers' tables beside it, and traces as a page."""
 
 import argparse
 import sys
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(words: list[str]) -> None:
     name = words[0]
-    parser = argparse.ArgumentParser(prog=f"aggdec-report {name}", description=f"Print {_COMMANDS[name]}.")
+    parser = argparse.ArgumentParser(prog=f"aggdec report {name}", description=f"Print {_COMMANDS[name]}.")
     if name == "experiment":
         paper_tables.add_experiment_options(parser)
         paper_tables.print_experiment(parser.parse_args(words[1:]), words)
@@ -40,15 +40,15 @@ def _run(words: list[str]) -> None:
 
 
 def _print_records(words: list[str]) -> None:
-    others = "\n".join(f"  aggdec-report {name} --help\n      {text}" for name, text in _COMMANDS.items())
+    others = "\n".join(f"  aggdec report {name} --help\n      {text}" for name, text in _COMMANDS.items())
     parser = argparse.ArgumentParser(
-        prog="aggdec-report",
+        prog="aggdec report",
         description="Print the tables of one or more measurements (Markdown), and draw their figures: speed-ups of the "
         "sentences, speed-up against edit ratio, latency against batch size, time by module, memory.",
         epilog=f"further commands:\n{others}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("records", nargs="+", type=Path, metavar="OUT.json", help="written by aggdec-bench --json")
+    parser.add_argument("records", nargs="+", type=Path, metavar="OUT.json", help="written by aggdec bench --json")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw, as PNG and SVG, into this folder")
     args = parser.parse_args(words)
 

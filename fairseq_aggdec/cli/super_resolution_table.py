@@ -1,6 +1,6 @@
 """`python -m fairseq_aggdec.cli.super_resolution_table FOLDER`: papers/004 Table 2 and Figure 4 of image models.
 
-FOLDER/regular-K and FOLDER/fine-tuned-K are what `aggdec-super-resolve --block-size K --output` wrote about models with
+FOLDER/regular-K and FOLDER/fine-tuned-K are what `aggdec super-resolve --block-size K --output` wrote about models with
 a frozen and with a fine-tuned base.
 """
 
@@ -41,7 +41,7 @@ def read_records(folder: Path) -> Records:
         if kind in kinds and size.isdigit():
             records[kind, int(size)] = ImageRecord.load(path.parent)
     if not records:
-        raise AggdecError(f"{folder}: holds no regular-2/{QUALITY} or the like; run aggdec-super-resolve first")
+        raise AggdecError(f"{folder}: holds no regular-2/{QUALITY} or the like; run aggdec super-resolve first")
     return records
 
 

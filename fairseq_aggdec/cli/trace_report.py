@@ -1,4 +1,4 @@
-"""`aggdec-report trace`: how sentences were decoded, iteration by iteration."""
+"""`aggdec report trace`: how sentences were decoded, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SENTENCES = 10
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Of `aggdec-report trace`."""
+    """Of `aggdec report trace`."""
     parser.add_argument(
         "files",
         nargs="+",
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def print_trace(args: argparse.Namespace) -> None:
-    """`aggdec-report trace`.
+    """`aggdec report trace`.
 
     Raises:
         AggdecError: a file holds something else, or lacks a sentence.

@@ -1,4 +1,4 @@
-"""One call of `aggdec-verify`, from its options to its report."""
+"""One call of `aggdec verify`, from its options to its report."""
 
 import argparse
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace, command: str) -> Report:
     """Do what the options say.
 
     Args:
-        args: the options of `aggdec-verify`, checked.
+        args: the options of `aggdec verify`, checked.
         command: for the record.
 
     Raises:

@@ -16,7 +16,7 @@ def value(results: Results, source: Source) -> float | None:
 
 
 def _score(results: Results, source: Source) -> float | None:
-    """A column of aggdec-score, of `set` and `label`."""
+    """A column of aggdec score, of `set` and `label`."""
     for table in results.scores:
         if table["subset"] == source.set:
             for row in table["rows"]:
@@ -143,4 +143,4 @@ MEASURES: dict[str, Callable[[Results, Source], float | None]] = {
     "host MiB": _timed(lambda run: _mebibytes(run.host_bytes)),
     "device MiB": _timed(lambda run: _mebibytes(run.device_bytes)),
 }
-"""beside the columns of aggdec-score"""
+"""beside the columns of aggdec score"""

@@ -16,7 +16,7 @@ _COUNTERS = {"iterations": mean_iterations, "tokens an iteration": mean_accepted
 
 
 def own_grids(results: Results) -> list[Grid]:
-    """Scores by test set, then times by file of aggdec-bench and batch size."""
+    """Scores by test set, then times by file of aggdec bench and batch size."""
     grids = [_scores(results, table) for table in results.scores]
     for measurement in results.measurements:
         for size in sorted({run.batch_size for run in measurement.runs}):

@@ -36,7 +36,7 @@ class Decoding:
 
 @dataclass
 class Measured:
-    """One mode at one batch size, as aggdec-bench timed it."""
+    """One mode at one batch size, as aggdec bench timed it."""
 
     mode: str
     precision: str
@@ -63,7 +63,7 @@ class Measured:
 
 @dataclass
 class Measurement:
-    """One call of aggdec-bench."""
+    """One call of aggdec bench."""
 
     name: str
     """its file in the work folder, without suffix"""
@@ -128,7 +128,7 @@ def measured_of(run: Run, runs: list[Run]) -> Measured:
 
 
 def measurement_of(name: str, record: Record) -> Measurement:
-    """What is kept of a record of aggdec-bench: sums and medians, not each sentence."""
+    """What is kept of a record of aggdec bench: sums and medians, not each sentence."""
     runs = [measured_of(run, record.at(run.batch_size)) for run in record.runs]
     return Measurement(name, record.title, record.command, record.date, record.commit, record.machine, runs)
 
@@ -140,9 +140,9 @@ def load_results(path: Path) -> Results:
         AggdecError: it is something else.
         OSError: it cannot be read.
     """
-    content = read_json(path, "give what aggdec-report experiment wrote")
+    content = read_json(path, "give what aggdec report experiment wrote")
     if not isinstance(content, dict) or content.get("format") != FORMAT or "decodings" not in content:
-        raise AggdecError(f"{path}: not written by this version of aggdec-report experiment; run it again")
+        raise AggdecError(f"{path}: not written by this version of aggdec report experiment; run it again")
     results: Results = made_of(Results, content, str(path), "write it again")
     return results
 

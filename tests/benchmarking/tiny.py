@@ -65,7 +65,7 @@ def made_up_record(runs: list[Run]) -> Record:
     sentences = len(runs[0].tokens)
     return Record(
         title="made up",
-        command="aggdec-bench DATA --path model.pt",
+        command="aggdec bench DATA --path model.pt",
         date="2030-01-01T00:00:00+00:00",
         commit="0123456789ab",
         machine={"processor": "P", "cores": 2, "threads": 1, "system": "S", "versions": {"torch": "0"}},

@@ -33,7 +33,7 @@ def make_variant(folder: Path, lines: list[str], **modules: float) -> None:
     (folder / "train/hydra_train.log").write_text("".join(lines))
     counters = {"iterations": [4] * 10, "accepted": [8] * 10}
     runs = [run_of("greedy", 1.3, iterations=[12] * 10), run_of("gad", 1.0, **counters, modules=modules)]
-    Record("test", "aggdec-bench", "now", None, MACHINE, [5] * 10, [0.0] * 10, runs).save(folder / "bench.json")
+    Record("test", "aggdec bench", "now", None, MACHINE, [5] * 10, [0.0] * 10, runs).save(folder / "bench.json")
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_groups_of_variants(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_what_is_missing_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_variant(folder / "unmeasured", [])
     with pytest.raises(
-        AggdecError, match=r"unmeasured/bench\.json: run aggdec-bench with --modes greedy,gad --profile"
+        AggdecError, match=r"unmeasured/bench\.json: run aggdec bench with --modes greedy,gad --profile"
     ):
         ablation.main([str(folder), "--group", "R", "r1", "unmeasured"])
     (folder / "r4/bench.json").unlink()

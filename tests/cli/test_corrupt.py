@@ -1,4 +1,4 @@
-"""aggdec-corrupt on files."""
+"""aggdec corrupt on files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `aggdec-report`."""
+"""Tests of `aggdec report`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Images from an .npz file to pictures: fairseq-train, fairseq-generate and aggdec-super-resolve."""
+"""Images from an .npz file to pictures: fairseq-train, fairseq-generate and aggdec super-resolve."""
 
 import json
 from pathlib import Path

@@ -42,7 +42,7 @@ def verified(subject: Subject, modes: str, *precisions: str, sizes: tuple[int, .
 
 
 def printed(done: Verification) -> str:
-    return Report("a model", "aggdec-verify", done, SYMBOLS, {}).text()
+    return Report("a model", "aggdec verify", done, SYMBOLS, {}).text()
 
 
 def blocks_see_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:

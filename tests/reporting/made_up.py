@@ -29,7 +29,7 @@ def made_up_results(stand_in: bool = True) -> Results:
         stand_in=stand_in,
         date="2030-01-01T00:00:00+00:00",
         commit=None,
-        command="aggdec-report experiment tatoeba_en_de",
+        command="aggdec report experiment tatoeba_en_de",
         machine=record.machine,
         scores=[{"test_set": "test", "subset": "test", "sentences": 4, "rows": rows}],
         decodings=[Decoding("test", "gad", 40, 100, 470, 800, 370, seconds=5.0, command="fairseq-generate DATA")],

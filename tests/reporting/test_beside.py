@@ -97,7 +97,7 @@ def test_the_header_says_what_differs() -> None:
     assert "has the papers' data and model sizes" in " ".join(header(made_up_results(stand_in=False), used))
     assert "4 inputs: bench)" not in " ".join(header(made_up_results(), used[:0])), "of no table"
     assert commands(made_up_results(), used) == [
-        *("fairseq-generate DATA", "aggdec-bench DATA --path model.pt", "aggdec-report experiment tatoeba_en_de")
+        *("fairseq-generate DATA", "aggdec bench DATA --path model.pt", "aggdec report experiment tatoeba_en_de")
     ]
 
 

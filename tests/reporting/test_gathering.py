@@ -65,7 +65,7 @@ def test_results_and_table(config: Path, work: Path, capsys: pytest.CaptureFixtu
     assert [cell.strip() for cell in row.strip("|").split("|")][-3:] == ["8.8", "8.0", "0.91"]
     (change,) = [line for line in text.splitlines() if line.startswith("| Transformer (beam = 5) ") and "+" in line]
     assert "+1.2" in change  # 91.9 and 90.7 in the paper
-    assert "fairseq-generate --decoding iad\naggdec-bench DATA --path model.pt\naggdec-report experiment" in text
+    assert "fairseq-generate --decoding iad\naggdec bench DATA --path model.pt\naggdec report experiment" in text
 
     content = json.loads(stored.read_text())
     assert content["format"] == 1
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_said(config: Path, work: Path, tmp_path: Path, monkeyp
     (work / "decode/test1/iad/stats.jsonl").write_text(STATS[:30])
     with pytest.raises(AggdecError, match=r"iad/stats.jsonl: not JSON .*; decode again"):
         main(command)
-    with pytest.raises(AggdecError, match=r"bench.json: not written by this version of aggdec-report experiment"):
+    with pytest.raises(AggdecError, match=r"bench.json: not written by this version of aggdec report experiment"):
         main(["experiment", str(config), "--results", str(work / "bench/bench.json")])
 
 

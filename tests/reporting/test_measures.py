@@ -32,7 +32,7 @@ def test_counters_of_the_whole_test_set_come_first() -> None:
 def test_times() -> None:
     # made_up_run: the second of three rounds takes 1.5 times as long as the first, and batches differ alike in all
     assert look_up("speed-up") == pytest.approx(4.0)
-    assert look_up("speed-up", label="gad++-3-1") == pytest.approx(5.0)  # gad++:3:1 of aggdec-bench
+    assert look_up("speed-up", label="gad++-3-1") == pytest.approx(5.0)  # gad++:3:1 of aggdec bench
     assert look_up("speed-up", over="beam1") == pytest.approx(2.0)
     assert look_up("speed-up", over="ctranslate2:greedy") is None
     assert look_up("speed-up", record="bench/other", over_record="bench") is None

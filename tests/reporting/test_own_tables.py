@@ -38,5 +38,5 @@ def test_they_can_be_printed() -> None:
 
 
 def test_commands() -> None:
-    made = ["fairseq-generate DATA", "aggdec-bench DATA --path model.pt", "aggdec-report experiment tatoeba_en_de"]
+    made = ["fairseq-generate DATA", "aggdec bench DATA --path model.pt", "aggdec report experiment tatoeba_en_de"]
     assert commands(made_up_results()) == made
