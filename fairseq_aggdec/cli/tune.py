@@ -162,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTranslationTask]:
     """What to decode, what to compare it with, and the task with the dictionaries."""
     from fairseq_aggdec.benchmarking.subject import read_subject
-    from fairseq_aggdec.evaluation.m2_file import read_m2
+    from fairseq_aggdec.data.m2_file import read_m2
 
     subject, task = read_subject(args)
     dataset = task.dataset(args.gen_subset)

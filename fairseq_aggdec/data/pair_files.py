@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.data import ptb
+from fairseq_aggdec.data.m2_file import parse_m2
 from fairseq_aggdec.data.original_formats import characters
 from fairseq_aggdec.data.references import CorrectedSentence, read_corrections, reference_columns
 from fairseq_aggdec.data.sentence_pairs import Pair
@@ -35,7 +36,6 @@ from fairseq_aggdec.data.text_files import given_file, read_lines
 from fairseq_aggdec.data.word_sentences import WordSentences
 from fairseq_aggdec.data.words import split_words
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.evaluation.m2_file import parse_m2
 from fairseq_aggdec.files import open_lines
 
 _FORMS = {"source", "target", "references", "file", "columns", "blocks", "m2", "corrections", "word_sentences"}
