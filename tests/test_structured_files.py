@@ -103,11 +103,12 @@ def test_what_is_no_yaml_is_refused(content: str, message: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{}", "'clean_text' is missing"),
+        ("{}", "languages"),
+        ("{languages: {source: src, target: tgt}}", "says nothing of train, valid, test"),
         ("languages: src", "languages"),
         ("{languages: {source: src, target: tgt}, parallel: 3, max_tokens: 100}", "parallel"),
-        ("{languages: {source: src, target: tgt}, max_tokens: 100, paralel: {}}", "unknown entry paralel"),
-        ("{languages: {source: src, target: tgt}, max_tokens: 100, clean_text: [{}]}", "'file'"),
+        ("{languages: {source: src, target: tgt}, max_tokens: 100, paralel: {}}", "unknown entries .paralel."),
+        ("{languages: {source: src, target: tgt}, max_tokens: 100, clean_text: [{}]}", "clean_text 1: .* .file.;"),
         ("{languages: {source: src, target: tgt}, max_tokens: [], parallel: {}}", "max_tokens"),
     ],
 )
