@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
@@ -69,28 +68,23 @@ def corrupt_file(
     """
     corruptor = Corruptor(build_lexicon(_word_counts(clean, config, progress)), config)
     made = Made()
-    try:
-        with ExitStack() as stack:
-            partial = [stack.enter_context(written_whole(path)) for path in (source, target)]
-            source_file, target_file = (stack.enter_context(path.open("wb")) for path in partial)
-            lines, raw = stack.enter_context(open_lines(clean))
-            size = os.path.getsize(clean) or None
-            bar = stack.enter_context(
-                tqdm(total=size, desc="corrupting", unit="B", unit_scale=True, disable=not progress)
-            )
-            for chunk in corrupt_stream(corruptor, lines, config.seed, str(clean), workers, tokens=config.tokens):
-                source_file.write(chunk.source)
-                target_file.write(chunk.target)
-                made.pairs += chunk.pairs
-                made.unchanged += chunk.unchanged
-                made.empty += chunk.empty
-                made.edits.update(chunk.edits)
-                bar.update(raw.tell() - bar.n)
-                bar.set_postfix(sentences=made.pairs, refresh=False)
-            # the source gets its name after the target: where both are there, they are of one run
-            source.unlink(missing_ok=True)
-    except BrokenProcessPool as error:
-        raise AggdecError("a worker process died (out of memory?); nothing was written, try fewer --workers") from error
+    with ExitStack() as stack:
+        partial = [stack.enter_context(written_whole(path)) for path in (source, target)]
+        source_file, target_file = (stack.enter_context(path.open("wb")) for path in partial)
+        lines, raw = stack.enter_context(open_lines(clean))
+        size = os.path.getsize(clean) or None
+        bar = stack.enter_context(tqdm(total=size, desc="corrupting", unit="B", unit_scale=True, disable=not progress))
+        for chunk in corrupt_stream(corruptor, lines, config.seed, str(clean), workers, tokens=config.tokens):
+            source_file.write(chunk.source)
+            target_file.write(chunk.target)
+            made.pairs += chunk.pairs
+            made.unchanged += chunk.unchanged
+            made.empty += chunk.empty
+            made.edits.update(chunk.edits)
+            bar.update(raw.tell() - bar.n)
+            bar.set_postfix(sentences=made.pairs, refresh=False)
+        # the source gets its name after the target: where both are there, they are of one run
+        source.unlink(missing_ok=True)
     return made
 
 

@@ -171,10 +171,8 @@ def test_a_training_set_of_another_training(tmp_path: Path) -> None:
 
 def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
     """So that a training can start from it: the same codes, whatever the text is."""
-    config, work = (
-        parallel(tmp_path, [("He go home .", "He goes home .")] * 3, bpe=Subwords(shipped="gec")),
-        tmp_path / "work",
-    )
+    config = parallel(tmp_path, [("He go home .", "He goes home .")] * 3, bpe=Subwords(shipped="gec"))
+    work = tmp_path / "work"
     write_text(config, tmp_path, work)
     tokenise(config, work)
     encode(config, tmp_path, work)
