@@ -28,6 +28,8 @@ setup(
         "numpy",
         "omegaconf",
         "pillow",
+        "pooch",
+        "requests",
         "rouge-score",
         "sacrebleu",
         "sacremoses",

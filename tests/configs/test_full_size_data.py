@@ -6,14 +6,13 @@ import io
 import os
 import subprocess
 import tarfile
-import urllib.error
-import urllib.request
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli.fetch import data_set
@@ -62,9 +61,9 @@ def test_without_a_network_the_error_says_what_to_fetch_and_where_to_put_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreachable(*_: Any, **__: Any) -> None:
-        raise urllib.error.URLError("no network")
+        raise requests.ConnectionError("no network")
 
-    monkeypatch.setattr(urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr(requests, "get", unreachable)
     described = data_set(name, SHARED / "data", tmp_path / "data")
     with pytest.raises(AggdecError) as error:
         described.build()
