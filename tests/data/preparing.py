@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,3 +59,11 @@ def parallel(folder: Path, train: list[tuple[str, str]], **entries: Any) -> Prep
             write_lines(folder / f"{name}.{side}", (pair[index] for pair in pairs))
         files[name] = PairFile(source=f"{name}.src", target=f"{name}.tgt")
     return PrepareConfig(Languages("src", "tgt"), parallel=files, max_tokens=1000, **entries)
+
+
+def digest(work: Path) -> str:
+    """The SHA-256 of what a preparation has made: names and contents."""
+    made = hashlib.sha256()
+    for path in sorted(path for path in work.rglob("*") if path.is_file() and path.name != "preprocess.log"):
+        made.update(f"{path.relative_to(work)}\n".encode() + path.read_bytes())
+    return made.hexdigest()
