@@ -144,6 +144,10 @@ class Subwords:
     """the model's name, so that a training can start from it"""
     gpt2: Gpt2Files | None = None
 
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.symbols, self.shipped, self.gpt2))) != 1:
+            raise AggdecError("one of symbols, shipped, gpt2 says where the subwords come from")
+
 
 @dataclass(frozen=True)
 class PrepareConfig:
