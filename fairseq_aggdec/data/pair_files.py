@@ -133,9 +133,10 @@ def _raw_pairs(entry: PairFile, data: Path, beside: Path) -> Iterator[Pair]:
 
 def _made_pairs(folder: Path, settings: Mapping[str, Any]) -> Iterator[Pair]:
     """What the function `pairs` of the package in a folder makes."""
-    name, file = f"made_by_{folder.name}", folder / "__init__.py"
+    file = folder / "__init__.py"
     if not file.is_file():
         raise AggdecError(f"{file} does not exist: made_by names a folder beside prepare.yaml")
+    name = str(folder.absolute()).replace(".", "_")  # of its own: another experiment's folder may be called the same
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(folder)])
     assert spec is not None
     assert spec.loader is not None

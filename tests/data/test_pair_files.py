@@ -89,13 +89,12 @@ def test_an_entry_says_once_where_its_pairs_are(entry: dict[str, Any]) -> None:
 
 
 def test_pairs_that_a_package_makes(tmp_path: Path) -> None:
-    """Its modules may import each other."""
-    (tmp_path / "maker").mkdir()
-    write_lines(tmp_path / "maker/words.py", ["WORDS = ['one  thing', 'another']"])
-    (tmp_path / "maker/__init__.py").write_text(
-        "from .words import WORDS\n\ndef pairs(times):\n    return zip(WORDS * times, WORDS * times)\n"
-    )
-    made = pairs(tmp_path, made_by="maker", settings={"times": 2}, first=3)
-    assert made == [("one thing", "one thing"), ("another", "another"), ("one thing", "one thing")]
+    """Its modules may import each other, and one of another folder may be called the same."""
+    for name in ("one", "another"):
+        write_lines(tmp_path / name / "maker/words.py", [f"WORDS = ['{name}  thing', 'more']"])
+        lines = ["from .words import WORDS", "def pairs(times): return zip(WORDS * times, WORDS * times)"]
+        write_lines(tmp_path / name / "maker/__init__.py", lines)
+        made = pairs(tmp_path / name, made_by="maker", settings={"times": 2}, first=3)
+        assert made == [(f"{name} thing", f"{name} thing"), ("more", "more"), (f"{name} thing", f"{name} thing")]
     with pytest.raises(AggdecError, match=r"nobody/__init__.py does not exist: made_by names a folder beside"):
         pairs(tmp_path, made_by="nobody")
