@@ -15,7 +15,7 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["fairseq_aggdec", "fairseq_aggdec.*"]),
-    package_data={"fairseq_aggdec": ["py.typed", "demo/**/*", "reporting/papers/*.yaml"]},
+    package_data={"fairseq_aggdec": ["py.typed", "data/tables/*.txt", "demo/**/*", "reporting/papers/*.yaml"]},
     python_requires=">=3.10",
     install_requires=[
         # fairseq 0.12.2 does not import on Python >= 3.11 (mutable dataclass defaults); fairseq-fixed is its maintained
@@ -28,6 +28,8 @@ setup(
         "numpy",
         "omegaconf",
         "pillow",
+        "pooch",
+        "requests",
         "rouge-score",
         "sacrebleu",
         "sacremoses",

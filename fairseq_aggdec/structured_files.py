@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -71,41 +71,60 @@ def read_yaml(path: Path, resolve: bool = False) -> dict[str, Any]:
     return content
 
 
-def made_of(kind: Any, content: Any, where: str, advice: str) -> Any:
-    """A dataclass, and those within it, from what JSON holds of its fields.
+def made_of(kind: Any, content: Any, where: str, advice: str, complete: bool = True) -> Any:
+    """A dataclass, and those within it, from what JSON or YAML holds of its fields.
 
     Args:
         kind: the dataclass.
         content: names and values, all and no others.
         where: what an error calls it.
         advice: what to do then.
+        complete: fields that have a default must be there, too.
 
     Raises:
-        AggdecError: an entry is missing, unknown, or not of its field's type; numbers must be finite.
+        AggdecError: an entry is missing, unknown, or not of its field's type; numbers must be finite. Also what the
+            dataclass itself refuses.
     """
     hints = get_type_hints(kind)
-    names = [entry.name for entry in fields(kind)]
-    if not isinstance(content, Mapping) or content.keys() != set(names):
-        odd = set(content) ^ set(names) if isinstance(content, Mapping) else names
-        raise AggdecError(f"{where}: missing or unknown entries ({', '.join(sorted(odd))}); {advice}")
-    return kind(**{name: _typed(content[name], hints[name], f"{where}, {name}", advice) for name in names})
+    names = {entry.name for entry in fields(kind)}
+    needed = {entry.name for entry in fields(kind) if complete or entry.default is entry.default_factory is MISSING}
+    if not isinstance(content, Mapping) or not needed <= content.keys() <= names:
+        odd = (needed - content.keys()) | (content.keys() - names) if isinstance(content, Mapping) else names
+        raise AggdecError(f"{where}: missing or unknown entries ({', '.join(sorted(map(str, odd)))}); {advice}")
+    values = {name: _typed(value, hints[name], f"{where}, {name}", advice, complete) for name, value in content.items()}
+    try:
+        return kind(**values)
+    except AggdecError as error:
+        raise AggdecError(f"{where}: {error}") from None
 
 
-def _typed(value: Any, kind: Any, where: str, advice: str) -> Any:
+def _typed(value: Any, kind: Any, where: str, advice: str, complete: bool) -> Any:
     inside = get_args(kind)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return value if isinstance(value, kind) else made_of(kind, value, where, advice)
-    if get_origin(kind) is list and isinstance(value, list):
-        return [_typed(item, inside[0], f"{where} {number}", advice) for number, item in enumerate(value, start=1)]
-    if get_origin(kind) is dict and isinstance(value, dict):
-        return {key: _typed(item, inside[1], f"{where} {key}", advice) for key, item in value.items()}
-    kinds = inside if get_origin(kind) in (Union, UnionType) else (kind,)
-    for one in kinds:
-        if get_args(one) and isinstance(value, get_origin(one)):
-            return _typed(value, one, where, advice)
-        if one is Any or _is_simple(value, one):
-            return value
+    if get_origin(kind) in (Union, UnionType):
+        for one in inside:
+            if _has_form(value, one):
+                return _typed(value, one, where, advice, complete)
+    elif isinstance(kind, type) and is_dataclass(kind):
+        return value if isinstance(value, kind) else made_of(kind, value, where, advice, complete)
+    elif _has_form(value, kind):
+        if get_origin(kind) is list:
+            named = enumerate(value, start=1)
+            return [_typed(item, inside[0], f"{where} {number}", advice, complete) for number, item in named]
+        if get_origin(kind) in (dict, Mapping):
+            return {key: _typed(item, inside[1], f"{where} {key}", advice, complete) for key, item in value.items()}
+        return Path(value) if kind is Path else value
     raise AggdecError(f"{where}: {_shown(value)} is not of type {getattr(kind, '__name__', kind)}; {advice}")
+
+
+def _has_form(value: Any, kind: Any) -> bool:
+    """Whether a value can be of a type, as far as it shows without a look at what is in it."""
+    if kind is Path:
+        return isinstance(value, str)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return isinstance(value, (dict, kind))
+    if get_origin(kind):
+        return isinstance(value, get_origin(kind))
+    return kind is Any or _is_simple(value, kind)
 
 
 def _is_simple(value: Any, kind: Any) -> bool:

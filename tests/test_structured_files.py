@@ -103,12 +103,20 @@ def test_what_is_no_yaml_is_refused(content: str, message: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{}", "'clean_text' is missing"),
+        ("{}", "languages"),
+        ("{languages: {source: src, target: tgt}}", "says nothing of train, valid, test"),
         ("languages: src", "languages"),
         ("{languages: {source: src, target: tgt}, parallel: 3, max_tokens: 100}", "parallel"),
-        ("{languages: {source: src, target: tgt}, max_tokens: 100, paralel: {}}", "unknown entry paralel"),
-        ("{languages: {source: src, target: tgt}, max_tokens: 100, clean_text: [{}]}", "'file'"),
+        ("{languages: {source: src, target: tgt}, max_tokens: 100, paralel: {}}", "unknown entries .paralel."),
+        ("{languages: {source: src, target: tgt}, max_tokens: 100, clean_text: [{}]}", "clean_text 1: .* .file.;"),
         ("{languages: {source: src, target: tgt}, max_tokens: [], parallel: {}}", "max_tokens"),
+        ("{languages: {source: src, target: tgt}, bpe: {min_frequency: 2}}", "bpe: one of symbols, shipped, gpt2"),
+        ("{languages: {source: src, target: tgt}, corrupt: {options: []}}", "corrupt: .* .options."),
+        ("{languages: {source: src, target: tgt}, corrupt: {error_rate: 3}}", "corrupt: error-rate is 3: expected"),
+        (
+            "{languages: {source: src, target: tgt}, parallel: {test: [{m2: a, tokens: x}]}}",
+            "test 1: tokens: x is unknown",
+        ),
     ],
 )
 def test_a_preparation_of_the_wrong_form_is_refused_by_its_entry(content: str, message: str, tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.data.preparation import Preparation
-from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.data.preparation import prepare
+from fairseq_aggdec.data.prepare_config import PrepareConfig
+from fairseq_aggdec.errors import on_command_line
 
 
 @on_command_line()
@@ -28,10 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     if args.workers < 1:
         parser.error(f"--workers {args.workers}: must be at least 1")
-    try:
-        Preparation.from_file(args.config, args.data, args.work, args.workers).run()
-    except KeyError as error:
-        raise AggdecError(f"{args.config}: an entry {error} is missing; compare with those of configs/") from error
+    prepare(PrepareConfig.read(args.config), args.data, args.work, args.workers)
 
 
 if __name__ == "__main__":

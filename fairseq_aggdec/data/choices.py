@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from fairseq_aggdec.data import confusions as tables
 from fairseq_aggdec.data.sentence import Sentence
+from fairseq_aggdec.data.word_tables import word_class
 
 
 def pick(places: list[int], rng: Random) -> int:
@@ -26,7 +26,7 @@ def substitute(sentence: Sentence, table: dict[str, tuple[str, ...]], rng: Rando
         return False
     k = pick(places, rng)
     # A word that stands in every sentence would otherwise be confused far too often.
-    if sentence.low[k] in tables.VERY_FREQUENT and rng.random() < 0.7:
+    if sentence.low[k] in word_class("very frequent") and rng.random() < 0.7:
         k = pick(places, rng)
     sentence.replace(k, one_of(table[sentence.low[k]], rng))
     return True

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from random import Random
 
-from fairseq_aggdec.data import confusions as tables
 from fairseq_aggdec.data.choices import one_of, pick, substitute
 from fairseq_aggdec.data.inflection import VerbForms
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.data.sentence import Sentence
-from fairseq_aggdec.data.word_tables import word_set
+from fairseq_aggdec.data.word_tables import table, word_class
 
 _VOWELS = "aeiou"
-_BE_HAVE = word_set("is are was were be been being am has have had")
-_SINGULAR_VERBS = word_set("is was has does isn't wasn't hasn't doesn't")
-_VERB_SUBJECTS = word_set("i you he she it we they who that which people")
+_ARTICLES = frozenset({"a", "an", "the"})
+_BE_HAVE = frozenset("is are was were be been being am has have had".split())
+_SINGULAR_VERBS = frozenset("is was has does isn't wasn't hasn't doesn't".split())
+_VERB_SUBJECTS = frozenset("i you he she it we they who that which people".split())
 
 
 def article(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
@@ -32,22 +32,22 @@ def article(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
             if word in lexicon.nouns
             and free[k]
             and sentence.word(k).islower()
-            and (k == 0 or (low[k - 1] not in tables.DETERMINERS and sentence.after_space(k)))
-            and (k < 2 or low[k - 2] not in tables.DETERMINERS)
+            and (k == 0 or (low[k - 1] not in word_class("determiners") and sentence.after_space(k)))
+            and (k < 2 or low[k - 2] not in word_class("determiners"))
         ]
         if places:
             k = pick(places, rng)
             # Before an adjective the article belongs in front of both.
             if k > 1 and low[k - 1] in lexicon.families.adverbs and sentence.adjacent(k - 1):
                 k -= 1
-                if k > 0 and low[k - 1] in tables.DETERMINERS:
+                if k > 0 and low[k - 1] in word_class("determiners"):
                     return False
             if low[k] in lexicon.families.singulars or rng.random() < 0.7:
                 sentence.insert_before(k, "the")
             else:
                 sentence.insert_before(k, "an" if low[k][0] in _VOWELS else "a")
             return True
-    places = [k for k, word in enumerate(low) if word in tables.ARTICLES and free[k]]
+    places = [k for k, word in enumerate(low) if word in _ARTICLES and free[k]]
     if not places:
         return False
     k = pick(places, rng)
@@ -66,23 +66,25 @@ def preposition(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     low, free = sentence.low, sentence.free
     kind = rng.random()
     if kind < 0.12:
-        places = [k for k in range(len(low) - 1) if low[k] in tables.SPURIOUS_PREPOSITIONS and sentence.adjacent(k)]
-        places = [k for k in places if low[k + 1] not in tables.PREPOSITIONS and low[k + 1] != "that"]
+        spurious = table("spurious_prepositions")
+        places = [k for k in range(len(low) - 1) if low[k] in spurious and sentence.adjacent(k)]
+        places = [k for k in places if low[k + 1] not in table("prepositions") and low[k + 1] != "that"]
         if places:
             k = pick(places, rng)
-            sentence.insert_before(k + 1, one_of(tables.SPURIOUS_PREPOSITIONS[low[k]], rng))
+            sentence.insert_before(k + 1, one_of(spurious[low[k]], rng))
             free[k] = False
             return True
     if kind < 0.35:
-        places = [k for k in range(1, len(low)) if low[k] in tables.OPTIONAL_PREPOSITIONS and sentence.adjacent(k)]
+        optional = word_class("optional prepositions")
+        places = [k for k in range(1, len(low)) if low[k] in optional and sentence.adjacent(k)]
         if places:
             sentence.delete(pick(places, rng))
             return True
-    places = [k for k, word in enumerate(low) if word in tables.PREPOSITIONS and free[k]]
+    places = [k for k, word in enumerate(low) if word in table("prepositions") and free[k]]
     if not places:
         return False
     k = pick(places, rng)
-    options = tables.PREPOSITIONS[low[k]]
+    options = table("prepositions")[low[k]]
     # The first confusion of each list is the commonest.
     sentence.replace(k, options[0] if rng.random() < 0.4 else one_of(options, rng))
     return True
@@ -91,19 +93,19 @@ def preposition(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 def noun_number(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Writes the singular for the plural (most often), the plural for the singular, or a plural English lacks."""
     low, free = sentence.low, sentence.free
-    plurals, singulars = lexicon.families.plurals, lexicon.families.singulars
+    plurals, singulars, unheard = lexicon.families.plurals, lexicon.families.singulars, table("uncountable_plurals")
     many = [k for k, word in enumerate(low) if word in singulars and free[k]]
     if many and rng.random() < 0.85:
         k = pick(many, rng)
-        if low[k] in tables.UNCOUNTABLE_PLURALS and rng.random() < 0.4:
-            sentence.replace(k, one_of(tables.UNCOUNTABLE_PLURALS[low[k]], rng))
+        if low[k] in unheard and rng.random() < 0.4:
+            sentence.replace(k, one_of(unheard[low[k]], rng))
         else:
             sentence.replace(k, singulars[low[k]])
         return True
-    wrong = [k for k, word in enumerate(low) if word in tables.UNCOUNTABLE_PLURALS and free[k]]
+    wrong = [k for k, word in enumerate(low) if word in unheard and free[k]]
     if wrong and rng.random() < 0.4:
         k = pick(wrong, rng)
-        sentence.replace(k, one_of(tables.UNCOUNTABLE_PLURALS[low[k]], rng))
+        sentence.replace(k, one_of(unheard[low[k]], rng))
         return True
     # Without a plural to spoil, mostly leave the sentence to another error: missing -s is by far the commoner.
     if rng.random() < 0.6:
@@ -124,16 +126,16 @@ def _verb_places(sentence: Sentence, lexicon: Lexicon) -> list[int]:
         for k, word in enumerate(low)
         if word in verbs
         and free[k]
-        and (k == 0 or (low[k - 1] not in tables.DETERMINERS or low[k - 1] in _VERB_SUBJECTS))
+        and (k == 0 or (low[k - 1] not in word_class("determiners") or low[k - 1] in _VERB_SUBJECTS))
     ]
 
 
 def agreement(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Breaks the agreement of a verb with its subject: is/are, has/have, do/does, verb + s."""
     low, free = sentence.low, sentence.free
-    places = [k for k, word in enumerate(low) if word in tables.AGREEMENT and free[k]]
+    places = [k for k, word in enumerate(low) if word in table("agreement") and free[k]]
     # "have" after a modal or "to" does not agree with anything.
-    places = [k for k in places if k == 0 or (low[k - 1] not in tables.MODALS and low[k - 1] != "to")]
+    places = [k for k in places if k == 0 or (low[k - 1] not in word_class("modals") and low[k - 1] != "to")]
     verbs: list[int] = []
     for k in _verb_places(sentence, lexicon):
         forms = lexicon.families.verbs[low[k]]
@@ -155,7 +157,7 @@ def agreement(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
         k = pick(places, rng)
     if low[k] == "was" and rng.random() < 0.7:
         return False
-    sentence.replace(k, one_of(tables.AGREEMENT[low[k]], rng))
+    sentence.replace(k, one_of(table("agreement")[low[k]], rng))
     return True
 
 
@@ -167,7 +169,7 @@ def _wrong_form(written: str, before: str, forms: VerbForms, rng: Random) -> str
     if written == forms.base:
         if before == "to":
             return forms.gerund if choice < 0.5 else forms.past if choice < 0.8 else forms.third
-        if before in tables.MODALS:
+        if before in word_class("modals"):
             return "to " + forms.base if choice < 0.3 else forms.past if choice < 0.6 else forms.gerund
         return forms.gerund if choice < 0.4 else "to " + forms.base if choice < 0.65 else forms.past
     if before in _BE_HAVE and written == forms.participle:
@@ -187,7 +189,7 @@ def verb_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
         helpers = [
             k
             for k in range(1, len(low) - 1)
-            if (low[k] in tables.AUXILIARIES or low[k] == "to")
+            if (low[k] in word_class("auxiliaries") or low[k] == "to")
             and low[k + 1] in lexicon.families.verbs
             and sentence.adjacent(k)
         ]
@@ -208,7 +210,7 @@ def verb_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 def word_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Writes another part of speech of the same root (easy/easily, succeed/success), or more easier."""
-    if rng.random() < 0.6 and substitute(sentence, tables.DERIVATIONS, rng):
+    if rng.random() < 0.6 and substitute(sentence, table("derivations"), rng):
         return True
     families = lexicon.families
     low, free = sentence.low, sentence.free

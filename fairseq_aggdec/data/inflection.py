@@ -10,96 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from fairseq_aggdec.data.word_tables import word_set
+from fairseq_aggdec.data.word_tables import table, word_class
 
 VOWELS = frozenset("aeiou")
-
-_IRREGULAR_VERBS = """
-be was been; become became become; begin began begun; break broke broken; bring brought brought; build built built;
-buy bought bought; catch caught caught; choose chose chosen; come came come; cost cost cost; cut cut cut;
-deal dealt dealt; do did done; draw drew drawn; drink drank drunk; drive drove driven; eat ate eaten;
-fall fell fallen; feed fed fed; feel felt felt; fight fought fought; find found found; fly flew flown;
-forget forgot forgotten; forgive forgave forgiven; get got got; give gave given; go went gone; grow grew grown;
-hang hung hung; have had had; hear heard heard; hide hid hidden; hit hit hit; hold held held; hurt hurt hurt;
-keep kept kept; know knew known; lay laid laid; lead led led; leave left left; lend lent lent; let let let;
-lie lay lain; lose lost lost; make made made; mean meant meant; meet met met; pay paid paid; put put put;
-quit quit quit; read read read; ride rode ridden; ring rang rung; rise rose risen; run ran run; say said said;
-see saw seen; seek sought sought; sell sold sold; send sent sent; set set set; shake shook shaken; shine shone shone;
-shoot shot shot; show showed shown; shut shut shut; sing sang sung; sink sank sunk; sit sat sat; sleep slept slept;
-speak spoke spoken; spend spent spent; spread spread spread; stand stood stood; steal stole stolen; stick stuck stuck;
-strike struck struck; swim swam swum; take took taken; teach taught taught; tear tore torn; tell told told;
-think thought thought; throw threw thrown; understand understood understood; wake woke woken; wear wore worn;
-win won won; write wrote written; overcome overcame overcome; arise arose arisen; bear bore borne; beat beat beaten;
-bend bent bent; bite bit bitten; blow blew blown; dream dreamt dreamt; freeze froze frozen; spoil spoilt spoilt;
-swear swore sworn; sweep swept swept; withdraw withdrew withdrawn; mistake mistook mistaken;
-undergo underwent undergone
-"""
-
-_CORE_VERBS = """
-accept achieve add affect agree allow answer appear apply argue ask attend attract avoid believe belong call care
-carry cause change check choose clean compare concentrate consider contain continue control cook create decide
-decrease depend describe destroy develop die disagree discover discuss earn encourage end enjoy enter exist expect
-explain express face fail finish focus follow force gain happen hate help hope imagine improve include increase
-influence inform introduce invent involve join jump kill learn like listen live look love manage marry mention miss
-move need notice offer open order own pass plan play practice prefer prepare prevent produce promise protect prove
-provide raise reach realize receive recognize reduce refuse relax remember repeat replace require rest result return
-save seem serve share smoke solve start state stay stop study succeed suffer suggest support suppose talk thank touch
-train travel treat trust try turn use visit wait walk want waste watch wish wonder work worry
-"""
-
-_CORE_NOUNS = """
-accident activity advantage advertisement age animal answer area article aspect author bag behavior benefit bike boat
-body book boss boy brother building bus business camera car career case cause chance change character child choice
-city class computer concept condition consumer country course culture customer day decision degree difference
-difficulty disadvantage disease doctor dream effect employee event exam example experience fact factor family farmer
-father feature field film fish flower foreigner friend game generation girl goal government group guide habit hand
-hobby home hotel hour house human idea individual invention island issue job key kind language law leader lecture
-lesson letter level life list machine magazine man manager member message method mind minute mistake month mother
-movie name neighbor object opinion opportunity option paper parent park part party patient person place plan plant
-player point policy politician possibility problem process product professor program project question reason
-relationship resource restaurant result risk road room rule school scientist season service shop side situation skill
-society solution song sport star state statement step story street student subject system task teacher team technology
-test theory thing ticket tool tour tourist town toy trip tree type university value vegetable vehicle view village way
-week woman word worker year
-"""
-
-_IRREGULAR_PLURALS = """
-man men; woman women; child children; person people; foot feet; tooth teeth; mouse mice; life lives; wife wives;
-knife knives; leaf leaves; half halves; self selves; wolf wolves; shelf shelves; thief thieves; goose geese;
-hero heroes; potato potatoes; tomato tomatoes; echo echoes; crisis crises; phenomenon phenomena
-"""
-IRREGULAR_PLURALS: dict[str, str] = dict(e.split() for e in _IRREGULAR_PLURALS.split(";"))
-"""{singular: plural}"""
-
-_CORE_ADJECTIVES = word_set("easy cheap big old young high large")
-"""Adjectives whose comparatives are known even if the corpus does not show them."""
-_CORE_ADVERB_STEMS = word_set("easy quick slow careful serious real usual general")
-_NOT_ADJECTIVES = word_set("hard late near love like cost live hour even bare scarce express dead part present lone")
-"""Words whose -ly form is another word."""
-_IRREGULAR_COMPARATIVES: dict[str, tuple[str, ...]] = {
-    "better": ("more better", "more good", "gooder"),
-    "best": ("most best", "most good", "better"),
-    "worse": ("more worse", "more bad", "worser"),
-    "worst": ("most worst", "most bad", "worse"),
-}
-
-_NOT_NOUNS = word_set(
-    """
-    a an the i he she it we you they hi me my his her its our their this that these those as is was has us no so to
-    too be do does go ha yes not now then than there here where when what who how why which while with will would
-    can could shall should may might must and or but if for from in on at of by up out off over under into about
-    after before again also always never often very well just only even still yet much many more most less few some
-    any all both each every other such same own good great old new bad big long little high small large young full
-    able sure one two three four five six seven eight nine ten let did done had have been being were are am don't
-    perhaps whole glad since because though although until upon between through during against without within toward
-    towards across among
-    """
-)
-_DOUBLING = word_set(
-    """
-    begin prefer refer occur admit permit commit control forget regret travel cancel quarrel submit transfer equip
-    """
-)
 
 
 @dataclass(frozen=True)
@@ -124,7 +37,7 @@ def add_s(word: str) -> str:
 
 def _doubles(word: str) -> bool:
     """Whether the last consonant doubles before -ed and -ing (stop, begin)."""
-    if word in _DOUBLING:
+    if word in word_class("doubling"):
         return True
     if len(word) < 3 or word[-1] in "aeiouwxy" or word[-2] not in VOWELS or word[-3] in VOWELS:
         return False
@@ -151,7 +64,7 @@ def add_ed(verb: str) -> str:
 
 def plural(noun: str) -> str:
     """The plural of a noun, irregular ones included."""
-    return IRREGULAR_PLURALS.get(noun) or add_s(noun)
+    return table("irregular_plurals").get(noun, (add_s(noun),))[0]
 
 
 def adverb(adjective: str) -> str:
@@ -174,14 +87,8 @@ def compared(adjective: str) -> tuple[str, str]:
     return stem + "er", stem + "est"
 
 
-IRREGULAR_VERBS: dict[str, tuple[str, str]] = {
-    base: (past, participle) for base, past, participle in (entry.split() for entry in _IRREGULAR_VERBS.split(";"))
-}
-"""{base: (past, participle)}"""
-
-
 def _verb(base: str) -> VerbForms:
-    past, participle = IRREGULAR_VERBS.get(base) or (add_ed(base), add_ed(base))
+    past, participle = table("irregular_verbs").get(base) or (add_ed(base), add_ed(base))
     return VerbForms(base, {"have": "has", "be": "is"}.get(base) or add_s(base), past, participle, add_ing(base))
 
 
@@ -204,10 +111,11 @@ class WordFamilies:
 
 
 def _verb_bases(known: Collection[str]) -> list[str]:
-    bases = dict.fromkeys([*_CORE_VERBS.split(), *IRREGULAR_VERBS])
+    no_nouns = word_class("no nouns")
+    bases = dict.fromkeys([*table("classes")["core verbs"], *table("irregular_verbs")])
     for word in known:
         # All four forms must be in use: "bed" and "king" then name no verb.
-        if len(word) < 3 or word in bases or word in _NOT_NOUNS or word.endswith(("ing", "ed")) or not word.isascii():
+        if len(word) < 3 or word in bases or word in no_nouns or word.endswith(("ing", "ed")) or not word.isascii():
             continue
         if add_ing(word) in known and add_ed(word) in known and add_s(word) in known:
             bases[word] = None
@@ -215,9 +123,10 @@ def _verb_bases(known: Collection[str]) -> list[str]:
 
 
 def _noun_bases(known: Collection[str]) -> list[str]:
-    bases = dict.fromkeys([*_CORE_NOUNS.split(), *IRREGULAR_PLURALS])
+    no_nouns = word_class("no nouns")
+    bases = dict.fromkeys([*table("classes")["core nouns"], *table("irregular_plurals")])
     for word in known:
-        if len(word) < 3 or word in bases or word in _NOT_NOUNS or word.endswith(("ss", "ous", "ing")) or "'" in word:
+        if len(word) < 3 or word in bases or word in no_nouns or word.endswith(("ss", "ous", "ing")) or "'" in word:
             continue
         if add_s(word) in known:
             bases[word] = None
@@ -233,10 +142,10 @@ def word_families(vocabulary: Collection[str]) -> WordFamilies:
         for form in (forms.base, forms.third, forms.past, forms.participle, forms.gerund):
             verbs.setdefault(form, forms)
     plurals: dict[str, str] = {}
-    noun_first = word_set(_CORE_NOUNS)
+    noun_first = word_class("core nouns") | table("irregular_plurals").keys()
     for noun in _noun_bases(known):
         # What is both (the help, to help) counts as a verb unless it is a core noun.
-        if noun in noun_first or noun not in verbs or noun in IRREGULAR_PLURALS:
+        if noun in noun_first or noun not in verbs:
             plurals[noun] = plural(noun)
     adverbs = {
         word: adverb(word)
@@ -245,14 +154,15 @@ def word_families(vocabulary: Collection[str]) -> WordFamilies:
         and word not in plurals
         and not word.endswith("ly")
         and adverb(word) in known
-        and word not in _NOT_ADJECTIVES
+        and word not in word_class("no adjectives")
     }
-    adverbs.update({word: adverb(word) for word in sorted(_CORE_ADVERB_STEMS)})
+    adverbs.update({word: adverb(word) for word in sorted(word_class("stems of core adverbs"))})
     adverbs["good"] = "well"
-    comparatives = dict(_IRREGULAR_COMPARATIVES)
-    for word in dict.fromkeys([*known, *sorted(_CORE_ADJECTIVES)]):
+    comparatives = dict(table("irregular_comparatives"))
+    core_adjectives = word_class("core adjectives")
+    for word in dict.fromkeys([*known, *sorted(core_adjectives)]):
         more, most = compared(word)
-        if len(word) > 2 and (word in _CORE_ADJECTIVES or (more in known and most in known)):
+        if len(word) > 2 and (word in core_adjectives or (more in known and most in known)):
             comparatives[more] = ("more " + more, "more " + word, most, word)
             comparatives[most] = ("most " + most, "most " + word, more)
     return WordFamilies(

@@ -12,8 +12,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
+from fairseq_aggdec.data.m2_file import parse_m2
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.evaluation.m2_file import parse_m2
 
 Aligned = Iterator[tuple[str, ...]]
 Reader = Callable[[Sequence[IO[bytes]], Sequence[str]], Aligned]

@@ -12,8 +12,6 @@ import hashlib
 import logging
 import shutil
 import tarfile
-import urllib.error
-import urllib.request
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+import requests
+from pooch import HTTPDownloader
 from tqdm import tqdm
 
 from fairseq_aggdec.data import original_formats, splits
@@ -30,7 +30,7 @@ from fairseq_aggdec.files import PARTIAL, alone_at, file_sha256, read_text_lines
 logger = logging.getLogger(__name__)
 
 _TIMEOUT = 60  # seconds without an answer
-_PIECE = 1 << 20  # bytes read at once
+_PIECE = 1 << 16  # bytes read at once; of a download that is cut off, the last such piece is lost
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class DataSet:
                 try:
                     download(about["address"], self.original(name))
                     del missing[name]
-                except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-                    reason = f"{about['address']}: {getattr(error, 'reason', error)}"
+                except ConnectionError as error:
+                    reason = str(error)
         if not missing:
             return
         lines = [f"data set {self.name}: {len(missing)} files are missing{f' ({reason})' if reason else ''}"]
@@ -248,36 +248,40 @@ def open_member(path: Path, member: str | None) -> Iterator[IO[bytes]]:
 
 
 def download(address: str, path: Path) -> None:
-    """Fetches a file; one that was cut off goes on where it stopped.
+    """Fetches a file, which has its name only when it is complete; one that was cut off goes on where it stopped.
 
     Raises:
-        URLError, TimeoutError, ConnectionError: the server cannot be reached or refuses; what came is kept.
+        ConnectionError: the server cannot be reached or refuses; what came is kept.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
     partial.touch()
     with alone_at(partial):
         try:
-            _fetch_rest(address, partial, path.name)
-        except BaseException:
+            with partial.open("ab") as output:
+                _fetch_rest(address, output)
+        except requests.RequestException as error:
+            go_on = "; run this again to go on" if partial.stat().st_size else ""
+            raise ConnectionError(f"{address}: {_root_cause(error)}{go_on}") from error
+        finally:
             if partial.stat().st_size == 0:  # nothing that could be gone on with
                 partial.unlink()
-            raise
         partial.replace(path)
 
 
-def _fetch_rest(address: str, partial: Path, name: str) -> None:
-    start = partial.stat().st_size
-    request = urllib.request.Request(address, headers={"Range": f"bytes={start}-"} if start else {})
-    with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
-        resumed = answer.status == 206
-        size = int(answer.headers.get("Content-Length") or 0) + (start if resumed else 0)
-        with (
-            partial.open("ab" if resumed else "wb") as output,
-            tqdm(total=size or None, initial=start if resumed else 0, desc=name, unit="B", unit_scale=True) as bar,
-        ):
-            while piece := answer.read(_PIECE):
-                output.write(piece)
-                bar.update(len(piece))
-    if size and partial.stat().st_size != size:
-        raise ConnectionError(f"cut off after {partial.stat().st_size:,} of {size:,} bytes; run this again to go on")
+def _fetch_rest(address: str, output: IO[bytes]) -> None:
+    start = output.tell()
+
+    def begin(answer: requests.Response, **_: Any) -> None:
+        if answer.status_code in (200, 416):  # the server sends all of it, or has no more: what is there goes
+            output.truncate(0)
+
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
+    options = {"timeout": _TIMEOUT, "headers": headers, "hooks": {"response": begin}}
+    HTTPDownloader(progressbar=True, chunk_size=_PIECE, **options)(address, output, None)
+
+
+def _root_cause(error: BaseException) -> str:
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return getattr(error, "strerror", None) or str(error)

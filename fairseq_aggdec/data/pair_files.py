@@ -8,8 +8,8 @@ An entry, or each of a list of them, names one of
     {m2: FILE}                              gold edits: the target is what the first annotator makes of the sentence
     {corrections: FILE}                     a table of number, sentence, corrections: the target is the first of them,
                                             all are references
-    {word_sentences: {lines: NUMBER}}       Chinese sentences made of words, and learners' errors in them: see
-                                            fairseq_aggdec/data/word_sentences.py
+    {made_by: FOLDER, settings: {...}}      pairs without a file: a Python package beside prepare.yaml makes them, its
+                                            function `pairs(**settings)`
 
 `columns` also says which of a block's lines are source and target. What is read may then be changed:
 
@@ -22,83 +22,128 @@ An entry, or each of a list of them, names one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.data import ptb
+from fairseq_aggdec.data.m2_file import parse_m2
 from fairseq_aggdec.data.original_formats import characters
 from fairseq_aggdec.data.references import CorrectedSentence, read_corrections, reference_columns
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import given_file, read_lines
-from fairseq_aggdec.data.word_sentences import WordSentences
 from fairseq_aggdec.data.words import split_words
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.evaluation.m2_file import parse_m2
 from fairseq_aggdec.files import open_lines
 
-_FORMS = {"source", "target", "references", "file", "columns", "blocks", "m2", "corrections", "word_sentences"}
-_KNOWN = _FORMS | {"without", "treebank", "tokens", "first"}
 _TOKENS: dict[str, Callable[[str], str]] = {"words": split_words, "characters": characters}
 
 
-def read_pairs(entry: dict[str, Any] | Sequence[dict[str, Any]], data: Path) -> Iterator[Pair]:
-    """Yields the pairs of an entry, or of several, with single spaces.
+@dataclass(frozen=True)
+class PairFile:
+    """An entry; see the module."""
+
+    source: str | None = None
+    target: str | None = None
+    references: list[str] = field(default_factory=list)
+    """of a test set, where there are others than the target"""
+    file: str | None = None
+    columns: list[int] = field(default_factory=lambda: [0, 1])
+    blocks: str | None = None
+    m2: str | None = None
+    corrections: str | None = None
+    made_by: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    without: str | None = None
+    treebank: bool = False
+    tokens: str | None = None
+    first: int | None = None
+
+    def __post_init__(self) -> None:
+        forms = (self.source and self.target, self.file, self.m2, self.corrections, self.made_by)
+        if sum(map(bool, forms)) != 1:
+            raise AggdecError("one of source and target, file, m2, corrections, made_by says where the pairs are")
+        if self.tokens not in (None, *_TOKENS):
+            raise AggdecError(f"tokens: {self.tokens} is unknown; there are {', '.join(_TOKENS)}")
+
+    def changed(self, line: str) -> str:
+        """A sentence as the entry wants it, with single spaces."""
+        if self.without:
+            line = line.replace(self.without, " ")
+        if self.treebank:
+            line = ptb.detokenise(line)
+        if self.tokens:
+            line = _TOKENS[self.tokens](line)
+        return " ".join(line.split())
+
+
+def read_pairs(entries: Iterable[PairFile], data: Path, beside: Path) -> Iterator[Pair]:
+    """Yields the pairs of the entries, with single spaces.
 
     Args:
-        entry: what `parallel` says of a split; see the module.
+        entries: what `parallel` says of a split.
         data: the folder of the data sets.
-
-    Raises:
-        AggdecError: a file is absent, damaged or has another layout, or the entry says something unknown.
-    """
-    for item in [entry] if isinstance(entry, dict) else entry:
-        if unknown := sorted(item.keys() - _KNOWN):
-            raise AggdecError(f"parallel: unknown {', '.join(unknown)}; there are {', '.join(sorted(_KNOWN))}")
-        change = _changes(item)
-        for source, target in islice(_raw_pairs(item, data), item.get("first")):
-            yield change(source), change(target)
-
-
-def read_references(entry: dict[str, Any] | Sequence[dict[str, Any]], data: Path) -> Sequence[Iterable[str]]:
-    """The references of a split, the sentences of each; none where there is only the target.
-
-    Args:
-        entry: what `parallel` says of the split.
-        data: the folder of the data sets.
+        beside: the folder of the `prepare.yaml`.
 
     Raises:
         AggdecError: a file is absent, damaged or has another layout.
     """
-    if not isinstance(entry, dict):
+    for entry in entries:
+        for source, target in islice(_raw_pairs(entry, data, beside), entry.first):
+            yield entry.changed(source), entry.changed(target)
+
+
+def read_references(entries: Sequence[PairFile], data: Path) -> Sequence[Iterable[str]]:
+    """The references of a split, the sentences of each; none where there is only the target, or several entries.
+
+    Raises:
+        AggdecError: a file is absent, damaged or has another layout.
+    """
+    if len(entries) != 1:
         return []
-    if "corrections" in entry:
-        change = _changes(entry)
-        corrected = islice(_corrected(entry, data), entry.get("first"))
-        return reference_columns([[change(text) for text in sentence.corrections] for sentence in corrected])
-    return [(" ".join(line.split()) for line in read_lines(data / file)) for file in entry.get("references", [])]
+    (entry,) = entries
+    if entry.corrections:
+        corrected = islice(_corrected(data / entry.corrections), entry.first)
+        return reference_columns([[entry.changed(text) for text in sentence.corrections] for sentence in corrected])
+    return [(" ".join(line.split()) for line in read_lines(data / file)) for file in entry.references]
 
 
-def _corrected(item: dict[str, Any], data: Path) -> Iterator[CorrectedSentence]:
-    file = data / item["corrections"]
+def _corrected(file: Path) -> Iterator[CorrectedSentence]:
     return read_corrections(read_lines(file), str(file))
 
 
-def _raw_pairs(item: dict[str, Any], data: Path) -> Iterator[Pair]:
-    columns = item.get("columns", [0, 1])
-    if "word_sentences" in item:
-        return WordSentences.from_settings(item["word_sentences"]).pairs()
-    if "corrections" in item:
-        return ((sentence.source, sentence.corrections[0]) for sentence in _corrected(item, data))
-    if "m2" in item:
-        return _gold_pairs(given_file(data / item["m2"]))
-    if "blocks" in item:
-        return _block_pairs(data / item["file"], item["blocks"], columns)
-    if "file" in item:
-        file = data / item["file"]
-        return zip(*(read_lines(file, column) for column in columns), strict=True)
-    return _line_pairs(data / item["source"], data / item["target"])
+def _raw_pairs(entry: PairFile, data: Path, beside: Path) -> Iterator[Pair]:
+    if entry.source and entry.target:
+        return _line_pairs(data / entry.source, data / entry.target)
+    if entry.corrections:
+        return ((sentence.source, sentence.corrections[0]) for sentence in _corrected(data / entry.corrections))
+    if entry.m2:
+        return _gold_pairs(given_file(data / entry.m2))
+    if entry.file and entry.blocks:
+        return _block_pairs(data / entry.file, entry.blocks, entry.columns)
+    if entry.file:
+        file = data / entry.file
+        return zip(*(read_lines(file, column) for column in entry.columns), strict=True)
+    return _made_pairs(beside / (entry.made_by or ""), entry.settings)
+
+
+def _made_pairs(folder: Path, settings: Mapping[str, Any]) -> Iterator[Pair]:
+    """What the function `pairs` of the package in a folder makes."""
+    file = folder / "__init__.py"
+    if not file.is_file():
+        raise AggdecError(f"{file} does not exist: made_by names a folder beside prepare.yaml")
+    name = str(folder.absolute()).replace(".", "_")  # of its own: another experiment's folder may be called the same
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(folder)])
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)  # its parts import each other by this name
+    spec.loader.exec_module(module)
+    pairs: Iterator[Pair] = module.pairs(**settings)
+    return pairs
 
 
 def _gold_pairs(file: Path) -> Iterator[Pair]:
@@ -138,22 +183,3 @@ def _line_pairs(source: Path, target: Path) -> Iterator[Pair]:
         yield first, second
     if next(sides[1], None) is not None:
         raise AggdecError(f"{source} ends after {number} lines, {target} does not: they must have as many")
-
-
-def _changes(item: dict[str, Any]) -> Callable[[str], str]:
-    steps: list[Callable[[str], str]] = []
-    if "without" in item:
-        steps.append(lambda line: line.replace(item["without"], " "))
-    if item.get("treebank"):
-        steps.append(ptb.detokenise)
-    if "tokens" in item:
-        if item["tokens"] not in _TOKENS:
-            raise AggdecError(f"parallel: tokens: {item['tokens']} is unknown; there are {', '.join(_TOKENS)}")
-        steps.append(_TOKENS[item["tokens"]])
-    return lambda line: " ".join(_all(steps, line).split())
-
-
-def _all(steps: Iterable[Callable[[str], str]], line: str) -> str:
-    for step in steps:
-        line = step(line)
-    return line

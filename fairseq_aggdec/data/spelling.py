@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from fairseq_aggdec.data.word_tables import replacement_table
+from fairseq_aggdec.data.word_tables import table
 
 VOWELS = "aeiou"
 
@@ -18,29 +18,6 @@ KEYBOARD_NEIGHBOURS: dict[str, str] = {
     letter: row[max(0, i - 1) : i] + row[i + 1 : i + 2] for row in _KEYBOARD_ROWS for i, letter in enumerate(row)
 }
 
-_SOUND_RULES = tuple(
-    replacement_table(
-        """
-    ie: ei i e; ei: ie e i; able: ible abel; ible: able; ance: ence anse; ence: ance ense ens; ant: ent; ent: ant;
-    tion: sion cion ton tin; sion: tion cion ssion; ssion: sion tion; cian: tian sian; ph: f; ght: gh th gth t;
-    ou: o u ow; ow: ou o; ea: ee e ae i; ee: ea e i; ai: ei a ay ia; ay: ai ey; oo: o u ou; oa: o ao; au: o a ou;
-    ough: ogh oug ought; ck: k c; qu: q k; wh: w; kn: n; th: t ht; que: k ke; sc: s c; ch: sh c tch; sh: ch s;
-    tch: ch; x: cs ks xs; ture: cher tur tuer; er: ar or re; ar: er a; or: er ar; our: or ur; ous: us ious os;
-    ious: ous eous ius; eous: ious ous; al: el le; el: al le; le: el al; il: el ill; ful: full fol; fully: fuly ffuly;
-    ally: aly ly; ely: ly elly; ily: ly illy; ment: mant mment; ness: nes nness; ive: ive iv if; ize: ise yze;
-    ise: ize ice; ity: ety ty itie; age: ege aje; ing: in eing; ying: ing iing; ies: ys yes is; ied: yed id; y: i ey;
-    i: e y; ce: se s; ss: s sc; ci: si ti; cy: sy; ge: je; dge: ge; gh: g f; mb: m; gu: g; ng: n; nt: n nd; ct: c t;
-    st: s ts; pt: t; mn: n
-    """
-    ).items()
-)
-_CONSONANT_RULES = tuple(
-    replacement_table(
-        """
-    v: b f; z: s; c: s k; s: z c; g: j; j: g; f: ph; k: c ck; m: n; n: m; t: d; d: t; b: p; p: b; l: r; r: l
-    """
-    ).items()
-)
 _FIRST_LETTER_RULES = frozenset({"ph", "wh", "kn", "qu", "sc", "th", "ch", "sh", "c", "k"})
 
 _DOUBLED = "bcdfglmnprstz"
@@ -48,7 +25,8 @@ _DOUBLED = "bcdfglmnprstz"
 
 def by_sound(word: str, rng: Random) -> str:
     """Writes one sound of the word another way (recieve, importent, goverment); "" if no rule applies."""
-    rules = [rule for rule in (_CONSONANT_RULES if rng.random() < 0.12 else _SOUND_RULES) if rule[0] in word]
+    sounds = table("consonants" if rng.random() < 0.12 else "sounds")
+    rules = [rule for rule in sounds.items() if rule[0] in word]
     if not rules:
         return ""
     heard, written = rules[int(rng.random() * len(rules))]

@@ -7,14 +7,16 @@ Doing it with fairseq's encoders is what lets a user type running text into `fai
 from __future__ import annotations
 
 import io
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subword_nmt.learn_bpe import learn_bpe
 from tqdm import tqdm
 
+from fairseq_aggdec.data.workers import chunks, in_processes
 from fairseq_aggdec.errors import AggdecError
 
 if TYPE_CHECKING:  # loading fairseq takes seconds, and who only reads files needs none of it
@@ -23,8 +25,6 @@ if TYPE_CHECKING:  # loading fairseq takes seconds, and who only reads files nee
     from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE
 
     from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
-
-_encoder: Any = None
 
 
 def moses(language: str = "en") -> MosesTokenizer:
@@ -61,25 +61,17 @@ def gpt2(encoder_json: Path, vocab_bpe: Path) -> GPT2BPE:
     return GPT2BPE(GPT2BPEConfig(gpt2_encoder_json=str(encoder_json), gpt2_vocab_bpe=str(vocab_bpe)))
 
 
-def _start_worker(make_encoder: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    global _encoder
-    _encoder = make_encoder(*arguments)
-
-
-def _encode(line: str) -> str:
-    return str(_encoder.encode(line))
-
-
 def encode_lines(
     lines: Iterable[str], make_encoder: Callable[..., Any], *arguments: Any, workers: int = 1, label: str = ""
 ) -> Iterator[str]:
     """Encodes lines in order with `make_encoder(*arguments).encode`, in `workers` processes, with a progress bar."""
-    if workers <= 1:
-        encoder = make_encoder(*arguments)
-        yield from (str(encoder.encode(line)) for line in tqdm(lines, desc=label, unit=" lines"))
-        return
-    with multiprocessing.Pool(workers, _start_worker, (make_encoder, arguments)) as pool:
-        yield from tqdm(pool.imap(_encode, lines, chunksize=2000), desc=label, unit=" lines")
+    portions = chunks(tqdm(lines, desc=label, unit=" lines"), 2000)
+    yield from chain.from_iterable(in_processes(partial(_encoding, make_encoder, *arguments), portions, workers))
+
+
+def _encoding(make_encoder: Callable[..., Any], *arguments: Any) -> Callable[[tuple[int, list[str]]], list[str]]:
+    encode = make_encoder(*arguments).encode
+    return lambda portion: [str(encode(line)) for line in portion[1]]
 
 
 def learn_codes(lines: Iterable[str], codes: Path, symbols: int, min_frequency: int = 2) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from fairseq_aggdec.data import confusions as tables
 from fairseq_aggdec.data.lexicon import Lexicon
-from fairseq_aggdec.data.misspellings import MISSPELLINGS
 from fairseq_aggdec.data.sentence import Sentence
 from fairseq_aggdec.data.spelling import misspell
-from fairseq_aggdec.data.word_tables import word_set
+from fairseq_aggdec.data.word_tables import table, word_class
 
 _CLOSING = frozenset(".!?")
-_COMMA_BEFORE = word_set("and or that because when if which who but to as so for with in where than")
+_COMMA_BEFORE = frozenset("and or that because when if which who but to as so for with in where than".split())
 TABLE_SHARE = 0.35
 """Share of spelling errors taken from the table of typical misspellings where it knows a word of the sentence."""
 
@@ -23,13 +21,14 @@ def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     if rng.random() < TABLE_SHARE:
         # Short words are misspelt seldom, though they are frequent.
         shortest = 4 if rng.random() < 0.75 else 2
-        places = [k for k, word in enumerate(low) if word in MISSPELLINGS and free[k] and len(word) >= shortest]
+        typical = table("misspellings")
+        places = [k for k, word in enumerate(low) if word in typical and free[k] and len(word) >= shortest]
         if places:
             k = places[int(rng.random() * len(places))]
             other = places[int(rng.random() * len(places))]
             if len(low[other]) > len(low[k]):
                 k = other
-            options = MISSPELLINGS[low[k]]
+            options = typical[low[k]]
             sentence.replace(k, options[int(rng.random() * len(options))])
             return True
     known = lexicon.words
@@ -178,10 +177,10 @@ def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     low, free, pieces, words = sentence.low, sentence.free, sentence.pieces, sentence.words
     kind = rng.random()
     if kind < 0.3:
-        places = [k for k, word in enumerate(low) if word in tables.SPLIT_COMPOUNDS and free[k]]
+        places = [k for k, word in enumerate(low) if word in table("split_compounds") and free[k]]
         if places:
             k = places[int(rng.random() * len(places))]
-            sentence.replace(k, tables.SPLIT_COMPOUNDS[low[k]][0])
+            sentence.replace(k, table("split_compounds")[low[k]][0])
             return True
     if kind < 0.5:
         gaps = [
@@ -203,7 +202,8 @@ def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
         if hyphens:
             pieces[hyphens[int(rng.random() * len(hyphens))]] = " " if rng.random() < 0.7 else ""
             return True
-    places = [k for k in range(len(low) - 1) if (low[k], low[k + 1]) in tables.JOINABLE and sentence.adjacent(k)]
+    joinable = word_class("joinable")
+    places = [k for k in range(len(low) - 1) if f"{low[k]} {low[k + 1]}" in joinable and sentence.adjacent(k)]
     if not places or rng.random() < 0.2:
         if rng.random() < 0.5:
             return False

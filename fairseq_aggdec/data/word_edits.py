@@ -5,30 +5,39 @@ Edits as in `grammar_edits`.
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
-from fairseq_aggdec.data import confusions as tables
 from fairseq_aggdec.data.choices import one_of, pick, substitute
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.data.sentence import Sentence
-from fairseq_aggdec.data.word_tables import word_set
+from fairseq_aggdec.data.word_tables import table, word_class
 
-_SUBJECTS = word_set("i you he she it we they the this these there people his their my our your")
+_SUBJECTS = frozenset("i you he she it we they the this these there people his their my our your".split())
 
 
 def pronoun(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Confuses pronouns: case, number, relative pronouns, this/these."""
-    return substitute(sentence, tables.PRONOUNS, rng)
+    return substitute(sentence, table("pronouns"), rng)
 
 
 def quantifier(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Confuses quantifiers: much/many, few/less, another/other."""
-    return substitute(sentence, tables.QUANTIFIERS, rng)
+    return substitute(sentence, table("quantifiers"), rng)
 
 
 def homophone(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Writes another word that sounds (nearly) the same: there/their, then/than, live/leave."""
-    return substitute(sentence, tables.HOMOPHONES, rng)
+    return substitute(sentence, table("homophones"), rng)
+
+
+@cache
+def _phrases() -> dict[str, list[list[str]]]:
+    """{first word: the conjunctions and phrases that begin with it, the longest first}."""
+    phrases: dict[str, list[list[str]]] = {}
+    for phrase in sorted(map(str.split, table("connectives")), key=len, reverse=True):
+        phrases.setdefault(phrase[0], []).append(phrase)
+    return phrases
 
 
 def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
@@ -36,9 +45,10 @@ def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     low, free = sentence.low, sentence.free
     places = []
     for k in range(len(low)):
-        for length, phrase in tables.PHRASES_BY_FIRST_WORD.get(low[k], ()):
+        for phrase in _phrases().get(low[k], ()):
+            length = len(phrase)
             if (
-                tuple(low[k : k + length]) == phrase
+                low[k : k + length] == phrase
                 and all(sentence.adjacent(j) for j in range(k, k + length - 1))
                 and free[k]
             ):
@@ -47,7 +57,7 @@ def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     if not places:
         return False
     k, length = places[int(rng.random() * len(places))]
-    options = tables.CONNECTIVES[" ".join(low[k : k + length])]
+    options = table("connectives")[" ".join(low[k : k + length])]
     sentence.replace(k, one_of(options, rng))
     for j in range(k + length - 1, k, -1):
         sentence.delete(j)
@@ -57,7 +67,7 @@ def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 def word_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Leaves out a function word, which the context tells."""
     low = sentence.low
-    places = [k for k in range(1, len(low)) if low[k] in tables.OMISSIBLE and sentence.adjacent(k)]
+    places = [k for k in range(1, len(low)) if low[k] in word_class("omissible") and sentence.adjacent(k)]
     if not places:
         return False
     sentence.delete(pick(places, rng))
@@ -75,13 +85,13 @@ def word_insertion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     if rng.random() < 0.15:
         added = low[k - 1]
     elif word in _SUBJECTS:
-        added = one_of(tables.SPURIOUS_BEFORE_SUBJECT, rng)
+        added = one_of(table("classes")["added before a subject"], rng)
     elif word in lexicon.families.adverbs or word in lexicon.families.adjectives:
-        added = one_of(tables.SPURIOUS_BEFORE_ADJECTIVE, rng)
-    elif word in lexicon.nouns and low[k - 1] not in tables.DETERMINERS:
-        added = one_of(tables.SPURIOUS_BEFORE_NOUN, rng)
+        added = one_of(table("classes")["added before an adjective"], rng)
+    elif word in lexicon.nouns and low[k - 1] not in word_class("determiners"):
+        added = one_of(table("classes")["added before a noun"], rng)
     elif word in lexicon.families.verbs:
-        added = one_of(tables.SPURIOUS_BEFORE_VERB, rng)
+        added = one_of(table("classes")["added before a verb"], rng)
     else:
         return False
     sentence.insert_before(k, added)
@@ -98,13 +108,12 @@ def word_swap(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     ]
     if not places:
         return False
-    movable = [
-        k for k in places if low[k] in tables.MOVABLE or low[k + 1] in tables.MOVABLE or low[k + 1].endswith("ly")
-    ]
+    adverbs = word_class("movable")
+    movable = [k for k in places if low[k] in adverbs or low[k + 1] in adverbs or low[k + 1].endswith("ly")]
     if not movable and rng.random() < 0.8:
         return False
     k = pick(movable or places, rng)
-    if low[k] == low[k + 1] or low[k] in tables.DETERMINERS or low[k + 1] in tables.DETERMINERS:
+    if low[k] == low[k + 1] or not word_class("determiners").isdisjoint(low[k : k + 2]):
         return False
     first, second = sentence.word(k), sentence.word(k + 1)
     sentence.pieces[sentence.words[k]], sentence.pieces[sentence.words[k + 1]] = second, first

@@ -1,32 +1,32 @@
-"""How the word tables of this folder are written down: as text, which is easier to read and to extend than literals."""
+"""The word tables of this folder, `tables/NAME.txt`, read when they are first used.
+
+A line is `word: form, form`, and goes on where the next one is indented; `#` begins a comment. Learners' errors are of
+the classes of the NUCLE/ERRANT tradition; the entries are this project's own.
+"""
 
 from __future__ import annotations
 
+from configparser import ConfigParser
+from functools import cache
+from pathlib import Path
 
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text, separated by white space."""
-    return frozenset(text.split())
+_FOLDER = Path(__file__).parent / "tables"
 
 
-def replacement_table(text: str, separator: str | None = None) -> dict[str, tuple[str, ...]]:
-    """Reads ``correct: wrong wrong; ...`` into {correct: (wrong, ...)}; a form equal to the correct one is left out.
+@cache
+def table(name: str) -> dict[str, tuple[str, ...]]:
+    """{word: its forms} in the file's order; lower case, but for names and "I".
 
     Args:
-        text: the entries, separated by semicolons.
-        separator: what stands between the wrong forms: white space, or a comma where forms may hold spaces.
-
-    Raises:
-        ValueError: an entry has no colon, no wrong form, or stands twice.
+        name: of the file, without `.txt`.
     """
-    table: dict[str, tuple[str, ...]] = {}
-    for entry in filter(str.strip, text.split(";")):
-        correct, _, wrong = entry.partition(":")
-        correct = " ".join(correct.split())
-        forms = dict.fromkeys(" ".join(form.split()) for form in wrong.split(separator))
-        forms.pop(correct, None)
-        if not correct or not forms or "" in forms:
-            raise ValueError(f"table entry {entry.strip()!r}: expected 'correct: wrong ...'")
-        if correct in table:
-            raise ValueError(f"table entry {correct!r} stands twice")
-        table[correct] = tuple(forms)
-    return table
+    parser = ConfigParser(delimiters=":", comment_prefixes="#", interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # keeps "English"
+    parser.read_string(f"[{name}]\n{(_FOLDER / f'{name}.txt').read_text('utf-8')}", name)
+    return {word: tuple(form.strip() for form in forms.split(",")) for word, forms in parser[name].items()}
+
+
+@cache
+def word_class(name: str) -> frozenset[str]:
+    """The words of a class of `tables/classes.txt`."""
+    return frozenset(table("classes")[name])

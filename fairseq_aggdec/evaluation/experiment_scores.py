@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.data import subwords
+from fairseq_aggdec.data.m2_file import read_m2
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.generate_file import join_subwords
-from fairseq_aggdec.evaluation.m2_file import read_m2
 from fairseq_aggdec.evaluation.metrics import choose_metrics
 from fairseq_aggdec.evaluation.reference_set import ReferenceSet, check_sources, read_outputs, read_tokens
 from fairseq_aggdec.evaluation.score_table import ScoreTable

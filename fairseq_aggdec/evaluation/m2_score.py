@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
+from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.edit_lattice import edit_lattice
-from fairseq_aggdec.evaluation.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.evaluation.maxmatch import best_edits, count_correct
 
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fairseq_aggdec.data.m2_file import GoldEdit
 from fairseq_aggdec.evaluation.edit_lattice import Arc, EditLattice
-from fairseq_aggdec.evaluation.m2_file import GoldEdit
 
 _EDIT = 0.001
 """what an arc that changes something weighs more than its steps"""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import sacrebleu
 
+from fairseq_aggdec.data.m2_file import M2Sentence
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.bleu import compound_split_bleu, detokenised_bleu, tokenised_bleu
 from fairseq_aggdec.evaluation.edit_ratio import edit_ratio
 from fairseq_aggdec.evaluation.gleu import corpus_gleu
-from fairseq_aggdec.evaluation.m2_file import M2Sentence
 from fairseq_aggdec.evaluation.m2_score import corpus_m2, edits_from_references
 from fairseq_aggdec.evaluation.reference_set import Lines, ReferenceSet
 from fairseq_aggdec.evaluation.repetition import repetition_ratio

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fairseq_aggdec.data.m2_file import write_m2
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.evaluation.m2_file import write_m2
 from fairseq_aggdec.evaluation.metrics import Settings
 from fairseq_aggdec.evaluation.reference_set import Lines, ReferenceSet
 

@@ -211,6 +211,7 @@ def test_a_dead_worker_is_reported(clean: Path, tmp_path: Path, monkeypatch: pyt
     def die(*_: object) -> None:
         os._exit(9)
 
+    clean.write_text("\n".join(LINES * 8))  # more than one worker's portion
     monkeypatch.setattr(Corruptor, "corrupt_line", die)
     assert "worker process died" in fails([str(clean), str(tmp_path / "out"), "--workers", "2"])
     assert [path.name for path in tmp_path.iterdir()] == ["clean.txt"]

@@ -6,18 +6,20 @@ import io
 import os
 import subprocess
 import tarfile
-import urllib.error
-import urllib.request
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli.fetch import data_set
 from fairseq_aggdec.data.originals import DataSet
-from fairseq_aggdec.data.preparation import Preparation, read_config
+from fairseq_aggdec.data.preparation import encode, tokenise
+from fairseq_aggdec.data.prepare_config import PrepareConfig, Subwords, read_config
+from fairseq_aggdec.data.text_stages import write_text
 from fairseq_aggdec.errors import AggdecError
 from tests.configs.composing import CONFIGS, ROOT, SHARED
 
@@ -59,9 +61,9 @@ def test_without_a_network_the_error_says_what_to_fetch_and_where_to_put_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreachable(*_: Any, **__: Any) -> None:
-        raise urllib.error.URLError("no network")
+        raise requests.ConnectionError("no network")
 
-    monkeypatch.setattr(urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr(requests, "get", unreachable)
     described = data_set(name, SHARED / "data", tmp_path / "data")
     with pytest.raises(AggdecError) as error:
         described.build()
@@ -178,22 +180,17 @@ WITHOUT_TEXT = ("celeba_sr",)
 
 
 @pytest.mark.parametrize("experiment", [name for name in PREPARED if name not in (*ALIKE, *WITHOUT_TEXT)])
-def test_published_layouts_are_prepared(experiment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = read_config(CONFIGS / experiment / "prepare.yaml")
-    for name in config["data_sets"]:
+def test_published_layouts_are_prepared(experiment: str, tmp_path: Path) -> None:
+    config, work = PrepareConfig.read(CONFIGS / experiment / "prepare.yaml"), tmp_path / "work"
+    for name in config.data_sets:
         toy(name, tmp_path / "data").build()
-    if "symbols" in config.get("bpe", {}):
-        config["bpe"]["symbols"] = 60
-    if "gpt2" in config.get("bpe", {}):
-        config.pop("bpe")  # GPT-2's subwords have a test of their own
-    preparation = Preparation(config, tmp_path / "data", tmp_path / "work")
-    made: list[Path] = []
-    monkeypatch.setattr(Preparation, "binarise", lambda self: made.append(self.work / "bpe"))
-    preparation.run()
-    (folder,) = made
-    source, target = preparation.languages
+    if config.bpe:  # GPT-2's subwords have a test of their own
+        config = replace(config, bpe=None if config.bpe.gpt2 else Subwords(symbols=60))
+    write_text(config, tmp_path / "data", work)
+    tokenise(config, work)
+    encode(config, tmp_path / "data", work)
     for split in ("train", "valid", "test"):
-        sides = [(folder / f"{split}.{side}").read_text().splitlines() for side in (source, target)]
+        sides = [(work / "bpe" / f"{split}.{side}").read_text().splitlines() for side in config.sides]
         assert len(sides[0]) == len(sides[1]) >= 5
         assert sides[0] != sides[1]
 

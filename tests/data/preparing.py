@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from fairseq_aggdec.data.preparation import Preparation
+from fairseq_aggdec.data.pair_files import PairFile
+from fairseq_aggdec.data.prepare_config import Languages, PrepareConfig, Subwords
 from fairseq_aggdec.data.text_files import write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,21 +43,27 @@ def make_data(folder: Path) -> Path:
     return folder
 
 
-def small(config: Path, data: Path, work: Path) -> Preparation:
+def small(path: Path) -> PrepareConfig:
     """The preparation of configs/gec_small with smaller held-out sets and vocabulary."""
-    preparation = Preparation.from_file(config, data, work)
-    preparation.config |= {"hold_out": {"valid": 20, "test": 20}, "bpe": {"symbols": 150, "min_frequency": 2}}
-    preparation.config["joined"]["lines"] = 10
-    return preparation
+    config = PrepareConfig.read(path)
+    assert config.joined
+    joined = replace(config.joined, lines=10)
+    return replace(config, hold_out={"valid": 20, "test": 20}, bpe=Subwords(symbols=150), joined=joined)
 
 
-def parallel(tmp_path: Path, train: list[tuple[str, str]], **config: object) -> Preparation:
-    """An experiment on given pairs without subwords."""
-    files = {}
+def parallel(folder: Path, train: list[tuple[str, str]], **entries: Any) -> PrepareConfig:
+    """An experiment on given pairs in `folder`, without subwords but for other entries."""
+    files: dict[str, PairFile | list[PairFile]] = {}
     for name, pairs in (("train", train), ("valid", [("a b", "a b")]), ("test", [("b", "b" + " x" * 99)])):
         for index, side in enumerate(("src", "tgt")):
-            write_lines(tmp_path / f"{name}.{side}", (pair[index] for pair in pairs))
-        files[name] = {"source": f"{name}.src", "target": f"{name}.tgt"}
-    languages = {"source": "src", "target": "tgt"}
-    settings = {"languages": languages, "parallel": files, "max_tokens": 1000, "score": [], **config}
-    return Preparation(settings, tmp_path, tmp_path / "work")
+            write_lines(folder / f"{name}.{side}", (pair[index] for pair in pairs))
+        files[name] = PairFile(source=f"{name}.src", target=f"{name}.tgt")
+    return PrepareConfig(Languages("src", "tgt"), parallel=files, max_tokens=1000, **entries)
+
+
+def digest(work: Path) -> str:
+    """The SHA-256 of what a preparation has made: names and contents."""
+    made = hashlib.sha256()
+    for path in sorted(path for path in work.rglob("*") if path.is_file() and path.name != "preprocess.log"):
+        made.update(f"{path.relative_to(work)}\n".encode() + path.read_bytes())
+    return made.hexdigest()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
-from concurrent.futures import Future
 
 import pytest
 
 from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
-from fairseq_aggdec.data.corruption_stream import bounded_map, chunks, corrupt_chunk, corrupt_stream, decode_line
+from fairseq_aggdec.data.corruption_stream import corrupt_chunk, corrupt_stream, decode_line
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.errors import AggdecError
 from tests.data.essays import ESSAY, essay_lexicon
@@ -73,26 +72,6 @@ def test_invalid_utf8_names_file_and_line(lexicon: Lexicon) -> None:
             list(corrupt_stream(Corruptor(lexicon), lines, 1, "book.txt", workers, chunk_size=10))
 
 
-def test_window_bounds_what_is_read_ahead() -> None:
-    read = 0
-
-    def items() -> Iterator[int]:
-        nonlocal read
-        for item in range(200):
-            read += 1
-            yield item
-
-    def submit(item: int) -> Future[int]:
-        future: Future[int] = Future()
-        future.set_result(item)
-        return future
-
-    for expected, result in enumerate(bounded_map(submit, items(), window=8)):
-        assert result == expected
-        assert read - result <= 8
-    assert read == 200
-
-
 def test_workers_do_not_run_ahead_of_the_reader(lexicon: Lexicon) -> None:
     read = 0
 
@@ -119,7 +98,3 @@ def test_memory_does_not_grow_with_the_input(lexicon: Lexicon) -> None:
 
     peak(300)
     assert peak(3000) < 1.3 * peak(500)
-
-
-def test_chunks_number_lines_from_one() -> None:
-    assert list(chunks([b"a", b"b", b"c"], 2)) == [(1, [b"a", b"b"]), (3, [b"c"])]

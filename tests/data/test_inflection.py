@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from fairseq_aggdec.data.inflection import (
-    IRREGULAR_VERBS,
     add_ed,
     add_ing,
     add_s,
@@ -16,6 +15,7 @@ from fairseq_aggdec.data.inflection import (
     plural,
     word_families,
 )
+from fairseq_aggdec.data.word_tables import table
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,6 @@ def test_the_order_of_the_vocabulary_alone_decides() -> None:
 
 @pytest.mark.parametrize("base", ["go", "write", "cut"])
 def test_every_form_of_a_verb_leads_to_all_of_them(base: str) -> None:
-    past, participle = IRREGULAR_VERBS[base]
+    past, participle = table("irregular_verbs")[base]
     verbs = word_families([]).verbs
     assert {verbs[form].base for form in (base, add_s(base), past, participle, add_ing(base))} == {base}

@@ -4,7 +4,6 @@ import http.server
 import io
 import tarfile
 import threading
-import urllib.error
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from fairseq_aggdec.data import originals
 from fairseq_aggdec.data.originals import DataSet, download, open_member
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import file_sha256
+from fairseq_aggdec.files import alone_at, file_sha256
 
 PART = {"format": "lines", "sides": ["en", "de"], "members": {"en": "a.en", "de": "a.de"}}
 DESCRIPTION: dict[str, Any] = {
@@ -45,7 +44,7 @@ def complete(tmp_path: Path) -> DataSet:
 
 def test_all_that_is_missing_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_network(address: str, path: Path) -> None:
-        raise urllib.error.URLError("no network")
+        raise ConnectionError(f"{address}: no network")
 
     monkeypatch.setattr(originals, "download", no_network)
     data_set = DataSet("toy", DESCRIPTION, tmp_path / "toy")
@@ -130,31 +129,70 @@ def test_a_sample_becomes_the_validation_set(tmp_path: Path) -> None:
 
 
 class _Server(http.server.BaseHTTPRequestHandler):
-    content = b"0123456789" * 100
+    """`/file` can be gone on with, `/whole` cannot, and `/short` ends before its end."""
+
+    content = b"0123456789" * 30_000
 
     def do_GET(self) -> None:
         start = int((self.headers["Range"] or "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+        if self.path == "/whole":
+            start = 0
+        if self.path == "/nothing" or start >= len(self.content):
+            self.send_error(416 if start else 404)
+            return
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(self.content) - start))
         self.end_headers()
-        self.wfile.write(self.content[start:])
+        self.wfile.write(self.content[start : 200_000 if self.path == "/short" else None])
 
     def log_message(self, *_: Any) -> None:
         pass
 
 
-@pytest.fixture
-def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    server = http.server.HTTPServer(("127.0.0.1", 0), _Server)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/file"
-    server.shutdown()
-    server.server_close()
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("no_proxy", "127.0.0.1")
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
-def test_a_download_goes_on_where_it_stopped(tmp_path: Path, address: str) -> None:
-    (tmp_path / "file.partial").write_bytes(_Server.content[:37])
-    download(address, tmp_path / "file")
+@pytest.mark.parametrize("name", ["file", "whole"])
+@pytest.mark.parametrize("start", [b"", _Server.content[:37]])
+def test_a_download_goes_on_where_it_stopped_or_begins_anew(
+    name: str, start: bytes, tmp_path: Path, server: str
+) -> None:
+    (tmp_path / "file.partial").write_bytes(start)
+    download(f"{server}/{name}", tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == _Server.content
     assert not (tmp_path / "file.partial").exists()
+
+
+def test_a_download_that_is_cut_off_is_not_taken_for_whole(tmp_path: Path, server: str) -> None:
+    with pytest.raises(ConnectionError, match=r"/short: .*100000 more expected.*; run this again to go on"):
+        download(f"{server}/short", tmp_path / "file")
+    assert [path.name for path in tmp_path.iterdir()] == ["file.partial"]
+    download(f"{server}/file", tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == _Server.content
+
+
+def test_what_is_more_than_the_server_has_is_thrown_away(tmp_path: Path, server: str) -> None:
+    (tmp_path / "file.partial").write_bytes(_Server.content + b"more")
+    with pytest.raises(ConnectionError, match="416"):
+        download(f"{server}/file", tmp_path / "file")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("address", "reason"), [("/nothing", "404"), ("", "Connection refused")])
+def test_a_download_that_got_nothing_leaves_nothing(address: str, reason: str, tmp_path: Path, server: str) -> None:
+    with pytest.raises(ConnectionError, match=reason) as caught:
+        download(f"{server}{address}" if address else "http://127.0.0.1:9/x", tmp_path / "file")
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_do_not_fetch_one_file_at_once(tmp_path: Path, server: str) -> None:
+    (tmp_path / "file.partial").touch()
+    with alone_at(tmp_path / "file.partial"), pytest.raises(AggdecError, match="another process is at work on it"):
+        download(f"{server}/file", tmp_path / "file")

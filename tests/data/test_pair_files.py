@@ -1,9 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairseq_aggdec.data.pair_files import read_pairs, read_references
+from fairseq_aggdec.data.pair_files import PairFile, read_pairs, read_references
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
 
@@ -11,7 +12,7 @@ M2 = ["S He go home .", "A 1 2|||V|||goes||went|||REQUIRED|||-NONE-|||0", "A 3 4
 
 
 def pairs(folder: Path, **entry: Any) -> list[tuple[str, str]]:
-    return list(read_pairs(entry, folder))
+    return list(read_pairs([PairFile(**entry)], folder, beside=folder))
 
 
 def test_two_files(tmp_path: Path) -> None:
@@ -61,19 +62,18 @@ def test_words(tmp_path: Path) -> None:
 
 def test_corrections_are_references(tmp_path: Path) -> None:
     write_lines(tmp_path / "table", ["1\t他 去学\t他去上学\t他去学校", "2\t好\t没有错误"])
-    entry = {"corrections": "table", "tokens": "characters"}
-    assert pairs(tmp_path, **entry) == [("他 去 学", "他 去 上 学"), ("好", "好")]
-    assert read_references(entry, tmp_path) == [["他 去 上 学", "好"], ["他 去 学 校", "好"]]
-    assert read_references(entry | {"first": 1}, tmp_path) == [["他 去 上 学"], ["他 去 学 校"]]
-    assert read_references([{"file": "table"}], tmp_path) == []
+    entry = PairFile(corrections="table", tokens="characters")
+    assert pairs(tmp_path, **vars(entry)) == [("他 去 学", "他 去 上 学"), ("好", "好")]
+    assert read_references([entry], tmp_path) == [["他 去 上 学", "好"], ["他 去 学 校", "好"]]
+    assert read_references([replace(entry, first=1)], tmp_path) == [["他 去 上 学"], ["他 去 学 校"]]
+    assert read_references([PairFile(file="table")], tmp_path) == []
 
 
 def test_several_entries_one_after_the_other(tmp_path: Path) -> None:
     write_lines(tmp_path / "table", ["a\tb"])
-    assert list(read_pairs([{"file": "table"}, {"file": "table", "columns": [1, 0]}], tmp_path)) == [
-        ("a", "b"),
-        ("b", "a"),
-    ]
+    entries = [PairFile(file="table"), PairFile(file="table", columns=[1, 0])]
+    assert list(read_pairs(entries, tmp_path, tmp_path)) == [("a", "b"), ("b", "a")]
+    assert read_references(entries, tmp_path) == []
 
 
 @pytest.mark.parametrize("entry", [{"m2": "no"}, {"file": "no"}, {"source": "no", "target": "no"}])
@@ -82,6 +82,19 @@ def test_missing_files_are_named(entry: dict[str, Any], tmp_path: Path) -> None:
         pairs(tmp_path, **entry)
 
 
-def test_unknown_words_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match="parallel: unknown detokenise; there are blocks, columns"):
-        pairs(tmp_path, file="x", detokenise=True)
+@pytest.mark.parametrize("entry", [{}, {"source": "a"}, {"file": "a", "m2": "b"}, {"treebank": True}])
+def test_an_entry_says_once_where_its_pairs_are(entry: dict[str, Any]) -> None:
+    with pytest.raises(AggdecError, match="one of source and target, file, m2, corrections, made_by"):
+        PairFile(**entry)
+
+
+def test_pairs_that_a_package_makes(tmp_path: Path) -> None:
+    """Its modules may import each other, and one of another folder may be called the same."""
+    for name in ("one", "another"):
+        write_lines(tmp_path / name / "maker/words.py", [f"WORDS = ['{name}  thing', 'more']"])
+        lines = ["from .words import WORDS", "def pairs(times): return zip(WORDS * times, WORDS * times)"]
+        write_lines(tmp_path / name / "maker/__init__.py", lines)
+        made = pairs(tmp_path / name, made_by="maker", settings={"times": 2}, first=3)
+        assert made == [(f"{name} thing", f"{name} thing"), ("more", "more"), (f"{name} thing", f"{name} thing")]
+    with pytest.raises(AggdecError, match=r"nobody/__init__.py does not exist: made_by names a folder beside"):
+        pairs(tmp_path, made_by="nobody")

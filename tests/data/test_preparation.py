@@ -3,6 +3,7 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, partialmethod
 from pathlib import Path
 
@@ -10,21 +11,27 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.data import preparation as preparation_module
-from fairseq_aggdec.data.preparation import Preparation
+from fairseq_aggdec.data.pair_files import PairFile
+from fairseq_aggdec.data.preparation import encode, prepare, tokenise
+from fairseq_aggdec.data.prepare_config import Gpt2Files, PrepareConfig, Subwords, UsualPairs
 from fairseq_aggdec.data.subwords import gpt2
 from fairseq_aggdec.data.text_files import write_lines
+from fairseq_aggdec.data.text_stages import write_text
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at
-from tests.data.preparing import ROOT, make_data, parallel, small, write_gzipped
+from tests.data.preparing import ROOT, digest, make_data, parallel, small, write_gzipped
+
+GEC = ROOT / "configs/gec_small/prepare.yaml"
+GOLDEN = "64017c454694488a098eb7073fe6fae807957691a1e26cd0711a2e662a99a2c6"
+"""What is made of the small data: recorded results are of these bytes. A change of the word tables changes it."""
 
 
 def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     data = make_data(tmp_path / "data")
-    config = ROOT / "configs/gec_small/prepare.yaml"
-    preparation = small(config, data, tmp_path / "work")
-    preparation.run()
-    work = preparation.work
+    config, work = small(GEC), tmp_path / "work"
+    prepare(config, data, work)
+    assert digest(work) == GOLDEN
     clean = {name: (work / "clean" / name).read_text().splitlines() for name in ("train", "valid", "test")}
     assert len(clean["valid"]) == len(clean["test"]) == 20
     assert not set(clean["train"]) & set(clean["valid"] + clean["test"])
@@ -65,10 +72,10 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     # A second run touches nothing; a lost stage is made again, the same.
     times = {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()}
     before = (work / "bpe/valid.src").read_bytes()
-    small(config, data, work).run()
+    prepare(config, data, work)
     assert {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()} == times
     (work / "bpe/valid.src").unlink()
-    small(config, data, work).encode()
+    encode(config, data, work)
     assert (work / "bpe/valid.src").read_bytes() == before
 
 
@@ -82,20 +89,18 @@ def test_parallel_data_is_taken_as_it_is(tmp_path: Path) -> None:
     config.parallel = files
     config.bpe.symbols = 60
     OmegaConf.save(config, tmp_path / "prepare.yaml")
-    preparation = Preparation.from_file(tmp_path / "prepare.yaml", tmp_path, tmp_path / "work")
-    preparation.run()
+    prepare(PrepareConfig.read(tmp_path / "prepare.yaml"), tmp_path, tmp_path / "work")
     assert (tmp_path / "work/tok/train.mt").read_text() == (tmp_path / "train.mt").read_text()
     assert (tmp_path / "work/data-bin/test.mt-pe.pe.bin").exists()
 
 
 def test_long_pairs_leave_the_training_set_only(tmp_path: Path) -> None:
-    preparation = small(ROOT / "configs/gec_small/prepare.yaml", make_data(tmp_path / "data"), tmp_path / "work")
-    preparation.config["max_tokens"] = 1
-    for stage in (preparation.clean, preparation.corrupt, preparation.copy_test_sets, preparation.tokenise):
-        stage()
-    preparation.encode()
-    assert (preparation.work / "bpe/train.src").read_text() == ""
-    assert len((preparation.work / "bpe/valid.src").read_text().splitlines()) == 20
+    config, data, work = replace(small(GEC), max_tokens=1), make_data(tmp_path / "data"), tmp_path / "work"
+    write_text(config, data, work)
+    tokenise(config, work)
+    encode(config, data, work)
+    assert (work / "bpe/train.src").read_text() == ""
+    assert len((work / "bpe/valid.src").read_text().splitlines()) == 20
 
 
 def test_documents_from_json_to_binary(tmp_path: Path) -> None:
@@ -108,10 +113,9 @@ def test_documents_from_json_to_binary(tmp_path: Path) -> None:
             summaries = [sentences[1], sentences[2]][: 1 if name == "train" else 1 + number % 2]
             records.append(json.dumps({"source": sentences, "target": summaries, "source_labels": [0, 1, 0, 0, 0]}))
         write_gzipped(tmp_path / f"scitldr/{name}.jsonl.gz", records)
-    preparation = Preparation.from_file(ROOT / "configs/scitldr/prepare.yaml", tmp_path, tmp_path / "work")
-    preparation.config |= {"bpe": {"symbols": 60, "min_frequency": 2}, "max_source_tokens": 12}
-    preparation.run()
-    work = preparation.work
+    config, work = PrepareConfig.read(ROOT / "configs/scitldr/prepare.yaml"), tmp_path / "work"
+    config = replace(config, bpe=Subwords(symbols=60), max_source_tokens=12)
+    prepare(config, tmp_path, work)
     references = [(work / f"tok/test.ref{number}").read_text().splitlines() for number in range(2)]
     assert references[0] == (work / "tok/test.target").read_text().splitlines()
     assert [a == b for a, b in zip(*references, strict=True)] == [True, False] * 3  # one that is missing is the first
@@ -126,14 +130,13 @@ def test_documents_from_json_to_binary(tmp_path: Path) -> None:
     for name in ("pretrain", "train1"):
         assert (work / f"data-bin/{name}.source-target.target.bin").exists()
     times = {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()}
-    preparation.run()
+    prepare(config, tmp_path, work)
     assert {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()} == times
 
 
 def test_text_without_subwords_and_unusual_training_pairs(tmp_path: Path) -> None:
     train = [("a b c", "a b"), ("a", "a b"), ("a " * 9, "a " * 9), ("a b", ""), ("a b", "a b c d")]
-    preparation = parallel(tmp_path, train, clean={"max_words": 8, "ratio": 1.5})
-    preparation.run()
+    prepare(parallel(tmp_path, train, clean=UsualPairs(max_words=8, ratio=1.5)), tmp_path, tmp_path / "work")
     assert (tmp_path / "work/bpe/train.src").read_text().splitlines() == ["a b c"]
     assert (tmp_path / "work/bpe/test.tgt").read_text().split().count("x") == 99  # the test set stays as it is
     assert (tmp_path / "work/data-bin/test.src-tgt.tgt.bin").exists()
@@ -146,9 +149,9 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     (tmp_path / "encoder.json").write_text(json.dumps({symbol: n for n, symbol in enumerate(symbols)}), "utf-8")
     (tmp_path / "vocab.bpe").write_text("#version: 0.2\na b\nĠ ab\n", "utf-8")
     (tmp_path / "dict.txt").write_text("".join(f"{n} 1\n" for n in range(len(symbols))))
-    subwords = {"gpt2": {"encoder_json": "encoder.json", "vocab_bpe": "vocab.bpe"}}
-    preparation = parallel(tmp_path, [("ab abc", "ab c")] * 3, bpe=subwords, dictionary="dict.txt")
-    preparation.run()
+    subwords = Subwords(gpt2=Gpt2Files("encoder.json", "vocab.bpe"))
+    config = parallel(tmp_path, [("ab abc", "ab c")] * 3, bpe=subwords, dictionary="dict.txt")
+    prepare(config, tmp_path, tmp_path / "work")
     assert (tmp_path / "work/bpe/train.src").read_text().splitlines()[0] == "27 28 2"
     binary = tmp_path / "work/data-bin"
     assert (binary / "dict.src.txt").read_text().splitlines()[:29] == [f"{n} 1" for n in range(29)]
@@ -158,27 +161,28 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
 
 def test_a_missing_dictionary_is_named(tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match=r"bart/dict.txt does not exist: set AGGDEC_DATA"):
-        parallel(tmp_path, [("a", "a")], dictionary="bart/dict.txt").run()
+        prepare(parallel(tmp_path, [("a", "a")], dictionary="bart/dict.txt"), tmp_path, tmp_path / "work")
 
 
 def test_a_training_set_of_another_training(tmp_path: Path) -> None:
-    preparation = parallel(tmp_path, [("a b", "a b")] * 3, further_training_sets=["last"])
-    preparation.config["parallel"]["last"] = preparation.config["parallel"]["valid"]
-    preparation.run()
+    config = parallel(tmp_path, [("a b", "a b")] * 3, further_training_sets=["last"])
+    last = PairFile(source="valid.src", target="valid.tgt")
+    prepare(replace(config, parallel={**config.parallel, "last": last}), tmp_path, tmp_path / "work")
     assert (tmp_path / "work/data-bin/last.src-tgt.src.bin").exists()
     assert not (tmp_path / "work/data-bin/train1.src-tgt.src.bin").exists()
 
 
 def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
     """So that a training can start from it: the same codes, whatever the text is."""
-    preparation = parallel(tmp_path, [("He go home .", "He goes home .")] * 3, bpe={"shipped": "gec"})
-    for stage in (preparation.write_text, preparation.tokenise, preparation.encode):
-        stage()
-    assert (tmp_path / "work/codes").read_bytes() == (TASKS["gec"].folder / "bpecodes").read_bytes()
-    assert (tmp_path / "work/bpe/train.tgt").read_text().splitlines()[0] == "He goes home ."
-    preparation.config["bpe"] = {"shipped": "no"}
+    config = parallel(tmp_path, [("He go home .", "He goes home .")] * 3, bpe=Subwords(shipped="gec"))
+    work = tmp_path / "work"
+    write_text(config, tmp_path, work)
+    tokenise(config, work)
+    encode(config, tmp_path, work)
+    assert (work / "codes").read_bytes() == (TASKS["gec"].folder / "bpecodes").read_bytes()
+    assert (work / "bpe/train.tgt").read_text().splitlines()[0] == "He goes home ."
     with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
-        preparation.encode()
+        encode(replace(config, bpe=Subwords(shipped="no")), tmp_path, tmp_path / "other")
 
 
 def written_by_preprocess(command: list[str], work: Path) -> None:
@@ -192,8 +196,8 @@ def written_by_preprocess(command: list[str], work: Path) -> None:
 def test_killed_again_and_again_it_makes_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run ends when it is about to finish a file; the next one takes nothing half-written for whole."""
     monkeypatch.setattr(preparation_module, "_run", written_by_preprocess)
-    data, config = make_data(tmp_path / "data"), ROOT / "configs/gec_small/prepare.yaml"
-    small(config, data, tmp_path / "whole").run()
+    data, config = make_data(tmp_path / "data"), small(GEC)
+    prepare(config, data, tmp_path / "whole")
 
     def run_until(number: int) -> None:
         finished: list[Path] = []
@@ -206,7 +210,7 @@ def test_killed_again_and_again_it_makes_the_same_files(tmp_path: Path, monkeypa
 
         for name in ("replace", "rename"):
             monkeypatch.setattr(Path, name, partialmethod(partial(finish, getattr(Path, name))))
-        small(config, data, tmp_path / "killed").run()
+        prepare(config, data, tmp_path / "killed")
 
     ends: list[int] = []
     while not ends or ends[-1] == signal.SIGKILL:
@@ -228,8 +232,8 @@ def test_killed_again_and_again_it_makes_the_same_files(tmp_path: Path, monkeypa
 
 
 def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
-    preparation = parallel(tmp_path, [("a b", "a b")])
-    preparation.work.mkdir()
-    with alone_at(preparation.work), pytest.raises(AggdecError, match=r"work: another process is at work on it"):
-        preparation.run()
-    assert list(preparation.work.iterdir()) == []
+    config, work = parallel(tmp_path, [("a b", "a b")]), tmp_path / "work"
+    work.mkdir()
+    with alone_at(work), pytest.raises(AggdecError, match=r"work: another process is at work on it"):
+        prepare(config, tmp_path, work)
+    assert list(work.iterdir()) == []

@@ -20,7 +20,7 @@ def test_codes_have_the_asked_size_and_round_trip(tmp_path: Path) -> None:
 
 
 def test_workers_keep_the_order(tmp_path: Path) -> None:
-    lines = [f"It is number {number}, isn't it?" for number in range(50)]
+    lines = [f"It is number {number}, isn't it?" for number in range(2100)]  # of two portions
     alone = list(encode_lines(lines, moses, "en"))
     assert alone[7] == "It is number 7 , isn 't it ?"
     assert list(encode_lines(lines, moses, "en", workers=2)) == alone

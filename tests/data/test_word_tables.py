@@ -1,30 +1,59 @@
-"""How tables are written down."""
+"""The tables of learners' errors, and how they are written down."""
 
 from __future__ import annotations
 
+from configparser import DuplicateOptionError
+from pathlib import Path
+
 import pytest
 
-from fairseq_aggdec.data.word_tables import replacement_table, word_set
+from fairseq_aggdec.data import word_tables
+from fairseq_aggdec.data.word_tables import table, word_class
+
+CONFUSIONS = sorted(
+    path.stem
+    for path in (Path(word_tables.__file__).parent / "tables").iterdir()
+    if path.stem not in ("classes", "irregular_plurals", "irregular_verbs")
+)
 
 
-@pytest.mark.parametrize("text", ["because", "because:", "a: b; a: c", ": x"])
-def test_malformed_table_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="table entry"):
-        replacement_table(text)
+@pytest.mark.parametrize("name", CONFUSIONS)
+def test_every_word_has_wrong_forms_and_is_none_of_them(name: str) -> None:
+    assert table(name)
+    for correct, wrong in table(name).items():
+        assert correct not in wrong
+        assert len(set(wrong)) == len(wrong)
+        assert all(form == " ".join(form.split()) != "" for form in wrong), correct
 
 
-def test_entries_may_span_lines_and_hold_phrases() -> None:
-    text = """
-    a lot of: alot of,
-        lots of; because: because of, cause;
-    """
-    assert replacement_table(text, ",") == {"a lot of": ("alot of", "lots of"), "because": ("because of", "cause")}
-    assert replacement_table("to: too two;") == {"to": ("too", "two")}
+def test_misspellings_are_single_lower_case_words() -> None:
+    misspellings = table("misspellings")
+    assert len(misspellings) >= 300
+    assert "recieve" in misspellings["receive"]
+    assert {word for word in misspellings if word.lower() != word} == {"English"}
+    assert all(form.split() == [form] for wrong in misspellings.values() for form in wrong)
 
 
-def test_what_equals_the_correct_form_or_stands_twice_is_left_out() -> None:
-    assert replacement_table("is: are is are be") == {"is": ("are", "be")}
+def test_classes() -> None:
+    assert {"the", "this", "two"} <= word_class("determiners")
+    assert "long time" in word_class("joinable")
+    assert all(word.strip() == word != "" for words in table("classes").values() for word in words)
 
 
-def test_word_set() -> None:
-    assert word_set(" a\n the  an a ") == {"a", "an", "the"}
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table that a test writes, as `table("own")` reads it."""
+    monkeypatch.setattr(word_tables, "_FOLDER", tmp_path)
+    monkeypatch.setattr(word_tables, "table", table.__wrapped__)
+    return tmp_path / "own.txt"
+
+
+def test_entries_may_span_lines_and_hold_phrases(written: Path) -> None:
+    written.write_text("# What it is.\na lot of: alot of,\n    lots of\n\n# More of it.\nto: too\n")
+    assert word_tables.table("own") == {"a lot of": ("alot of", "lots of"), "to": ("too",)}
+
+
+def test_a_word_that_stands_twice_is_refused(written: Path) -> None:
+    written.write_text("to: too\nof: off\nto: two\n")
+    with pytest.raises(DuplicateOptionError, match="'to'"):
+        word_tables.table("own")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairseq_aggdec.data.m2_file import GoldEdit
 from fairseq_aggdec.evaluation.edit_lattice import Arc, EditLattice, edit_lattice
-from fairseq_aggdec.evaluation.m2_file import GoldEdit
 from fairseq_aggdec.evaluation.maxmatch import Edit, best_edits, count_correct
 
 TOKENS = st.lists(st.sampled_from("abc"), max_size=4)

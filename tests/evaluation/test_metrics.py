@@ -1,7 +1,7 @@
 import pytest
 
+from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.evaluation.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.evaluation.metrics import Settings, all_metrics, choose_metrics
 from fairseq_aggdec.evaluation.reference_set import ReferenceSet
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence, read_m2
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.evaluation.m2_file import GoldEdit, M2Sentence, read_m2
 from fairseq_aggdec.evaluation.metrics import Settings
 from fairseq_aggdec.evaluation.official import OfficialScorer
 from fairseq_aggdec.evaluation.reference_set import ReferenceSet

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.evaluation.m2_file import GoldEdit, M2Sentence
 from fairseq_aggdec.evaluation.reference_set import ReferenceSet, read_outputs, read_reference_set
 
 M2 = "S a b\nA 0 1|||x|||y|||REQUIRED|||-NONE-|||0\n\nS c\n"

@@ -1,5 +1,6 @@
 """The small experiments whose data come in many forms: real files, few lines of them."""
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import torch
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import prepare, score
-from fairseq_aggdec.data.preparation import Preparation
+from fairseq_aggdec.data.preparation import prepare as prepare_data
+from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.data.text_files import read_lines
 from fairseq_aggdec.demo.tasks import TASKS
 from tests.configs.composing import compose
@@ -66,9 +68,8 @@ def test_simplification_starts_from_the_shipped_model(tmp_path: Path, aggdec_dat
     for name in ("orig", *(f"simp.{number}" for number in range(10))):
         few = islice(read_lines(aggdec_data / f"asset/asset.test.{name}"), 5)
         (tmp_path / f"asset/asset.test.{name}").write_text("\n".join(few) + "\n")
-    preparation = Preparation.from_file(ROOT / "configs/wikisplit_small/prepare.yaml", tmp_path, tmp_path / "work")
-    preparation.config["hold_out"]["valid"] = 5
-    preparation.run()
+    config = PrepareConfig.read(ROOT / "configs/wikisplit_small/prepare.yaml")
+    prepare_data(replace(config, hold_out={"valid": 5}), tmp_path, tmp_path / "work")
     text, binary = tmp_path / "work/text", tmp_path / "work/data-bin"
     for side in ("complex", "simple"):
         lines = (text / f"train.{side}").read_text().splitlines()

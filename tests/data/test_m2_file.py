@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence, read_m2, write_m2
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.evaluation.m2_file import GoldEdit, M2Sentence, read_m2, write_m2
 
 EXAMPLE = """S The cat sat at mat .
 A 3 4|||Prep|||on|||REQUIRED|||-NONE-|||0

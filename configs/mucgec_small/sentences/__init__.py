@@ -1,23 +1,25 @@
 """Pairs for a Chinese corrector where there is no text to train on: (sentence with errors, sentence), both made.
 
-In `prepare.yaml`: `{word_sentences: {lines: 120000, seed: 1}}`, with any of the fields of `WordSentences`.
+In `prepare.yaml`: `{made_by: sentences, settings: {lines: 120000}}`, with any of the fields of `WordSentences`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from fairseq_aggdec.data.chinese_errors import ErrorRates, LearnerErrors
-from fairseq_aggdec.data.chinese_sentences import SentenceMaker
-from fairseq_aggdec.data.chinese_words import Words, dictionary_file, read_words
 from fairseq_aggdec.data.corruption import line_seed
-from fairseq_aggdec.data.homophones import Homophones, readings
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import read_lines
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.structured_files import made_of
+
+from .dictionary import Words, dictionary_file, read_words
+from .errors import ErrorRates, LearnerErrors
+from .grammar import SentenceMaker
+from .homophones import Homophones, readings
 
 
 @dataclass(frozen=True)
@@ -40,19 +42,9 @@ class WordSentences:
     keep_clean: float = ErrorRates.keep_clean
     """share of lines without errors"""
 
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> WordSentences:
-        """Reads `word_sentences` of a `prepare.yaml`.
-
-        Raises:
-            AggdecError: `lines` is missing, or something else is unknown or out of range.
-        """
-        known = [item.name for item in fields(cls)]
-        if unknown := sorted(set(settings) - set(known)):
-            raise AggdecError(f"word_sentences: unknown {', '.join(unknown)}; there are {', '.join(known)}")
-        if settings.get("lines", 0) < 1 or not 0 <= settings.get("another_sentence", 0) < 1:
-            raise AggdecError("word_sentences: lines must be 1 or more, another_sentence from 0 to below 1")
-        return cls(**settings)
+    def __post_init__(self) -> None:
+        if self.lines < 1 or not 0 <= self.another_sentence < 1:
+            raise AggdecError("lines must be 1 or more, another_sentence from 0 to below 1")
 
     def pairs(self, words: Words | None = None) -> Iterator[Pair]:
         """Yields the pairs, running text.
@@ -73,3 +65,13 @@ class WordSentences:
             rng = Random(line_seed(self.seed, number))
             text = "".join(maker.line(rng, self.another_sentence))
             yield errors.corrupt(text, rng), text
+
+
+def pairs(**settings: Any) -> Iterator[Pair]:
+    """What `made_by` calls: the pairs of `WordSentences(**settings)`.
+
+    Raises:
+        AggdecError: a setting is unknown, missing or out of range, or a package is not installed.
+    """
+    made: WordSentences = made_of(WordSentences, settings, "settings", "see WordSentences", complete=False)
+    return made.pairs()

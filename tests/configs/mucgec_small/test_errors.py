@@ -2,8 +2,8 @@ from random import Random
 
 import pytest
 
-from fairseq_aggdec.data.chinese_errors import EDITS, FUNCTION_CHARACTERS, ErrorRates, LearnerErrors
-from fairseq_aggdec.data.homophones import Homophones
+from configs.mucgec_small.sentences.errors import EDITS, FUNCTION_CHARACTERS, ErrorRates, LearnerErrors
+from configs.mucgec_small.sentences.homophones import Homophones
 from fairseq_aggdec.errors import AggdecError
 
 TEXT = "我在北京学习，他们也喜欢学习的。"

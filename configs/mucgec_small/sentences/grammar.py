@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from random import Random
 
-from fairseq_aggdec.data.chinese_words import Draw, Words
 from fairseq_aggdec.errors import AggdecError
+
+from .dictionary import Draw, Words
 
 _RULES: dict[str, dict[str, float]] = {
     "CLAUSE": {
@@ -188,7 +189,7 @@ class SentenceMaker:
         """
         if not 0 < min_words <= max_words or not 0 <= rare_share <= 1:
             raise AggdecError(
-                f"word_sentences: min_words {min_words}, max_words {max_words}, rare_share {rare_share}: expected "
+                f"min_words {min_words}, max_words {max_words}, rare_share {rare_share}: expected "
                 "0 < min_words <= max_words and a share from 0 to 1"
             )
         if missing := [name for name in _WORD_CLASSES if name not in words.classes]:

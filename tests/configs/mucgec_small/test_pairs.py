@@ -1,48 +1,53 @@
+import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.data import chinese_words
-from fairseq_aggdec.data.chinese_words import read_words
-from fairseq_aggdec.data.preparation import Preparation
+from configs.mucgec_small.sentences import WordSentences, pairs
+from configs.mucgec_small.sentences.dictionary import dictionary_file, read_words
+from fairseq_aggdec.data.preparation import prepare
+from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.data.text_files import write_lines
-from fairseq_aggdec.data.word_sentences import WordSentences
 from fairseq_aggdec.errors import AggdecError
-from tests.data.chinese_dictionary import LINES
+from tests.configs.mucgec_small.small_dictionary import LINES
 from tests.data.preparing import ROOT
 
 WORDS = read_words(LINES, "dict.txt")
 
 
 def test_pairs_depend_on_their_number_and_the_seed() -> None:
-    pairs = list(WordSentences(60).pairs(WORDS))
-    assert len(pairs) == 60
-    assert list(WordSentences(30).pairs(WORDS)) == pairs[:30]
-    assert list(WordSentences(30, seed=2).pairs(WORDS)) != pairs[:30]
-    wrong = [source for source, target in pairs if source != target]
+    made = list(WordSentences(60).pairs(WORDS))
+    assert len(made) == 60
+    assert list(WordSentences(30).pairs(WORDS)) == made[:30]
+    assert list(WordSentences(30, seed=2).pairs(WORDS)) != made[:30]
+    wrong = [source for source, target in made if source != target]
     assert 20 < len(wrong) < 60
     assert all(source == target for source, target in WordSentences(30, error_rate=0).pairs(WORDS))
 
 
 def test_settings() -> None:
-    assert WordSentences.from_settings({"lines": 3, "seed": 5}) == WordSentences(3, 5)
-    with pytest.raises(AggdecError, match="word_sentences: unknown line; there are lines, seed, min_words"):
-        WordSentences.from_settings({"line": 3})
-    with pytest.raises(AggdecError, match="word_sentences: lines must be 1 or more"):
-        WordSentences.from_settings({"seed": 3})
+    assert len(list(pairs(lines=3, seed=5))) == 3
+    with pytest.raises(AggdecError, match=r"settings: missing or unknown entries \(line, lines\); see WordSentences"):
+        pairs(line=3)
+    with pytest.raises(AggdecError, match="settings: lines must be 1 or more"):
+        pairs(lines=0)
 
 
 def test_from_words_to_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The experiment's own configuration with few lines, a small dictionary and test set."""
-    write_lines(tmp_path / "dict.txt", LINES)
-    monkeypatch.setattr("fairseq_aggdec.data.word_sentences.dictionary_file", lambda: tmp_path / "dict.txt")
+    write_lines(tmp_path / "jieba/dict.txt", LINES)
+    write_lines(tmp_path / "jieba/__init__.py", [])
+    monkeypatch.delitem(sys.modules, "jieba", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
     test = ["1\t我喜换学习鼐。\t我喜欢学习鼐。\t我很喜欢学习鼐。", "2\t好 。\t没有错误", "3\t齤。\t无法标注"]
     write_lines(tmp_path / "mucgec-dev/MuCGEC_dev.txt", test)
-    preparation = Preparation.from_file(ROOT / "configs/mucgec_small/prepare.yaml", tmp_path, tmp_path / "work")
-    preparation.config["parallel"]["train"]["word_sentences"]["lines"] = 220
-    preparation.config["hold_out"]["valid"] = 20
-    preparation.run()
+    config = PrepareConfig.read(ROOT / "configs/mucgec_small/prepare.yaml")
+    (train,) = config.pair_files("train")
+    train = replace(train, settings={**train.settings, "lines": 220})
+    parallel = {**config.parallel, "train": train}
+    prepare(replace(config, parallel=parallel, hold_out={"valid": 20}), tmp_path, tmp_path / "work")
     work = tmp_path / "work"
 
     def lines(name: str) -> list[str]:
@@ -67,7 +72,7 @@ def test_from_words_to_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_installed_dictionary() -> None:
     """Sentences of the words of jieba look like Chinese: characters and marks, the frequent ones often."""
-    file = chinese_words.dictionary_file()
+    file = dictionary_file()
     with file.open(encoding="utf-8") as lines:
         words = read_words((line.rstrip("\n") for number, line in enumerate(lines) if number % 7 == 0), str(file))
     counts = Counter("".join(target for _, target in WordSentences(200).pairs(words)))

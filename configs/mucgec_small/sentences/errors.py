@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from fairseq_aggdec.data.chinese_words import Draw
 from fairseq_aggdec.data.choices import pick
-from fairseq_aggdec.data.homophones import Homophones
 from fairseq_aggdec.errors import AggdecError
+
+from .dictionary import Draw
+from .homophones import Homophones
 
 FUNCTION_CHARACTERS = "的了是在有不也都就会要很得地着过和对给把被到能个们"
 _DOUBLED_SHARE = 0.25  # of the characters too many

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
-from fairseq_aggdec.data.chinese_words import Draw, missing_package
+from .dictionary import Draw, missing_package
 
 _MOST_READINGS = 2  # of a character; further ones are rare
 _FOLDS = ((re.compile("^([zcs])h"), r"\1"), (re.compile("ng$"), "n"), (re.compile("^[nr]"), "l"))

@@ -3,7 +3,7 @@ from random import Random
 
 import pytest
 
-from fairseq_aggdec.data.homophones import Homophones, near_sound, readings
+from configs.mucgec_small.sentences.homophones import Homophones, near_sound, readings
 from fairseq_aggdec.errors import AggdecError
 
 SOUNDS = {"在": ["zai"], "再": ["zai"], "债": ["zhai"], "人": ["ren"], "地": ["di", "de"], "的": ["de"]}

@@ -2,10 +2,10 @@ from random import Random
 
 import pytest
 
-from fairseq_aggdec.data.chinese_sentences import SentenceMaker
-from fairseq_aggdec.data.chinese_words import read_words
+from configs.mucgec_small.sentences.dictionary import read_words
+from configs.mucgec_small.sentences.grammar import SentenceMaker
 from fairseq_aggdec.errors import AggdecError
-from tests.data.chinese_dictionary import LINES
+from tests.configs.mucgec_small.small_dictionary import LINES
 
 WORDS = read_words(LINES, "dict.txt")
 

@@ -3,9 +3,9 @@ from random import Random
 
 import pytest
 
-from fairseq_aggdec.data.chinese_words import Draw, dictionary_file, read_words
+from configs.mucgec_small.sentences.dictionary import Draw, dictionary_file, read_words
 from fairseq_aggdec.errors import AggdecError
-from tests.data.chinese_dictionary import LINES
+from tests.configs.mucgec_small.small_dictionary import LINES
 
 
 def test_what_is_a_word() -> None:

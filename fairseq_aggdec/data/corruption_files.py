@@ -1,0 +1,120 @@
+"""(erroneous, clean) sentence pairs of a whole text file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from tqdm import tqdm
+
+from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
+from fairseq_aggdec.data.corruption_stream import corrupt_stream, decode_line
+from fairseq_aggdec.data.lexicon import build_lexicon
+from fairseq_aggdec.data.vocabulary import count_words
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import open_lines, written_whole
+
+
+@dataclass(frozen=True)
+class FileCorruption(CorruptionConfig):
+    """Which errors are made in a file, and what counts as its words."""
+
+    seed: int = 1
+    """of every random choice"""
+    tokens: bool = False
+    """write both sides in Penn Treebank tokens, after the errors are made"""
+    vocab: Path | None = None
+    """word list, one word a line, optionally followed by its count; None: the words of the file are counted"""
+    vocab_size: int = 30_000
+    """number of most frequent words kept"""
+    vocab_lines: int = 1_000_000
+    """number of lines of the file read to count words"""
+
+
+@dataclass
+class Made:
+    """What `corrupt_file` has written."""
+
+    pairs: int = 0
+    unchanged: int = 0
+    """pairs without an error"""
+    empty: int = 0
+    """lines left out because they hold no text"""
+    edits: Counter[str] = field(default_factory=Counter)
+    """errors, by type"""
+
+
+def corrupt_file(
+    clean: Path, source: Path, target: Path, config: FileCorruption, workers: int = 1, progress: bool = True
+) -> Made:
+    """Writes the sentences of a file with errors in them, and as they were; both files are there only when complete.
+
+    What is written depends on the file and the configuration only, not on the number of workers.
+
+    Args:
+        clean: untokenised English text in UTF-8, one sentence a line, gzipped or not; empty lines are left out.
+        source: where the sentences with errors go.
+        target: where they go as they were, with white space normalised.
+        config: which errors.
+        workers: number of processes.
+        progress: show progress bars.
+
+    Raises:
+        AggdecError: a file cannot be used, or a worker died; nothing is written.
+    """
+    corruptor = Corruptor(build_lexicon(_word_counts(clean, config, progress)), config)
+    made = Made()
+    with ExitStack() as stack:
+        partial = [stack.enter_context(written_whole(path)) for path in (source, target)]
+        source_file, target_file = (stack.enter_context(path.open("wb")) for path in partial)
+        lines, raw = stack.enter_context(open_lines(clean))
+        size = os.path.getsize(clean) or None
+        bar = stack.enter_context(tqdm(total=size, desc="corrupting", unit="B", unit_scale=True, disable=not progress))
+        for chunk in corrupt_stream(corruptor, lines, config.seed, str(clean), workers, tokens=config.tokens):
+            source_file.write(chunk.source)
+            target_file.write(chunk.target)
+            made.pairs += chunk.pairs
+            made.unchanged += chunk.unchanged
+            made.empty += chunk.empty
+            made.edits.update(chunk.edits)
+            bar.update(raw.tell() - bar.n)
+            bar.set_postfix(sentences=made.pairs, refresh=False)
+        # the source gets its name after the target: where both are there, they are of one run
+        source.unlink(missing_ok=True)
+    return made
+
+
+def _word_counts(clean: Path, config: FileCorruption, progress: bool) -> dict[str, int]:
+    """The frequent words of the text: those of the given list, or counted in a bounded pass before the main one."""
+    if config.vocab is not None:
+        return read_vocabulary(config.vocab, config.vocab_size)
+    with open_lines(clean) as (lines, _):
+        numbered = enumerate(islice(lines, config.vocab_lines), 1)
+        bar = tqdm(numbered, desc="counting words", unit=" lines", disable=not progress, leave=False)
+        return count_words((decode_line(line, str(clean), number) for number, line in bar), config.vocab_size)
+
+
+def read_vocabulary(path: Path, size: int) -> dict[str, int]:
+    """Reads a word list (`word` or `word count`, most frequent first), lower-cased, at most `size` words.
+
+    Raises:
+        AggdecError: what follows a word is no count.
+    """
+    counts: dict[str, int] = {}
+    with open_lines(path) as (lines, _):
+        for number, line in enumerate(lines, 1):
+            fields = decode_line(line, str(path), number).split()
+            if not fields:
+                continue
+            if len(fields) > 1 and not fields[1].isdigit():
+                raise AggdecError(
+                    f"{path}, line {number}: {fields[1]!r} is not a count; expected 'word' or 'word count'"
+                )
+            counts.setdefault(fields[0].lower(), int(fields[1]) if len(fields) > 1 else 1)
+            if len(counts) >= size:
+                break
+    return counts
