@@ -72,8 +72,8 @@ def main() -> None:
         print("ready", flush=True)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for supervisors
         while True:
-            ready, _, _ = select.select([listening, 0], [], [])
-            if 0 in ready:
+            ready, _, _ = select.select([listening, sys.stdin], [], [])
+            if sys.stdin in ready:
                 return
             connection, _ = listening.accept()
             if os.fork() == 0:
@@ -102,11 +102,11 @@ def _supervise(connection: socket.socket) -> None:
         os.close(stream)
     ended = os.pidfd_open(child)
     while True:
-        ready, _, _ = select.select([connection, ended], [], [])
+        ready, _, _ = select.select([connection.fileno(), ended], [], [])
         if ended in ready:
             break
-        number = connection.recv(1)
-        os.kill(child, number[0] if number else signal.SIGKILL)  # nobody is left who would take the answer
+        passed_on = connection.recv(1)  # a signal's number, or nothing where nobody is left who would take the answer
+        os.kill(child, passed_on[0] if passed_on else signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     with contextlib.suppress(BrokenPipeError):
         connection.sendall(status.to_bytes(4, "big"))
@@ -123,7 +123,6 @@ def _run(request: dict[str, Any]) -> NoReturn:
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), "utf-8")
     sys.stdout = io.TextIOWrapper(output, "utf-8")
     sys.stderr = io.TextIOWrapper(errors, "utf-8", "backslashreplace", line_buffering=True)
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     import torch
 
     torch.set_num_threads(int(environment.get("OMP_NUM_THREADS") or os.cpu_count() or 1))

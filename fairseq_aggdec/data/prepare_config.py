@@ -194,7 +194,7 @@ class PrepareConfig:
     m2: dict[str, str] = field(default_factory=dict)
     """{valid or test: file of gold edits}, for scoring"""
     score: list[str] = field(default_factory=list)
-    """the metrics of `aggdec-score`"""
+    """the metrics of `aggdec score`"""
     folder: Path = Path()
     """where the file itself lies; it does not say so"""
 

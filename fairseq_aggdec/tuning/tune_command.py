@@ -11,8 +11,8 @@ import torch
 
 from fairseq_aggdec.benchmarking.machine import machine
 from fairseq_aggdec.benchmarking.subject import Runners, Subject, read_subject
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.data.m2_file import read_m2
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.metrics import choose_metrics
 from fairseq_aggdec.evaluation.reference_set import ReferenceSet, check_sources
 from fairseq_aggdec.files import read_text_lines
