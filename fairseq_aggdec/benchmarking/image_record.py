@@ -6,13 +6,12 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tabulate import tabulate
-
 from fairseq_aggdec.benchmarking.accepted_blocks import BASELINE, Compared, compared
 from fairseq_aggdec.benchmarking.record import Record, load_record
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.image_quality import psnr
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.grid import text_table
 from fairseq_aggdec.structured_files import made_of, read_json
 
 EXACT = "blockwise"
@@ -113,4 +112,4 @@ class ImageRecord:
             "PSNR, dB",
             "greedy's pixels",
         ]
-        return tabulate(rows, head, tablefmt="github", disable_numparse=True)
+        return text_table(head, rows)

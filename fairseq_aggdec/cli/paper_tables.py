@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_aggdec.cli.markdown_output import show
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.reporting.grid import Grid, escape, latex, markdown
+from fairseq_aggdec.grid import Grid, escape, latex, markdown
 from fairseq_aggdec.reporting.paper_tables import all_tables, paper_table
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairseq_aggdec.benchmarking.machine import describe
+from fairseq_aggdec.grid import Grid, Group
 from fairseq_aggdec.reporting.counterparts import Counterparts, Source
-from fairseq_aggdec.reporting.grid import Grid, Group
 from fairseq_aggdec.reporting.measures import value
 from fairseq_aggdec.reporting.paper_tables import Column, PaperTable, Value
 from fairseq_aggdec.reporting.results import Measurement, Results

@@ -7,8 +7,8 @@ from typing import Any
 
 from fairseq_aggdec.benchmarking.machine import describe
 from fairseq_aggdec.benchmarking.tables import BASELINES
+from fairseq_aggdec.grid import Grid, Group
 from fairseq_aggdec.reporting.beside import DASH
-from fairseq_aggdec.reporting.grid import Grid, Group
 from fairseq_aggdec.reporting.measures import mean_accepted_tokens, mean_iterations
 from fairseq_aggdec.reporting.results import Decoding, Measured, Measurement, Results
 

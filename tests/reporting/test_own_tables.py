@@ -1,7 +1,7 @@
 """Tables of everything measured, whether or not a paper has a counterpart."""
 
+from fairseq_aggdec.grid import latex, markdown
 from fairseq_aggdec.reporting.beside import commands
-from fairseq_aggdec.reporting.grid import latex, markdown
 from fairseq_aggdec.reporting.own_tables import own_grids
 from tests.reporting.made_up import made_up_results
 
