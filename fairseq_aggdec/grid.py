@@ -9,6 +9,8 @@ from tabulate import tabulate
 
 MARKDOWN, TERMINAL = "github", "simple"
 """forms of `text_table`"""
+DASH = "–"
+"""for what was not measured"""
 
 
 def text_table(
@@ -59,6 +61,8 @@ class Grid:
     """the row's name, and an entry each column"""
     notes: tuple[str, ...] = field(default=())
     """sentences above it"""
+    numbers: bool = True
+    """whether all columns but the first are numbers, aligned to the right"""
 
 
 def markdown(grid: Grid) -> str:
@@ -67,7 +71,7 @@ def markdown(grid: Grid) -> str:
     for group in grid.groups:
         # Markdown has one line of headings: the first column says the group's
         headers += [_joined(group.heading, group.columns[0]), *group.columns[1:]]
-    return "\n\n".join([f"## {grid.title}", *grid.notes, text_table(headers, grid.rows, numbers=True)])
+    return "\n\n".join([f"## {grid.title}", *grid.notes, text_table(headers, grid.rows, numbers=grid.numbers)])
 
 
 def latex(grid: Grid) -> str:
@@ -83,7 +87,7 @@ def latex(grid: Grid) -> str:
         r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
         rf"\caption{{{escape(' '.join([_sentence(grid.title), *grid.notes]))}}}",
         rf"\label{{tab:{grid.name}}}",
-        rf"\begin{{tabular}}{{l{'r' * (last - 1)}}}",
+        rf"\begin{{tabular}}{{l{('r' if grid.numbers else 'l') * (last - 1)}}}",
         r"\toprule",
     ]
     if grouped:

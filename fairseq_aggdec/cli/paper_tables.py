@@ -1,21 +1,21 @@
-"""`aggdec-report paper` and `aggdec-report experiment`: the papers' tables, alone and with an experiment's numbers."""
+"""`aggdec-report paper` and `aggdec-report experiment`: the papers' tables, alone and beside an experiment's own."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_aggdec.cli.markdown_output import show
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.grid import Grid, escape, latex, markdown
 from fairseq_aggdec.reporting.paper_tables import all_tables, paper_table
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.reporting.counterparts import Counterparts
+    from fairseq_aggdec.reporting.counterparts import Counterparts, OwnTable, Source, Tables
     from fairseq_aggdec.reporting.results import Results
 
 FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex}
@@ -44,6 +44,17 @@ def add_experiment_options(parser: argparse.ArgumentParser) -> None:
         metavar="PAPER/TABLE",
         help="only this table, such as 000/5; can be repeated (default: all of which something was measured)",
     )
+    parser.add_argument(
+        "--table", metavar="NAME", help="instead, this table of the experiment itself: a name of `own` in tables.yaml"
+    )
+    parser.add_argument(
+        "--axis",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE,VALUE",
+        help="of --table: other values than tables.yaml gives to this axis; can be repeated",
+    )
+    parser.add_argument("--figure", type=Path, metavar="FILE.png", help="of --table: draw what it declares as a figure")
     parser.add_argument(
         "--record",
         action="append",
@@ -75,10 +86,10 @@ def print_papers(args: argparse.Namespace) -> None:
     from fairseq_aggdec.reporting.beside import paper_grid
 
     if not args.tables:
-        show("".join(f"{table.name:<8}{table.shows}\n" for table in all_tables().values()), args.output)
+        _show("".join(f"{table.name:<8}{table.shows}\n" for table in all_tables().values()), args.output)
         return
     grids = [paper_grid(paper_table(name)) for name in args.tables]
-    show("\n\n".join(map(FORMATS[args.format], grids)) + "\n", args.output)
+    _show("\n\n".join(map(FORMATS[args.format], grids)) + "\n", args.output)
 
 
 def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
@@ -94,18 +105,24 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
     from fairseq_aggdec.reporting.counterparts import read_tables
 
     config = _config(args.experiment)
-    tables = read_tables(config)
+    axes = {name: values.split(",") for name, values in _pairs("--axis", args.axis, "k=2,4").items()}
+    tables = read_tables(config, axes)
+    command = shlex.join(["aggdec-report", *argv])
+    if args.table:
+        _show(_own_document(args, config, tables, axes, command), args.output)
+        return
+    for option, given in (("--axis", args.axis), ("--figure", args.figure)):
+        if given:
+            raise AggdecError(f"{option}: is of --table; name one")
     for name in args.paper:
         if name not in tables.counterparts:
             raise AggdecError(
                 f"--paper {name}: {config / 'tables.yaml'} has no counterparts for {paper_table(name).name}; it has "
                 + ", ".join(tables.counterparts)
             )
-    results = _results(args, config, tables.score, shlex.join(["aggdec-report", *argv]))
-    if args.json:
-        results.save(args.json)
+    results = _results(args, config, tables.score, command)
     wanted = [tables.counterparts[name] for name in args.paper or tables.counterparts]
-    show(_document(results, wanted, args.format, args.own), args.output)
+    _show(_document(results, wanted, args.format, args.own), args.output)
 
 
 def _document(results: Results, wanted: list[Counterparts], form: str, own: bool) -> str:
@@ -121,23 +138,65 @@ def _document(results: Results, wanted: list[Counterparts], form: str, own: bool
     if everything:
         grids += own_grids(results)
     made = commands(results, None if everything else used)
+    return _page(f"{results.experiment} beside the papers" if wanted else results.experiment, lines, grids, made, form)
+
+
+def _own_document(
+    args: argparse.Namespace, config: Path, tables: Tables, axes: Mapping[str, Sequence[str]], command: str
+) -> str:
+    from fairseq_aggdec.reporting.beside import commands
+    from fairseq_aggdec.reporting.own_tables import declared_grid, draw, head, measured_sources
+
+    name, where = args.table, config / "tables.yaml"
+    if name not in tables.own:
+        raise AggdecError(f"--table {name}: no such table in {where}; it has {', '.join(tables.own) or 'none'}")
+    own: list[OwnTable] = tables.own[name]
+    known = dict.fromkeys(axis for table in own for axis in table.axes)
+    if odd := [axis for axis in axes if axis not in known]:
+        raise AggdecError(f"--axis {odd[0]}: table {name} of {where} has {', '.join(known)}")
+    drawn = [table for table in own if table.figure]
+    if args.figure and not drawn:
+        raise AggdecError(f"--figure {args.figure}: table {name} of {where} declares no figure")
+    sources = [source for table in own for cell in table.cells.values() for source in cell.sources]
+    results = _results(args, config, tables.score, command, sources)
+    used = measured_sources(results, own)
+    if not used:
+        raise AggdecError(f"--table {name}: nothing of it has been measured yet; run its stage of {config.name} first")
+    found = [declared_grid(results, table, f"{name}-{number}") for number, table in enumerate(own, start=1)]
+    if args.figure:
+        draw(results, drawn[0], args.figure)
+    grids = [grid for grid in found if grid is not None]
+    return _page(f"{config.name}: {name}", [f"{head(results, used)}."], grids, commands(results, used), args.format)
+
+
+def _page(title: str, lines: Sequence[str], grids: Sequence[Grid], made: Sequence[str], form: str) -> str:
+    """Everything with the commands that made it."""
     tables = [FORMATS[form](grid) for grid in grids]
     if form == "latex":
         comments = ["% needs \\usepackage{booktabs}", *(f"% {command}" for command in made)]
         return "\n\n".join(["\n".join(comments), *map(escape, lines), *tables]) + "\n"
     listed = "\n".join(["```", *made, "```"])
-    title = f"# {results.experiment} beside the papers" if wanted else f"# {results.experiment}"
-    return "\n\n".join([title, *lines, *tables, f"## Commands\n\n{listed}"]) + "\n"
+    return "\n\n".join([f"# {title}", *lines, *tables, f"## Commands\n\n{listed}"]) + "\n"
 
 
-def _results(args: argparse.Namespace, config: Path, metrics: Sequence[str], command: str) -> Results:
+def _show(text: str, output: Path | None) -> None:
+    """Prints a text, and writes it where `--output` says."""
+    print(text, end="")
+    if output is not None:
+        with written_whole(output) as partial:
+            partial.write_text(text, encoding="utf-8")
+
+
+def _results(
+    args: argparse.Namespace, config: Path, metrics: Sequence[str], command: str, only: Sequence[Source] | None = None
+) -> Results:
     if args.results:
         from fairseq_aggdec.reporting.results import load_results
 
         results = load_results(args.results)
         if results.experiment != config.name:
             raise AggdecError(f"--results {args.results}: of {results.experiment}, not of {config.name}")
-        return results
+        return _kept(results, args)
     from fairseq_aggdec.cli.experiments import read_experiment
     from fairseq_aggdec.reporting.gathering import gather
 
@@ -145,18 +204,28 @@ def _results(args: argparse.Namespace, config: Path, metrics: Sequence[str], com
     if not work.is_dir():
         raise AggdecError(f"--work {work}: no such folder; run the experiment's stages first")
     about = read_experiment(config)
-    records = _records(args.record)
-    return gather(about.title, not about.full_size, config, work, args.data, command, metrics, records)
+    given = _pairs("--record", args.record, "bench/bench=out.json")
+    records = {name: Path(file) for name, file in given.items()}
+    found = gather(about.title, not about.full_size, config, work, args.data, command, metrics, records, only)
+    return _kept(found, args)
 
 
-def _records(given: Sequence[str]) -> dict[str, Path]:
-    records = {}
+def _kept(results: Results, args: argparse.Namespace) -> Results:
+    """Written where `--json` says."""
+    if args.json:
+        results.save(args.json)
+    return results
+
+
+def _pairs(option: str, given: Sequence[str], example: str) -> dict[str, str]:
+    """What an option says by name; it can be repeated."""
+    pairs = {}
     for entry in given:
-        name, equals, file = entry.partition("=")
-        if not equals or not name or not file:
-            raise AggdecError(f"--record {entry}: give a name and a file, such as bench/bench=out.json")
-        records[name] = Path(file)
-    return records
+        name, equals, said = entry.partition("=")
+        if not equals or not name or not said:
+            raise AggdecError(f"{option} {entry}: give a name and what it stands for, such as {example}")
+        pairs[name] = said
+    return pairs
 
 
 def _config(given: str) -> Path:

@@ -9,7 +9,7 @@ from fairseq_aggdec.cli import paper_tables, trace_report
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 _COMMANDS = {
-    "experiment": "an experiment's results as JSON, and the papers' tables with them beside the papers' numbers",
+    "experiment": "an experiment's results as JSON and beside the papers' tables, or tables of its own",
     "paper": "tables of the papers alone, or their list",
     "trace": "iteration by iteration how sentences were decoded, in colour on the terminal or as an HTML page",
 }

@@ -55,8 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _draw(decoded: DecodedImages, count: int, folder: Path) -> None:
-    from fairseq_aggdec.benchmarking.accepted_blocks import BASELINE
-    from fairseq_aggdec.benchmarking.image_record import APPROXIMATE
+    from fairseq_aggdec.benchmarking.image_record import APPROXIMATE, BASELINE
     from fairseq_aggdec.evaluation.image_grid import draw_grid
 
     small, large = decoded.inputs[0].shape[0], decoded.originals[0].shape[0]
