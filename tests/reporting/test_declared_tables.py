@@ -192,8 +192,7 @@ def test_scores_that_the_table_does_not_need_are_not_computed(
     ("options", "message"),
     [
         ("--table blocks", "--table blocks: no such table in .*tables.yaml; it has blockwise_table, ablation"),
-        ("--table ablation", "--table ablation: nothing of it has been measured yet; run its stage of tatoeba_en_de"),
-        ("--table ablation --figure f.png", "--figure f.png: table ablation of .*tables.yaml declares no figure"),
+        ("--table ablation", "ablation: nothing of it has been measured yet; run its stage of tatoeba_en_de first"),
         ("--table ablation --axis depth=1", "--axis depth: table ablation of .*tables.yaml has k, variant"),
         ("--table ablation --axis depth", "--axis depth: give a name and what it stands for, such as k=2,4"),
         ("--axis k=2", "--axis: is of --table"),
@@ -202,6 +201,13 @@ def test_scores_that_the_table_does_not_need_are_not_computed(
 def test_refused(blocks: Path, options: str, message: str) -> None:
     with pytest.raises(AggdecError, match=message):
         main(["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(blocks), *options.split()])
+
+
+def test_a_table_without_a_figure(tmp_path: Path) -> None:
+    make_drafter(tmp_path / "ablation/base", [trained(100, 10), validated(100, 1.0)], drafter=0.1)
+    command = ["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(tmp_path), "--table", "ablation"]
+    with pytest.raises(AggdecError, match=r"f\.png: table ablation of tatoeba_en_de declares no figure"):
+        main([*command, "--figure", "f.png"])
 
 
 def test_a_row_stands_for_all_values_of_the_axes_in_its_name(tmp_path: Path) -> None:

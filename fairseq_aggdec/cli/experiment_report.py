@@ -1,24 +1,20 @@
-"""`aggdec-report paper` and `aggdec-report experiment`: the papers' tables, alone and beside an experiment's own."""
+"""`aggdec-report paper` and `aggdec-report experiment`: tables of the papers, and what an experiment has of them."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.grid import Grid, escape, latex, markdown
-from fairseq_aggdec.reporting.paper_tables import all_tables, paper_table
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.reporting.counterparts import Counterparts, OwnTable, Source, Tables
+    from fairseq_aggdec.reporting.counterparts import Source
     from fairseq_aggdec.reporting.results import Results
-
-FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex}
 
 
 def add_paper_options(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +69,7 @@ def add_experiment_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_format_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=tuple(FORMATS), default="markdown", help="default: %(default)s")
+    parser.add_argument("--format", choices=("markdown", "latex"), default="markdown", help="default: %(default)s")
     parser.add_argument("--output", type=Path, help="write the tables to this file, too")
 
 
@@ -83,13 +79,9 @@ def print_papers(args: argparse.Namespace) -> None:
     Raises:
         AggdecError: there is no such table.
     """
-    from fairseq_aggdec.reporting.beside import paper_grid
+    from fairseq_aggdec.reporting.pages import paper_page
 
-    if not args.tables:
-        _show("".join(f"{table.name:<8}{table.shows}\n" for table in all_tables().values()), args.output)
-        return
-    grids = [paper_grid(paper_table(name)) for name in args.tables]
-    _show("\n\n".join(map(FORMATS[args.format], grids)) + "\n", args.output)
+    _show(paper_page(args.tables, args.format), args.output)
 
 
 def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
@@ -102,14 +94,25 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
     Raises:
         AggdecError: there is no such experiment or table, or nothing has been measured.
     """
-    from fairseq_aggdec.reporting.counterparts import read_tables
+    from fairseq_aggdec.reporting.counterparts import FILE, read_tables
+    from fairseq_aggdec.reporting.pages import beside_page, own_page
+    from fairseq_aggdec.reporting.paper_tables import paper_table
 
     config = _config(args.experiment)
     axes = {name: values.split(",") for name, values in _pairs("--axis", args.axis, "k=2,4").items()}
-    tables = read_tables(config, axes)
+    tables, where = read_tables(config, axes), config / FILE
     command = shlex.join(["aggdec-report", *argv])
     if args.table:
-        _show(_own_document(args, config, tables, axes, command), args.output)
+        if args.table not in tables.own:
+            has = ", ".join(tables.own) or "none"
+            raise AggdecError(f"--table {args.table}: no such table in {where}; it has {has}")
+        own = tables.own[args.table]
+        known = dict.fromkeys(axis for table in own for axis in table.axes)
+        if odd := [axis for axis in axes if axis not in known]:
+            raise AggdecError(f"--axis {odd[0]}: table {args.table} of {where} has {', '.join(known)}")
+        sources = [source for table in own for cell in table.cells.values() for source in cell.sources]
+        results = _results(args, config, tables.score, command, sources)
+        _show(own_page(results, args.table, own, args.format, args.figure), args.output)
         return
     for option, given in (("--axis", args.axis), ("--figure", args.figure)):
         if given:
@@ -117,66 +120,12 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
     for name in args.paper:
         if name not in tables.counterparts:
             raise AggdecError(
-                f"--paper {name}: {config / 'tables.yaml'} has no counterparts for {paper_table(name).name}; it has "
+                f"--paper {name}: {where} has no counterparts for {paper_table(name).name}; it has "
                 + ", ".join(tables.counterparts)
             )
     results = _results(args, config, tables.score, command)
     wanted = [tables.counterparts[name] for name in args.paper or tables.counterparts]
-    _show(_document(results, wanted, args.format, args.own), args.output)
-
-
-def _document(results: Results, wanted: list[Counterparts], form: str, own: bool) -> str:
-    from fairseq_aggdec.reporting.beside import all_grids, commands, header, sources_of
-    from fairseq_aggdec.reporting.own_tables import own_grids
-
-    grids, missing = all_grids(results, wanted)
-    used = sources_of(results, wanted)
-    lines = header(results, used) if wanted else [f"{results.title}."]
-    if missing:
-        lines.append(f"Nothing has been measured yet of papers/{', papers/'.join(missing)}.")
-    everything = own or not wanted
-    if everything:
-        grids += own_grids(results)
-    made = commands(results, None if everything else used)
-    return _page(f"{results.experiment} beside the papers" if wanted else results.experiment, lines, grids, made, form)
-
-
-def _own_document(
-    args: argparse.Namespace, config: Path, tables: Tables, axes: Mapping[str, Sequence[str]], command: str
-) -> str:
-    from fairseq_aggdec.reporting.beside import commands
-    from fairseq_aggdec.reporting.own_tables import declared_grid, draw, head, measured_sources
-
-    name, where = args.table, config / "tables.yaml"
-    if name not in tables.own:
-        raise AggdecError(f"--table {name}: no such table in {where}; it has {', '.join(tables.own) or 'none'}")
-    own: list[OwnTable] = tables.own[name]
-    known = dict.fromkeys(axis for table in own for axis in table.axes)
-    if odd := [axis for axis in axes if axis not in known]:
-        raise AggdecError(f"--axis {odd[0]}: table {name} of {where} has {', '.join(known)}")
-    drawn = [table for table in own if table.figure]
-    if args.figure and not drawn:
-        raise AggdecError(f"--figure {args.figure}: table {name} of {where} declares no figure")
-    sources = [source for table in own for cell in table.cells.values() for source in cell.sources]
-    results = _results(args, config, tables.score, command, sources)
-    used = measured_sources(results, own)
-    if not used:
-        raise AggdecError(f"--table {name}: nothing of it has been measured yet; run its stage of {config.name} first")
-    found = [declared_grid(results, table, f"{name}-{number}") for number, table in enumerate(own, start=1)]
-    if args.figure:
-        draw(results, drawn[0], args.figure)
-    grids = [grid for grid in found if grid is not None]
-    return _page(f"{config.name}: {name}", [f"{head(results, used)}."], grids, commands(results, used), args.format)
-
-
-def _page(title: str, lines: Sequence[str], grids: Sequence[Grid], made: Sequence[str], form: str) -> str:
-    """Everything with the commands that made it."""
-    tables = [FORMATS[form](grid) for grid in grids]
-    if form == "latex":
-        comments = ["% needs \\usepackage{booktabs}", *(f"% {command}" for command in made)]
-        return "\n\n".join(["\n".join(comments), *map(escape, lines), *tables]) + "\n"
-    listed = "\n".join(["```", *made, "```"])
-    return "\n\n".join([f"# {title}", *lines, *tables, f"## Commands\n\n{listed}"]) + "\n"
+    _show(beside_page(results, wanted, args.format, args.own), args.output)
 
 
 def _show(text: str, output: Path | None) -> None:
@@ -190,13 +139,19 @@ def _show(text: str, output: Path | None) -> None:
 def _results(
     args: argparse.Namespace, config: Path, metrics: Sequence[str], command: str, only: Sequence[Source] | None = None
 ) -> Results:
-    if args.results:
-        from fairseq_aggdec.reporting.results import load_results
+    from fairseq_aggdec.reporting.results import load_results
 
-        results = load_results(args.results)
-        if results.experiment != config.name:
-            raise AggdecError(f"--results {args.results}: of {results.experiment}, not of {config.name}")
-        return _kept(results, args)
+    results = load_results(args.results) if args.results else _gathered(args, config, metrics, command, only)
+    if results.experiment != config.name:
+        raise AggdecError(f"--results {args.results}: of {results.experiment}, not of {config.name}")
+    if args.json:
+        results.save(args.json)
+    return results
+
+
+def _gathered(
+    args: argparse.Namespace, config: Path, metrics: Sequence[str], command: str, only: Sequence[Source] | None
+) -> Results:
     from fairseq_aggdec.cli.experiments import read_experiment
     from fairseq_aggdec.reporting.gathering import gather
 
@@ -206,15 +161,7 @@ def _results(
     about = read_experiment(config)
     given = _pairs("--record", args.record, "bench/bench=out.json")
     records = {name: Path(file) for name, file in given.items()}
-    found = gather(about.title, not about.full_size, config, work, args.data, command, metrics, records, only)
-    return _kept(found, args)
-
-
-def _kept(results: Results, args: argparse.Namespace) -> Results:
-    """Written where `--json` says."""
-    if args.json:
-        results.save(args.json)
-    return results
+    return gather(about.title, not about.full_size, config, work, args.data, command, metrics, records, only)
 
 
 def _pairs(option: str, given: Sequence[str], example: str) -> dict[str, str]:
