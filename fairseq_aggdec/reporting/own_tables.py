@@ -24,16 +24,18 @@ def measured_sources(results: Results, tables: Sequence[OwnTable]) -> list[Sourc
 
 def head(results: Results, used: Sequence[Source]) -> str:
     """How much was scored and timed, and on which machines; nothing of what was not."""
-    runs = [run for run in (run_of(results, source) for source in used) if run is not None]
-    timed = "/".join(dict.fromkeys(str(len(run.tokens)) for run in runs))
-    alike = "/".join(dict.fromkeys(str(run.batch_size) for run in runs))
-    records = dict.fromkeys(source.record for source in used if source.record in results.records)
-    machines = " / ".join(dict.fromkeys(describe(results.records[name].machine) for name in records))
+    parts = []
     sets = {source.set for source in used if source.measure not in MEASURES}
-    scored = "/".join(str(table["sentences"]) for table in results.scores if table["subset"] in sets)
-    scores = f"Scores of {scored} sentences" if scored else ""
-    times = f"times of the first {timed} of them" if scored else f"Times of {timed} inputs"
-    return "; ".join([*([scores] if scores else []), *([f"{times}, batch size {alike}; {machines}"] if timed else [])])
+    if scored := "/".join(str(table["sentences"]) for table in results.scores if table["subset"] in sets):
+        parts.append(f"Scores of {scored} sentences")
+    if runs := [run for run in (run_of(results, source) for source in used) if run is not None]:
+        timed = "/".join(dict.fromkeys(str(len(run.tokens)) for run in runs))
+        alike = "/".join(dict.fromkeys(str(run.batch_size) for run in runs))
+        parts.append(f"times of the first {timed} of them" if scored else f"Times of {timed} inputs")
+        parts[-1] += f", batch size {alike}"
+        records = dict.fromkeys(source.record for source in used if source.record in results.records)
+        parts += [" / ".join(dict.fromkeys(describe(results.records[name].machine) for name in records))]
+    return "; ".join(parts)
 
 
 def declared_grid(results: Results, table: OwnTable, name: str) -> Grid | None:

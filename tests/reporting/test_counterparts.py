@@ -98,6 +98,8 @@ def test_experiments_ask_for_measures_that_exist(folder: Path) -> None:
     for own in tables.own.values():
         for table in own:
             assert {source.measure for cell in table.cells.values() for source in cell.sources} <= known, table.title
+            if table.figure:
+                assert {len(cell.sources) for cell in table.cells.values()} == {2} == {len(table.figure)}
 
 
 @pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda folder: folder.name)
