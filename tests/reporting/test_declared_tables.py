@@ -1,5 +1,6 @@
 """Tables that the experiments declare as their own, from logs, outputs and measurements made up for them."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def test_drafters_are_compared_at_the_accepted_length_that_all_of_a_group_reach(
         ["causal-r8", "200", "60", "1.50", "30 (to 1.50)", "3.00", "3.00", "0.50", "1.30x"],
     ]
     assert tables["prefix attention"][2][4] == "20 (to 2.00)", "it is alone"
+    assert re.search(r"^\| causal-r8 +\| 200 ", text, re.MULTILINE), "cells are texts, aligned to the left"
     assert set(tables) == {"prefix attention", "blocks a sentence (R)", "Commands"}, "of others nothing was measured"
 
 
