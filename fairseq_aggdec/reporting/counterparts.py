@@ -173,10 +173,10 @@ class _Row:
 
     def only(self, columns: Mapping[str, Any]) -> list[str]:
         """The columns that it has."""
-        wanted = [*self.given.get("only", columns), *self.given.get("measures", {})]
-        if odd := [column for column in wanted if column not in columns]:
+        only = self.given.get("only", columns)
+        if odd := [column for column in [*only, *self.given.get("measures", {})] if column not in columns]:
             raise AggdecError(f"row {self.name!r}: there is no column {odd[0]!r}: {', '.join(columns)}")
-        return [column for column in columns if column in wanted]
+        return [column for column in columns if column in only]
 
     def fields(self, defaults: Mapping[str, Any], column: str, of_column: Mapping[str, Any]) -> dict[str, Any]:
         """What is said of a cell: a row's word comes before a column's."""
@@ -201,9 +201,13 @@ def _rows(entry: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> Iterat
 
 
 def _values(axes: Mapping[str, Sequence[Any]], choice: Sequence[Any]) -> dict[str, Any]:
+    """What the axes' names stand for: an axis `a-b` has one value of `a` and one of `b`."""
     found: dict[str, str] = {}
     for axis, value in zip(axes, choice, strict=True):
-        found |= zip(axis.split("-"), str(value).split("-", axis.count("-")), strict=True)
+        names, parts = axis.split("-"), str(value).split("-", axis.count("-"))
+        if len(parts) < len(names):
+            raise AggdecError(f"axis {axis}: {value} is not {len(names)} values joined by '-'")
+        found |= zip(names, parts, strict=True)
     return found
 
 

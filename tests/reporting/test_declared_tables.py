@@ -233,3 +233,5 @@ def test_a_row_stands_for_all_values_of_the_axes_in_its_name(tmp_path: Path) -> 
         **{"32, 6+3": "32-6-3", "32, 2+1": "32-2-1", "64, 6+3": "64-6-3", "64, 2+1": "64-2-1"},
         **{"deep, 32": "32-12-6x", "deep, 64": "64-12-6x"},
     }
+    with pytest.raises(AggdecError, match=r"tables.yaml: axis encoder-decoder: 6 is not 2 values joined by '-'"):
+        read_tables(tmp_path, {"encoder-decoder": ["6"]})
