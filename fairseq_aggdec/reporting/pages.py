@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fairseq_aggdec.benchmarking.alarm import refuse
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.grid import Grid, escape, latex, markdown
 from fairseq_aggdec.reporting.beside import all_grids, commands, header, paper_grid, sources_of
 from fairseq_aggdec.reporting.counterparts import Counterparts, OwnTable
+from fairseq_aggdec.reporting.measures import run_of
 from fairseq_aggdec.reporting.own_tables import declared_grid, draw, head, measured_sources, own_grids
 from fairseq_aggdec.reporting.paper_tables import all_tables, paper_table
 from fairseq_aggdec.reporting.results import Results
@@ -59,11 +61,14 @@ def own_page(results: Results, name: str, tables: Sequence[OwnTable], form: str,
         figure: where the first of them that declares a figure is drawn.
 
     Raises:
-        AggdecError: nothing of them was measured, or none declares a figure.
+        AggdecError: nothing of them was measured, a lossless mode did not say what greedy decoding said, or none
+            declares a figure.
     """
     used = measured_sources(results, tables)
     if not used:
         raise AggdecError(f"{name}: nothing of it has been measured yet; run its stage of {results.experiment} first")
+    runs = [(source, run_of(results, source)) for source in used]
+    refuse({f"{source.record}, {source.mode}": run.differing for source, run in runs if run is not None})
     grids = [declared_grid(results, table, f"{name}-{number}") for number, table in enumerate(tables, start=1)]
     if figure is not None:
         drawn = next((table for table in tables if table.figure), None)

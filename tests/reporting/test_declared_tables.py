@@ -2,14 +2,16 @@
 
 import re
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairseq_aggdec.benchmarking.record import Record, Run
+from fairseq_aggdec.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.cli.report import main
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lossless.differences import Difference
 from fairseq_aggdec.reporting.counterparts import read_tables
 from tests.benchmarking.heads_records import heads_record, heads_run, save_image_record
 from tests.benchmarking.tiny import made_up_record, made_up_run
@@ -176,6 +178,17 @@ def test_depths(depths: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -
     assert (first["beam 5, s"], second["greedy, s"], second["IAD, s"]) == ("12.00", "3.00", "0.75")
     assert first["greedy over 6+6 greedy"] == "1.00x"
     assert list(second.values()) == ["9.00", "3.00", "2.00x", "0.75", "8.00x", "16.00x", "3.00"]
+
+
+def test_a_lossless_mode_that_said_something_else_is_in_no_table(depths: tuple[Path, Path]) -> None:
+    config, work = depths
+    path = work / "bench/depth-9-3.json"
+    record = load_record(path)
+    run = next(run for run in record.runs if run.mode == "iad")
+    run.differences = [asdict(Difference(0, 2, expected=4, found=5, gap=3.0, near_tie=False))]
+    record.save(path)
+    with pytest.raises(AggdecError, match=r"bench/depth-9-3, iad: not the output of greedy decoding"):
+        main(["experiment", str(config), "--work", str(work), "--table", "depth", "--axis", "subset=test1"])
 
 
 def test_scores_that_the_table_does_not_need_are_not_computed(
