@@ -12,7 +12,7 @@ from fairseq_aggdec.benchmarking.record import load_record
 from fairseq_aggdec.benchmarking.report import markdown
 from fairseq_aggdec.cli import prepare
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.reporting.results import Results, load_results, measurement_of
+from fairseq_aggdec.reporting.results import Results, load_results
 from fairseq_aggdec.structured_files import read_json, read_yaml
 from tests.benchmarking.tiny import made_up_record, made_up_run
 
@@ -35,7 +35,7 @@ def _use(path: Path) -> str:
     except AggdecError as error:
         return str(error)
     markdown(record).encode()
-    results = Results("e", "t", False, "", None, "", {}, measurements=[measurement_of("m", record)])
+    results = Results("e", "t", False, "", None, "", {}, records={"m": record})
     results.save(path)
     assert load_results(path) == results
     return ""

@@ -18,7 +18,5 @@ stage_depth() {
         model="$work/depth-$depth/model.pt" modes=beam5,greedy,iad measure "depth-$depth" --gen-subset test2 \
             --threads 2 --limit 300 --no-profile --no-memory >/dev/null
     done
-    # shellcheck disable=SC2086 # several words
-    python -m fairseq_aggdec.cli.depth_table "$config/prepare.yaml" $depths --work "$work" --subset test2 \
-        --metrics gleu,m2-references --output "$work/depth/table.md"
+    own_table depth --axis "encoder-decoder=${depths// /,}" --axis subset=test2 --output "$work/depth/table.md"
 }

@@ -54,7 +54,8 @@ stage_table() {
         measure "regular-$k" "$k"
         measure "fine-tuned-$k" "$k"
     done
-    python -m fairseq_aggdec.cli.super_resolution_table "$results" --output "$results/table.md" --figure "$results/speed.png"
+    own_table blocks --axis "k=${block_sizes// /,}" --axis "folder=${results##*/}" --output "$results/table.md" \
+        --figure "$results/speed.png"
     table_beside_papers
 }
 

@@ -21,14 +21,6 @@ ablation_variants=(
     "no-transitions model.transition_dim=0"
     "glancing criterion.glancing=0.5:0.3" # as in papers/000; a second pass
 )
-ablation_groups=(
-    --group "prefix attention" causal-r1 bidirectional-r1
-    --group "blocks a sentence (R)" causal-r1 base causal-r8
-    --group "decoder layers" depth1 base depth6
-    --group "encoder" base own-encoder
-    --group "transition head" base no-transitions
-    --group "glancing" base glancing
-)
 
 stage_ablation() {
     local variant words
@@ -40,7 +32,7 @@ stage_ablation() {
     for variant in "${ablation_variants[@]}"; do
         measure_variant "${variant%% *}"
     done
-    python -m fairseq_aggdec.cli.ablation "$work/ablation" "${ablation_groups[@]}" --output "$work/ablation/table.md"
+    own_table ablation --output "$work/ablation/table.md" # tables.yaml says which are compared with one another
 }
 
 # Trains one variant unless that is done: train_variant NAME [hydra overrides].

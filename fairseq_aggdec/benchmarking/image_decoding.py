@@ -13,9 +13,8 @@ from fairseq import checkpoint_utils
 from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.benchmarking import machine
-from fairseq_aggdec.benchmarking.accepted_blocks import BASELINE
 from fairseq_aggdec.benchmarking.fairseq_runner import FairseqRunner
-from fairseq_aggdec.benchmarking.image_record import APPROXIMATE, EXACT, ImageRecord, Quality
+from fairseq_aggdec.benchmarking.image_record import APPROXIMATE, BASELINE, EXACT, ImageRecord, Quality
 from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.record import Record, run_of
 from fairseq_aggdec.benchmarking.results import ModeResult

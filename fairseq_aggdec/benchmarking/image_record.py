@@ -6,20 +6,35 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tabulate import tabulate
-
-from fairseq_aggdec.benchmarking.accepted_blocks import BASELINE, Compared, compared
-from fairseq_aggdec.benchmarking.record import Record, load_record
+from fairseq_aggdec.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.image_quality import psnr
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.grid import text_table
 from fairseq_aggdec.structured_files import made_of, read_json
 
-EXACT = "blockwise"
-APPROXIMATE = "approximate"
-"""modes beside `BASELINE`"""
+BASELINE, EXACT, APPROXIMATE = "greedy", "blockwise", "approximate"
+"""modes"""
 RECORD, QUALITY = "record.json", "quality.json"
 """files of a folder; the first is one of aggdec bench --json, which aggdec report reads"""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a mode did, and greedy decoding in the same process."""
+
+    run: Run
+    baseline: Run
+
+    @property
+    def accepted(self) -> float:
+        """Mean accepted block."""
+        return self.run.mean_accepted_block or 0.0
+
+    @property
+    def speed_up(self) -> float:
+        """In wall-clock time, over greedy decoding."""
+        return self.baseline.seconds / self.run.seconds
 
 
 @dataclass
@@ -55,9 +70,8 @@ class ImageRecord:
 
     def compared(self, mode: str) -> Compared:
         """A mode against greedy decoding."""
-        entry = compared(self.record, mode)
-        assert entry is not None
-        return entry
+        runs = {run.mode: run for run in self.record.runs}
+        return Compared(runs[mode], runs[BASELINE])
 
     def save(self, folder: Path) -> None:
         """Write `RECORD` and `QUALITY`, the one that tells of completeness last."""
@@ -113,4 +127,4 @@ class ImageRecord:
             "PSNR, dB",
             "greedy's pixels",
         ]
-        return tabulate(rows, head, tablefmt="github", disable_numparse=True)
+        return text_table(head, rows)

@@ -84,6 +84,22 @@ class Run(Timed):
         return None if self.iterations is None or self.accepted is None else sum(self.tokens) / sum(self.iterations)
 
     @property
+    def acceptance_rate(self) -> float | None:
+        """Accepted of drafted tokens; None where they were not counted."""
+        return None if self.drafted is None else sum(self.accepted or ()) / max(1, sum(self.drafted))
+
+    @property
+    def mean_accepted_block(self) -> float | None:
+        """Tokens that a pass which verifies a block commits (k-hat of papers/004).
+
+        All passes do but the first of each sentence, which commits one token and proposes the first block.
+        """
+        if not self.iterations:
+            return None
+        sentences = len(self.tokens)
+        return (sum(self.tokens) - sentences) / max(1, sum(self.iterations) - sentences)
+
+    @property
     def differing(self) -> list[Difference]:
         """What `differences` holds."""
         return [Difference(**fields) for fields in self.differences or []]

@@ -1,13 +1,10 @@
 """A record in Markdown."""
 
-from collections.abc import Sequence
-
-from tabulate import tabulate
-
 from fairseq_aggdec.benchmarking.machine import describe
 from fairseq_aggdec.benchmarking.record import Record
 from fairseq_aggdec.benchmarking.search_settings import as_options
-from fairseq_aggdec.benchmarking.tables import Table, module_table, ratio_table, speed_table
+from fairseq_aggdec.benchmarking.tables import module_table, ratio_table, speed_table
+from fairseq_aggdec.grid import text_table
 
 
 def markdown(record: Record) -> str:
@@ -22,17 +19,11 @@ def markdown(record: Record) -> str:
     ]
     for batch_size in record.batch_sizes:
         runs = record.at(batch_size)
-        lines += ["", f"Batch size {batch_size}:", "", _table(speed_table(runs))]
+        lines += ["", f"Batch size {batch_size}:", "", text_table(*speed_table(runs))]
         if len(runs) > 1:
             lines += ["", "How many times faster the mode of a row is than that of a column:", ""]
-            lines.append(_table(ratio_table(runs)))
+            lines.append(text_table(*ratio_table(runs)))
         modules = module_table(runs)
         if modules[1]:
-            lines += ["", "Milliseconds a sentence and share, by module:", "", _table(modules)]
+            lines += ["", "Milliseconds a sentence and share, by module:", "", text_table(*modules)]
     return "\n".join(lines)
-
-
-def _table(table: Table) -> str:
-    headers, rows = table
-    flat: Sequence[str] = [header.replace("\n", " ") for header in headers]
-    return tabulate(rows, flat, tablefmt="github", disable_numparse=True)

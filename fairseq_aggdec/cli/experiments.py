@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tabulate import tabulate
-
 from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.grid import TERMINAL, text_table
 from fairseq_aggdec.structured_files import read_yaml
 
 SHARED = "shared"
@@ -68,13 +67,13 @@ def table(experiments: Sequence[Experiment]) -> str:
             item.name,
             "; ".join(item.answers),
             ", ".join(line.split()[0] for line in item.small) or ("none" if item.full_size else ""),
-            item.disk_gb,
+            f"{item.disk_gb:g}",
             f"{item.gpu_hours:,} GPU" if item.full_size else f"{item.cpu_hours} CPU",
         ]
         for item in experiments
     ]
     headers = ["experiment", "answers", "--small", "GB", "hours"]
-    return tabulate(rows, headers=headers, maxcolwidths=[None, 60, None, None, None], colalign=("left",) * 5)
+    return text_table(headers, rows, TERMINAL, widths=[None, 60, None, None, None])
 
 
 @on_command_line()

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.cli import paper_tables, trace_report
+from fairseq_aggdec.cli import experiment_report, trace_report
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 _COMMANDS = {
-    "experiment": "an experiment's results as JSON, and the papers' tables with them beside the papers' numbers",
+    "experiment": "an experiment's results as JSON and beside the papers' tables, or tables of its own",
     "paper": "tables of the papers alone, or their list",
     "trace": "iteration by iteration how sentences were decoded, in colour on the terminal or as an HTML page",
 }
@@ -29,11 +29,11 @@ def _run(words: list[str]) -> None:
     name = words[0]
     parser = argparse.ArgumentParser(prog=f"aggdec report {name}", description=f"Print {_COMMANDS[name]}.")
     if name == "experiment":
-        paper_tables.add_experiment_options(parser)
-        paper_tables.print_experiment(parser.parse_args(words[1:]), words)
+        experiment_report.add_experiment_options(parser)
+        experiment_report.print_experiment(parser.parse_args(words[1:]), words)
     elif name == "paper":
-        paper_tables.add_paper_options(parser)
-        paper_tables.print_papers(parser.parse_args(words[1:]))
+        experiment_report.add_paper_options(parser)
+        experiment_report.print_papers(parser.parse_args(words[1:]))
     else:
         trace_report.add_options(parser)
         trace_report.print_trace(parser.parse_args(words[1:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +62,19 @@ def joining(config: dict[str, Any], work: Path) -> Callable[[str], str]:
     return lambda line: str(encoder.decode(line))
 
 
-def experiment_tables(config: dict[str, Any], work: Path, data: Path) -> list[ScoreTable]:
+def experiment_tables(
+    config: dict[str, Any], work: Path, data: Path, only: Container[tuple[str, str]] | None = None
+) -> list[ScoreTable]:
     """Returns a table for each decoded test set, a row for each decoding; for tasks that edit, doing nothing first.
 
     Source, outputs and references are compared in the tokens that the model reads and writes; `sacrebleu` compares
     running text.
+
+    Args:
+        config: the experiment's `prepare.yaml`.
+        work: its work folder.
+        data: folder of the data sets.
+        only: test sets and labels of the decodings to score; None for all.
 
     Raises:
         AggdecError: nothing is decoded, a metric is unknown, or files do not belong together.
@@ -75,6 +83,7 @@ def experiment_tables(config: dict[str, Any], work: Path, data: Path) -> list[Sc
     join = joining(config, work)
     for subset, item in subsets(config).items():
         files = sorted((work / "decode" / subset).glob(f"*/generate-{subset}.txt"))
+        files = [file for file in files if only is None or (subset, file.parent.name) in only]
         if not files:
             continue
         test = experiment_set(config, item, work, data)

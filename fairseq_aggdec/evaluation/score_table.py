@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tabulate import tabulate
-
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.metrics import Metric, Settings, choose_metrics
 from fairseq_aggdec.evaluation.official import OfficialScorer
 from fairseq_aggdec.evaluation.reference_set import ReferenceSet, characters, read_outputs, read_reference_set
+from fairseq_aggdec.grid import TERMINAL, text_table
 
 
 @dataclass
@@ -68,14 +67,15 @@ class ScoreTable:
     def text(self) -> str:
         """The table; a row that lacks sentences says how many it has."""
         size = self.test.size
-        rows: list[list[Any]] = []
+        rows = []
         for row in self.rows:
             label = row.name if row.sentences == size else f"{row.name} ({row.sentences} sentences)"
-            rows.append([label, *(row.scores | _named_official(row.official)).values()])
+            scores = row.scores | _named_official(row.official)
+            rows.append([label, *(f"{score:.2f}" for score in scores.values())])
         headers = [f"{self.name} ({size})"]
         if self.rows:
             headers += (self.rows[0].scores | _named_official(self.rows[0].official)).keys()
-        return tabulate(rows, headers=headers, floatfmt=".2f")
+        return text_table(headers, rows, TERMINAL, numbers=True)
 
     def record(self) -> dict[str, Any]:
         """All that the table says, and what computed it."""

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tabulate import tabulate
-
 from fairseq_aggdec.benchmarking.machine import describe
 from fairseq_aggdec.benchmarking.record import Record, record_of
 from fairseq_aggdec.benchmarking.tables import speed_table
+from fairseq_aggdec.grid import text_table
 
 
 def markdown(records: Sequence[dict[str, Any]]) -> str:
@@ -27,7 +26,7 @@ def markdown(records: Sequence[dict[str, Any]]) -> str:
         f"Commit {', '.join(commits)}; {dates[0][:10]} to {dates[-1][:10]}.",
         *machines,
         "",
-        _table(
+        text_table(
             ["part", "step", "", "seconds", "on", "commit"],
             [
                 [record["part"], step["name"], step["state"], f"{step['seconds']:.0f}", _gpu(step), step["commit"]]
@@ -59,10 +58,5 @@ def _body(step: dict[str, Any]) -> list[str]:
 def _benchmark(record: Record) -> list[str]:
     lines = [f"{record.title}."]
     for size in record.batch_sizes:
-        headers, rows = speed_table(record.at(size))
-        lines += ["", f"Batch size {size}:", "", _table([header.replace("\n", " ") for header in headers], rows)]
+        lines += ["", f"Batch size {size}:", "", text_table(*speed_table(record.at(size)))]
     return lines
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return str(tabulate(rows, headers, tablefmt="github", disable_numparse=True))

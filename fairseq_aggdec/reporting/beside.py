@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fairseq_aggdec.benchmarking.machine import describe
+from fairseq_aggdec.benchmarking.record import Record
+from fairseq_aggdec.grid import DASH, Grid, Group
 from fairseq_aggdec.reporting.counterparts import Counterparts, Source
-from fairseq_aggdec.reporting.grid import Grid, Group
 from fairseq_aggdec.reporting.measures import value
 from fairseq_aggdec.reporting.paper_tables import Column, PaperTable, Value
-from fairseq_aggdec.reporting.results import Measurement, Results
+from fairseq_aggdec.reporting.results import Results
 
-DASH = "–"
 _BESIDE = ("paper", "ours", "ratio")
 
 Numbers = dict[tuple[str, str], float]
@@ -108,7 +108,7 @@ def header(results: Results, used: Sequence[Source]) -> list[str]:
             f"Scores are of whole test sets ({sizes}); iterations and tokens too where their counters were kept, "
             "otherwise of the sentences that were timed."
         )
-    for machine, timed in _by_machine(_measurements(results, used)).items():
+    for machine, timed in _by_machine(_records(results, used)).items():
         sizes = "; ".join(f"{size}: {', '.join(names)}" for size, names in timed.items())
         lines.append(f"Times ({sizes}): {machine}.")
     return lines
@@ -116,12 +116,12 @@ def header(results: Results, used: Sequence[Source]) -> list[str]:
 
 def commands(results: Results, used: Sequence[Source] | None = None) -> list[str]:
     """How the numbers of `used` were made; None: all numbers."""
-    decodings, measurements = results.decodings, results.measurements
+    decodings, records = results.decodings, results.records
     if used is not None:
         decoded = {(source.set, source.label) for source in used}
         decodings = [entry for entry in decodings if (entry.subset, entry.label) in decoded]
-        measurements = _measurements(results, used)
-    made = [entry.command for entry in decodings if entry.command] + [entry.command for entry in measurements]
+        records = _records(results, used)
+    made = [entry.command for entry in decodings if entry.command] + [record.command for record in records.values()]
     return [*dict.fromkeys([*made, results.command])]
 
 
@@ -130,18 +130,17 @@ def sources_of(results: Results, wanted: Sequence[Counterparts]) -> list[Source]
     return [counterparts.sources[place] for counterparts in wanted for place in numbers_of(results, counterparts)]
 
 
-def _measurements(results: Results, used: Sequence[Source]) -> list[Measurement]:
+def _records(results: Results, used: Sequence[Source]) -> dict[str, Record]:
     names = {name for source in used for name in (source.record, source.over_record)}
-    return [entry for entry in results.measurements if entry.name in names]
+    return {name: record for name, record in results.records.items() if name in names}
 
 
-def _by_machine(measurements: Sequence[Measurement]) -> dict[str, dict[str, list[str]]]:
-    """Names of measurements by machine and by how much was timed."""
+def _by_machine(records: Mapping[str, Record]) -> dict[str, dict[str, list[str]]]:
+    """Names of records by machine and by how much was timed."""
     found: dict[str, dict[str, list[str]]] = {}
-    for measurement in measurements:
-        size = "/".join(dict.fromkeys(str(run.sentences) for run in measurement.runs))
-        timed = found.setdefault(describe(measurement.machine), {})
-        timed.setdefault(f"{size} inputs", []).append(measurement.name)
+    for name, record in records.items():
+        timed = found.setdefault(describe(record.machine), {})
+        timed.setdefault(f"{len(record.source_tokens)} inputs", []).append(name)
     return found
 
 

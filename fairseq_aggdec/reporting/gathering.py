@@ -6,17 +6,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairseq_aggdec.benchmarking.image_record import QUALITY, ImageRecord, Quality
 from fairseq_aggdec.benchmarking.machine import commit, machine, now
 from fairseq_aggdec.benchmarking.record import load_record
 from fairseq_aggdec.data.preparation import read_config
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.experiment_scores import experiment_tables, subsets
+from fairseq_aggdec.evaluation.training_log import read_validations
 from fairseq_aggdec.files import read_text_lines
-from fairseq_aggdec.reporting.results import Decoding, Results, measurement_of
+from fairseq_aggdec.reporting.counterparts import Source
+from fairseq_aggdec.reporting.measures import MEASURES
+from fairseq_aggdec.reporting.results import Decoding, Results
 from fairseq_aggdec.structured_files import parse_json, read_json
 
 STATS, COMMAND = "stats.jsonl", "command.txt"
 """what scripts/decode.sh writes beside an output: --decoding-stats, and how it called fairseq-generate"""
+TRAINING_LOG = "train/hydra_train.log"
 _NO_RECORDS = {"data-bin", "checkpoints", "decode"}
 """folders without measurements"""
 
@@ -30,6 +35,7 @@ def gather(
     command: str,
     metrics: Sequence[str] = (),
     records: Mapping[str, Path] | None = None,
+    only: Sequence[Source] | None = None,
 ) -> Results:
     """Reads all that an experiment's stages have left so far.
 
@@ -40,21 +46,23 @@ def gather(
         work: its work folder.
         data: folder of the data sets, where M2 files are.
         command: that is being run.
-        metrics: of aggdec score, computed beside those of the experiment's prepare.yaml.
-        records: further measurements by name; they replace one of the work folder with the same name.
+        metrics: of aggdec-score, computed beside those of the experiment's prepare.yaml.
+        records: further ones by name; they replace one of the work folder with the same name.
+        only: compute no other scores than these need, and read their trainings.
 
     Raises:
         AggdecError: there is nothing yet, or a file is damaged.
     """
-    scores = _scores(config, work, data, metrics)
-    found = {_name(path, work): path for path in _records(work)} | dict(records or {})
-    measurements = [measurement_of(name, load_record(path)) for name, path in found.items()]
+    scores = _scores(config, work, data, metrics, only)
+    paths = {_name(path, work): path for path in _records(work)} | dict(records or {})
+    found = {name: load_record(path) for name, path in paths.items()}
     decodings = [read_decoding(path) for path in sorted(work.glob(f"decode/*/*/{STATS}")) if _is_whole(path.parent)]
-    for measurement in measurements:
-        measurement.command = _from_the_checkout(measurement.command, config, work)
+    for record in found.values():
+        record.command = _from_the_checkout(record.command, config, work)
     for decoding in decodings:
         decoding.command = decoding.command and _from_the_checkout(decoding.command, config, work)
-    if not scores and not measurements:
+    trainings = {source.training for source in only or () if (work / source.training / TRAINING_LOG).is_file()}
+    if not scores and not found:
         raise AggdecError(f"{work}: nothing is decoded or measured there yet; run the experiment's stages first")
     return Results(
         experiment=config.name,
@@ -66,8 +74,15 @@ def gather(
         machine=machine(),
         scores=scores,
         decodings=decodings,
-        measurements=measurements,
+        records=found,
+        images={name: _images(path.parent) for name, path in paths.items() if (path.parent / QUALITY).is_file()},
+        trainings={name: read_validations(work / name / TRAINING_LOG) for name in sorted(trainings)},
     )
+
+
+def _images(folder: Path) -> dict[str, Quality]:
+    record = ImageRecord.load(folder)
+    return {**record.quality, "bicubic": Quality(record.enlarged, [])}
 
 
 def read_decoding(path: Path) -> Decoding:
@@ -100,9 +115,14 @@ def _from_the_checkout(command: str, config: Path, work: Path) -> str:
     return command
 
 
-def _scores(config: Path, work: Path, data: Path, metrics: Sequence[str]) -> list[dict[str, Any]]:
+def _scores(
+    config: Path, work: Path, data: Path, metrics: Sequence[str], only: Sequence[Source] | None
+) -> list[dict[str, Any]]:
     settings = config / "prepare.yaml"
-    if not settings.is_file() or not any(work.glob("decode/*/*/generate-*.txt")):
+    decoded = {(path.parts[-3], path.parts[-2]) for path in work.glob("decode/*/*/generate-*.txt")}
+    if only is not None:
+        decoded &= {(source.set, source.label) for source in only if source.measure not in MEASURES}
+    if not settings.is_file() or not decoded:
         return []
     content = read_config(settings)
     if "score" not in content:
@@ -110,7 +130,7 @@ def _scores(config: Path, work: Path, data: Path, metrics: Sequence[str]) -> lis
     content["score"] = list(dict.fromkeys([*content["score"], *metrics]))
     names = {item["name"]: subset for subset, item in subsets(content).items()}
     scores = []
-    for table in experiment_tables(content, work, data):
+    for table in experiment_tables(content, work, data, decoded):
         outputs = work / "decode" / names[table.name]
         table.rows = [row for row in table.rows if not (outputs / row.name).is_dir() or _is_whole(outputs / row.name)]
         scores.append(table.record() | {"subset": names[table.name]})
@@ -123,7 +143,7 @@ def _is_whole(output: Path) -> bool:
 
 
 def _records(work: Path) -> list[Path]:
-    """Files of aggdec bench --json, also those that stages have put into folders of their own."""
+    """Files of aggdec-bench --json, also those that stages have put into folders of their own."""
     candidates = [path for depth in ("*.json", "*/*.json", "*/*/*.json") for path in sorted(work.glob(depth))]
     return [path for path in candidates if not _NO_RECORDS & set(path.parts) and _is_record(path)]
 

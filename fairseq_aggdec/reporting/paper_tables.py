@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.grid import DASH
 from fairseq_aggdec.structured_files import read_yaml
 
 FOLDER = Path(__file__).parent / "papers"
@@ -33,13 +34,13 @@ class Column:
     def measured(self, number: float | None) -> str:
         """A number of ours, with the paper's decimals; one more where that would leave one or two digits."""
         if number is None:
-            return self.text(None)
+            return DASH
         return f"{number:.{1 if self.digits == 0 and abs(number) < 100 else self.digits}f}"
 
     def text(self, value: Value) -> str:
         """A value as the paper prints it; a dash for nothing."""
         if value is None:
-            return "–"
+            return DASH
         return f"{value:.{self.digits}f}" if isinstance(value, float) else str(value)
 
 

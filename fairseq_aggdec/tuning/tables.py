@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tabulate import tabulate
-
+from fairseq_aggdec.grid import text_table
 from fairseq_aggdec.tuning.choice import high_efficiency, high_quality, pareto_front
 from fairseq_aggdec.tuning.points import Baselines, Point, Setting, Sweep
 
@@ -27,7 +26,7 @@ def block_size_table(sweep: Sweep, settings: Sequence[Setting], quality: str) ->
         point = sweep.points[setting]
         cells = [f"{point.accepted:.2f}", f"{point.quality:.2f}", f"{speed_up(point, baselines):.2f}x"]
         rows.append([f"GAD++ (top-{setting.beta}, τ = {setting.tolerance:g})", str(setting.block_size), *cells])
-    return _table(rows, ["model", "k", "Tok.", quality, "speed"])
+    return text_table(["model", "k", "Tok.", quality, "speed"], rows)
 
 
 def acceptance_table(sweep: Sweep, block_size: int, quality: str) -> str:
@@ -45,7 +44,7 @@ def acceptance_table(sweep: Sweep, block_size: int, quality: str) -> str:
     title = (
         f"k = {block_size}: mean accepted tokens / {quality}, speed; greedy decoding has {baselines.greedy_quality:.2f}"
     )
-    return f"{title}\n\n{_table(rows, ['τ', *(f'top-{beta}' for beta in betas)])}"
+    return f"{title}\n\n{text_table(['τ', *(f'top-{beta}' for beta in betas)], rows)}"
 
 
 def choice_text(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
@@ -69,10 +68,6 @@ def choice_text(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
 
 def _cell(point: Point, baselines: Baselines) -> str:
     return f"{point.accepted:.2f} / {point.quality:.2f}, {speed_up(point, baselines):.2f}x"
-
-
-def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
 def _baselines(sweep: Sweep) -> Baselines:

@@ -137,6 +137,20 @@ def test_tables_are_of_what_is_decoded_and_measured(commands: tuple[str, list[li
             assert known(source), f"{counterparts.table.name}, {place}: {source}"
 
 
+def test_own_tables_are_of_what_their_stage_measures(commands: tuple[str, list[list[str]]]) -> None:
+    """Every row and column, with the axes that the stage gives."""
+    experiment, given = commands
+    measured = {record for record, _, _ in measurements(experiment, given)}
+    for command in given:
+        if "--table" in command:
+            chosen = [command[place + 1].partition("=") for place, word in enumerate(command) if word == "--axis"]
+            tables = read_tables(CONFIGS / experiment, {name: values.split(",") for name, _, values in chosen})
+            for table in tables.own[command[command.index("--table") + 1]]:
+                cells = {place for place, cell in table.cells.items() if cell.sources[0].record in measured}
+                assert {row for row, _ in cells} == {row for row, _ in table.cells}, table.title
+                assert {column for _, column in cells} == set(table.columns), table.title
+
+
 def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str, int]]:
     """Record, mode as part of a label, and batch size of all that is timed."""
     found = set()

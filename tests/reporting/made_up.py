@@ -1,6 +1,6 @@
 """Results of an experiment that never ran."""
 
-from fairseq_aggdec.reporting.results import Decoding, Results, measurement_of
+from fairseq_aggdec.reporting.results import Decoding, Results
 from tests.benchmarking.tiny import made_up_record, made_up_run
 
 SCORES = {"teacher-beam5": 36.0, "beam5": 35.9, "beam1": 35.4, "nar": 28.7, "gad": 35.4, "gad++-3-1": 35.15}
@@ -33,5 +33,5 @@ def made_up_results(stand_in: bool = True) -> Results:
         machine=record.machine,
         scores=[{"test_set": "test", "subset": "test", "sentences": 4, "rows": rows}],
         decodings=[Decoding("test", "gad", 40, 100, 470, 800, 370, seconds=5.0, command="fairseq-generate DATA")],
-        measurements=[measurement_of("bench", record)],
+        records={"bench": record},
     )

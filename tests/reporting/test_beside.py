@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from fairseq_aggdec.grid import Group
 from fairseq_aggdec.reporting.beside import (
     all_grids,
     changes,
@@ -13,7 +14,6 @@ from fairseq_aggdec.reporting.beside import (
     sources_of,
 )
 from fairseq_aggdec.reporting.counterparts import Counterparts, Source
-from fairseq_aggdec.reporting.grid import Group
 from fairseq_aggdec.reporting.paper_tables import paper_table
 from tests.reporting.made_up import made_up_results
 

@@ -69,8 +69,11 @@ def test_without_a_file_there_are_no_tables(tmp_path: Path) -> None:
         ("tables: {000/9: {columns: {Speed: speed-up}, rows: {}}}", r"tables.yaml: table 000/9 has no column 'Speed'"),
         ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD: gad}}}", r"tables.yaml: table 000/9 has no row 'GAD'"),
         ("tables: {000/9: {columns: {Tok.: x}, rows: {}, greedy: GAD}}", r"has no row 'GAD'"),
-        ("tables: {000/9: {columns: {Tok.: {mesure: x}}, rows: {}}}", r"unknown fields mesure: choose from measure, "),
-        ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD-base: {only: [Speed]}}}}", r"has no column 'Speed'"),
+        (
+            "tables: {000/9: {columns: {Tok.: {mesure: x}}, rows: {GAD-base: x}}}",
+            r"unknown fields mesure: choose from measure, ",
+        ),
+        ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD-base: {only: [Speed]}}}}", r"there is no column 'Speed'"),
         ("tables: {000/9: {columns: {Tok.: x}}}", r"tables.yaml: not as the head of counterparts.py describes"),
         ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD-base: {label: '{size}'}}}}", r"describes it \(KeyError"),
     ],
@@ -92,6 +95,11 @@ def test_experiments_ask_for_measures_that_exist(folder: Path) -> None:
         assert counterparts.sources
         for source in counterparts.sources.values():
             assert source.measure in known, counterparts.table.name
+    for own in tables.own.values():
+        for table in own:
+            assert {source.measure for cell in table.cells.values() for source in cell.sources} <= known, table.title
+            if table.figure:
+                assert {len(cell.sources) for cell in table.cells.values()} == {2} == {len(table.figure)}
 
 
 @pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda folder: folder.name)

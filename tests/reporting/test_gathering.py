@@ -68,16 +68,16 @@ def test_results_and_table(config: Path, work: Path, capsys: pytest.CaptureFixtu
     assert "fairseq-generate --decoding iad\naggdec bench DATA --path model.pt\naggdec report experiment" in text
 
     content = json.loads(stored.read_text())
-    assert content["format"] == 1
+    assert content["format"] == 2
     assert content["machine"]["versions"]["torch"]
     (scores,) = content["scores"]
     assert (scores["subset"], scores["test_set"], scores["metrics"]) == ("test1", "real", ["bleu", "edit-ratio"])
     results = load_results(stored)
     (decoding,) = results.decodings
     assert (decoding.sentences, decoding.iterations, decoding.tokens, decoding.seconds) == (2, 4, 12, 1.0)
-    (measurement,) = results.measurements
-    assert (measurement.name, [run.mode for run in measurement.runs]) == ("bench/bench", ["beam5", "beam1", "iad"])
-    assert measurement.runs[2].identical == ""  # greedy was not run
+    assert {name: [run.mode for run in record.runs] for name, record in results.records.items()} == {
+        "bench/bench": ["beam5", "beam1", "iad"]
+    }
 
     main(["experiment", str(config), "--results", str(stored), "--paper", "000/4", "--format", "latex"])
     text = capsys.readouterr().out
@@ -122,7 +122,9 @@ def test_further_records(config: Path, work: Path, tmp_path: Path, capsys: pytes
     assert text == output.read_text(encoding="utf-8")
     (row,) = [line for line in text.splitlines() if line.startswith("| Transformer (IAD) ") and "8.8" in line]
     assert [cell.strip() for cell in row.strip("|").split("|")][-2] == "4.0"  # not 8.0, of the work folder
-    with pytest.raises(AggdecError, match=r"--record out.json: give a name and a file"):
+    with pytest.raises(
+        AggdecError, match=r"--record out.json: give a name and what it stands for, such as bench/bench=out.json"
+    ):
         main([*command, "--record", "out.json"])
 
 

@@ -1,7 +1,7 @@
 """Tables of everything measured, whether or not a paper has a counterpart."""
 
+from fairseq_aggdec.grid import latex, markdown
 from fairseq_aggdec.reporting.beside import commands
-from fairseq_aggdec.reporting.grid import latex, markdown
 from fairseq_aggdec.reporting.own_tables import own_grids
 from tests.reporting.made_up import made_up_results
 
@@ -21,12 +21,13 @@ def test_times_by_batch_size() -> None:
         "Times: bench (4 inputs, 1 at a time)",
         "Times: bench (4 inputs, 2 at a time)",
     )
-    headings = ["seconds", "over beam5", "over beam1", "iterations", "tokens an iteration", "identical to greedy"]
+    headings = ["seconds (median, range)", "speed-up over beam5", "speed-up over beam1", "iterations per sentence"]
+    headings += ["mean accepted tokens", "identical to greedy", "BLEU"]
     assert [group.heading for group in alone.groups] == headings
     rows = {row[0]: row[1:] for row in alone.rows}
-    assert rows["gad"] == ("0.69 (0.46 to 0.92)", "4.00x", "2.00x", "2.50", "4.60", "–")
-    assert rows["beam1"][1:] == ("2.00x", "1.00x", "–", "–", "–")
-    assert [group.heading for group in pairs.groups] == [headings[0], *headings[3:]], "no baseline was timed in pairs"
+    assert rows["gad"] == ("0.69 (0.46-0.92)", "4.00x", "2.00x", "2.50", "4.60", "–", "33.00")
+    assert rows["beam1"][1:] == ("2.00x", "1.00x", "–", "–", "–", "–")
+    assert [group.heading for group in pairs.groups] == [headings[0], *headings[3:6]], "no baseline was timed in pairs"
     assert alone.notes == ("P, 1 threads of 2 cores; torch 0.",)
 
 

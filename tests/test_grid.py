@@ -1,15 +1,15 @@
-"""Tables as Markdown and as LaTeX."""
+"""Tables as Markdown, as LaTeX and for a terminal."""
 
 import re
 from pathlib import Path
 
+from fairseq_aggdec.grid import TERMINAL, Grid, Group, escape, latex, markdown, text_table
 from fairseq_aggdec.reporting.beside import all_grids, paper_grid
 from fairseq_aggdec.reporting.counterparts import read_tables
-from fairseq_aggdec.reporting.grid import Grid, Group, escape, latex, markdown
 from fairseq_aggdec.reporting.paper_tables import all_tables
 from tests.reporting.made_up import made_up_results
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 GRID = Grid(
     name="000-5-beside",
     title="100 % & more_or_less",
@@ -28,6 +28,22 @@ def test_markdown_is_aligned() -> None:
     assert re.sub(" +", " ", lines[0]) == r"| system | Speed (×), paper | ours | R\|L, paper |"
     assert re.fullmatch(r"\|:-+\|-+:\|-+:\|-+:\|", lines[1])
     assert lines[2].startswith("| GAD++ (τ = 1, {x}) |")
+
+
+def test_text_and_numbers() -> None:
+    headers, rows = ["mode", "tokens\na second"], [["gad|iad", "7"], ["x", ""]]
+    assert text_table(headers, rows).splitlines() == [
+        "| mode     | tokens a second   |",
+        "|----------|-------------------|",
+        r"| gad\|iad | 7                 |",
+        "| x        |                   |",
+    ]
+    lines = text_table(headers, rows, TERMINAL, numbers=True).splitlines()
+    assert lines[0].split() == ["mode", "tokens"]
+    assert lines[1].split() == ["a", "second"]
+    assert lines[3].startswith("gad|iad")
+    assert len(lines[3]) == len(lines[1]), "numbers end where their heading ends"
+    assert "mode" in text_table(headers, [])
 
 
 def test_latex() -> None:

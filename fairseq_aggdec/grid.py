@@ -1,4 +1,4 @@
-"""A table with two lines of headings, as Markdown and as LaTeX."""
+"""All tables of this package: text in rows and columns, as Markdown, as LaTeX, or for a terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tabulate import tabulate
+
+MARKDOWN, TERMINAL = "github", "simple"
+"""forms of `text_table`"""
+DASH = "–"
+"""for what was not measured"""
+
+
+def text_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    form: str = MARKDOWN,
+    numbers: bool = False,
+    widths: Sequence[int | None] | None = None,
+) -> str:
+    """A table whose columns are aligned in the text.
+
+    Args:
+        headers: a line feed is a place where a heading may be broken, which Markdown cannot.
+        rows: as many cells as headers each.
+        form: `MARKDOWN` or `TERMINAL`.
+        numbers: align all columns but the first to the right; in Markdown, also where it is shown.
+        widths: of columns in characters, None for as wide as the text.
+    """
+    aligned = ["left", *["right" if numbers else "left"] * (len(headers) - 1)]
+    if form == MARKDOWN:
+        headers = [_cell(header.replace("\n", " ")) for header in headers]
+        rows = [list(map(_cell, row)) for row in rows]
+        form = "pipe" if numbers else MARKDOWN  # `pipe` marks the alignment
+    return tabulate(
+        rows, headers, tablefmt=form, disable_numparse=True, colalign=aligned if rows else None, maxcolwidths=widths
+    )
 
 
 @dataclass(frozen=True)
@@ -30,6 +61,8 @@ class Grid:
     """the row's name, and an entry each column"""
     notes: tuple[str, ...] = field(default=())
     """sentences above it"""
+    numbers: bool = True
+    """whether all columns but the first are numbers, aligned to the right"""
 
 
 def markdown(grid: Grid) -> str:
@@ -38,10 +71,7 @@ def markdown(grid: Grid) -> str:
     for group in grid.groups:
         # Markdown has one line of headings: the first column says the group's
         headers += [_joined(group.heading, group.columns[0]), *group.columns[1:]]
-    rows = [[_cell(entry) for entry in row] for row in grid.rows]
-    alignment = ["left", *["right"] * (len(headers) - 1)]
-    table = tabulate(rows, [_cell(h) for h in headers], tablefmt="pipe", disable_numparse=True, colalign=alignment)
-    return "\n\n".join([f"## {grid.title}", *grid.notes, table])
+    return "\n\n".join([f"## {grid.title}", *grid.notes, text_table(headers, grid.rows, numbers=grid.numbers)])
 
 
 def latex(grid: Grid) -> str:
@@ -57,7 +87,7 @@ def latex(grid: Grid) -> str:
         r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
         rf"\caption{{{escape(' '.join([_sentence(grid.title), *grid.notes]))}}}",
         rf"\label{{tab:{grid.name}}}",
-        rf"\begin{{tabular}}{{l{'r' * (last - 1)}}}",
+        rf"\begin{{tabular}}{{l{('r' if grid.numbers else 'l') * (last - 1)}}}",
         r"\toprule",
     ]
     if grouped:
