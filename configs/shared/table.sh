@@ -3,14 +3,14 @@
 # shellcheck shell=bash disable=SC2154
 stage_table() { table_beside_papers; }
 
-# own_table NAME [options of aggdec-report experiment]: one of `own` in the experiment's tables.yaml. Prints it.
+# own_table NAME [options of aggdec report experiment]: one of `own` in the experiment's tables.yaml. Prints it.
 own_table() {
     local name="$1"
     shift
     python -m fairseq_aggdec.cli.report experiment "$config" --work "$work" --data "$data" --table "$name" "$@"
 }
 
-# table_beside_papers [options of aggdec-report experiment]
+# table_beside_papers [options of aggdec report experiment]
 table_beside_papers() {
     python -m fairseq_aggdec.cli.report experiment "$config" --work "$work" --data "$data" --json "$work/results.json" \
         --output "$work/table.md" "$@"

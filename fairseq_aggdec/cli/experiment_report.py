@@ -1,4 +1,4 @@
-"""`aggdec-report paper` and `aggdec-report experiment`: tables of the papers, and what an experiment has of them."""
+"""`aggdec report paper` and `aggdec report experiment`: tables of the papers, and what an experiment has of them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def add_paper_options(parser: argparse.ArgumentParser) -> None:
-    """Of `aggdec-report paper`."""
+    """Of `aggdec report paper`."""
     parser.add_argument("tables", nargs="*", metavar="PAPER/TABLE", help="such as 000/5 (default: list them)")
     _add_format_options(parser)
 
 
 def add_experiment_options(parser: argparse.ArgumentParser) -> None:
-    """Of `aggdec-report experiment`."""
+    """Of `aggdec report experiment`."""
     parser.add_argument("experiment", help="a folder of configs/, or its name")
     parser.add_argument("--work", type=Path, help="its work folder (default: that name in AGGDEC_WORK, or in work)")
     parser.add_argument(
@@ -56,7 +56,7 @@ def add_experiment_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="a further file of aggdec-bench --json, as if it lay in the work folder as NAME.json; can be repeated",
+        help="a further file of aggdec bench --json, as if it lay in the work folder as NAME.json; can be repeated",
     )
     parser.add_argument(
         "--own",
@@ -74,7 +74,7 @@ def _add_format_options(parser: argparse.ArgumentParser) -> None:
 
 
 def print_papers(args: argparse.Namespace) -> None:
-    """`aggdec-report paper`.
+    """`aggdec report paper`.
 
     Raises:
         AggdecError: there is no such table.
@@ -85,7 +85,7 @@ def print_papers(args: argparse.Namespace) -> None:
 
 
 def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
-    """`aggdec-report experiment`.
+    """`aggdec report experiment`.
 
     Args:
         args: its options.
@@ -101,7 +101,7 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
     config = _config(args.experiment)
     axes = {name: values.split(",") for name, values in _pairs("--axis", args.axis, "k=2,4").items()}
     tables, where = read_tables(config, axes), config / FILE
-    command = shlex.join(["aggdec-report", *argv])
+    command = shlex.join(["aggdec", "report", *argv])
     if args.table:
         if args.table not in tables.own:
             has = ", ".join(tables.own) or "none"

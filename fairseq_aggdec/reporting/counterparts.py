@@ -1,9 +1,9 @@
 """Which of an experiment's measurements stands where in a table: configs/EXPERIMENT/tables.yaml.
 
-    score: [m2-references]        # metrics of aggdec-score that the tables need beside those of prepare.yaml
+    score: [m2-references]        # metrics of aggdec score that the tables need beside those of prepare.yaml
     tables:                       # of the papers
       000/5:
-        set: test                 # decoded test set whose scores count, and the file of aggdec-bench: the defaults of
+        set: test                 # decoded test set whose scores count, and the file of aggdec bench: the defaults of
         record: bench/bench       # all entries; a row's or a column's own word comes before them
         greedy: AR verifier (beam = 1)
         beam: AR verifier (beam = 5)
@@ -23,7 +23,7 @@
           columns: {regular: {record: "blocks/regular-{k}"}}
           rows: {"{k}": blockwise}
 
-A row is a label of scripts/decode.sh, which is the mode of aggdec-bench too (`gad++-3-1` is `gad++:3:1`), a column a
+A row is a label of scripts/decode.sh, which is the mode of aggdec bench too (`gad++-3-1` is `gad++:3:1`), a column a
 measure; each may be a mapping of the fields of `Source` instead: a row's come before a column's, `only` names the
 columns that a row has, `measures` those whose measure it changes. `{...}` in a field stands for another one, or for the
 row's value of an axis, which is the axis's first one where neither the row's name nor its fields say another;
@@ -52,13 +52,13 @@ class Source:
     """Where a number comes from; empty fields are not needed for every measure."""
 
     measure: str = ""
-    """a column of aggdec-score, or a name of `measures.MEASURES`"""
+    """a column of aggdec score, or a name of `measures.MEASURES`"""
     label: str = ""
     """of the decoded output"""
     set: str = "test"
     """fairseq's name of the test set"""
     record: str = "bench/bench"
-    """of aggdec-bench, in the work folder without suffix"""
+    """of aggdec bench, in the work folder without suffix"""
     mode: str = "{label}"
     batch_size: int = 1
     over: str = "beam5"

@@ -46,7 +46,7 @@ def gather(
         work: its work folder.
         data: folder of the data sets, where M2 files are.
         command: that is being run.
-        metrics: of aggdec-score, computed beside those of the experiment's prepare.yaml.
+        metrics: of aggdec score, computed beside those of the experiment's prepare.yaml.
         records: further ones by name; they replace one of the work folder with the same name.
         only: compute no other scores than these need, and read their trainings.
 
@@ -143,7 +143,7 @@ def _is_whole(output: Path) -> bool:
 
 
 def _records(work: Path) -> list[Path]:
-    """Files of aggdec-bench --json, also those that stages have put into folders of their own."""
+    """Files of aggdec bench --json, also those that stages have put into folders of their own."""
     candidates = [path for depth in ("*.json", "*/*.json", "*/*/*.json") for path in sorted(work.glob(depth))]
     return [path for path in candidates if not _NO_RECORDS & set(path.parts) and _is_record(path)]
 

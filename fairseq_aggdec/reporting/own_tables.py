@@ -81,7 +81,7 @@ def draw(results: Results, table: OwnTable, path: Path) -> None:
 
 
 def own_grids(results: Results) -> list[Grid]:
-    """Everything: scores by test set, then times by file of aggdec-bench and batch size."""
+    """Everything: scores by test set, then times by file of aggdec bench and batch size."""
     grids = [_scores(results, table) for table in results.scores]
     for name, record in results.records.items():
         for size in record.batch_sizes:

@@ -67,7 +67,7 @@ class Results:
     """a `ScoreTable.record()` each decoded test set, and fairseq's name of that as `subset`"""
     decodings: list[Decoding] = field(default_factory=list)
     records: dict[str, Record] = field(default_factory=dict)
-    """of aggdec-bench, by its file in the work folder without suffix"""
+    """of aggdec bench, by its file in the work folder without suffix"""
     images: dict[str, dict[str, Quality]] = field(default_factory=dict)
     """of those records that decoded images: by mode, and of `bicubic` interpolation"""
     trainings: dict[str, list[Validation]] = field(default_factory=dict)
@@ -88,8 +88,8 @@ def load_results(path: Path) -> Results:
         AggdecError: it is something else.
         OSError: it cannot be read.
     """
-    content = read_json(path, "give what aggdec-report experiment wrote")
+    content = read_json(path, "give what aggdec report experiment wrote")
     if not isinstance(content, dict) or content.get("format") != FORMAT or "decodings" not in content:
-        raise AggdecError(f"{path}: not written by this version of aggdec-report experiment; run it again")
+        raise AggdecError(f"{path}: not written by this version of aggdec report experiment; run it again")
     results: Results = made_of(Results, content, str(path), "write it again")
     return results

@@ -46,7 +46,7 @@ def make_drafter(folder: Path, log: list[str], **modules: float) -> None:
     ):
         batches, times = [[number] for number in range(10)], [[seconds / 10] * 10]
         runs.append(Run(mode, "fairseq_aggdec", "fp32", 1, batches, times, [12] * 10, ["f"] * 10, **more))
-    Record("test", "aggdec-bench", "now", None, MACHINE, [5] * 10, [0.0] * 10, runs).save(folder / "bench.json")
+    Record("test", "aggdec bench", "now", None, MACHINE, [5] * 10, [0.0] * 10, runs).save(folder / "bench.json")
 
 
 def test_drafters_are_compared_at_the_accepted_length_that_all_of_a_group_reach(
