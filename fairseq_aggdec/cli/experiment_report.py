@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def add_paper_options(parser: argparse.ArgumentParser) -> None:
     """Of `aggdec report paper`."""
-    parser.add_argument("tables", nargs="*", metavar="PAPER/TABLE", help="such as 000/5 (default: list them)")
+    parser.add_argument("tables", nargs="*", metavar="PAPER/TABLE", help="such as ge2022/5 (default: list them)")
     _add_format_options(parser)
 
 
@@ -38,7 +38,7 @@ def add_experiment_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PAPER/TABLE",
-        help="only this table, such as 000/5; can be repeated (default: all of which something was measured)",
+        help="only this table, such as ge2022/5; can be repeated (default: all of which something was measured)",
     )
     parser.add_argument(
         "--table", metavar="NAME", help="instead, this table of the experiment itself: a name of `own` in tables.yaml"

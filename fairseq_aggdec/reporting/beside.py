@@ -149,7 +149,7 @@ def _heading(column: Column) -> str:
 
 
 def _title(table: PaperTable) -> str:
-    return f"papers/{table.name.replace('/', ' Table ')}: {table.shows}"
+    return f"{table.paper}, Table {table.name.partition('/')[2]}: {table.shows}"
 
 
 def _label(table: PaperTable, kind: str) -> str:

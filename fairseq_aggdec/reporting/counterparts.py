@@ -2,7 +2,7 @@
 
     score: [m2-references]        # metrics of aggdec score that the tables need beside those of prepare.yaml
     tables:                       # of the papers
-      000/5:
+      ge2022/5:
         set: test                 # decoded test set whose scores count, and the file of aggdec bench: the defaults of
         record: bench/bench       # all entries; a row's or a column's own word comes before them
         greedy: AR verifier (beam = 1)

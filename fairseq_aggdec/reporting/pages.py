@@ -19,13 +19,13 @@ FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": late
 
 
 def paper_page(names: Sequence[str], form: str) -> str:
-    """Tables of the papers by their names, such as `000/5`; without names, the list of all.
+    """Tables of the papers by their names, such as `ge2022/5`; without names, the list of all.
 
     Raises:
         AggdecError: there is no such table.
     """
     if not names:
-        return "".join(f"{table.name:<8}{table.shows}\n" for table in all_tables().values())
+        return "".join(f"{table.name:<13}{table.shows}\n" for table in all_tables().values())
     return "\n\n".join(FORMATS[form](paper_grid(paper_table(name))) for name in names) + "\n"
 
 
@@ -42,7 +42,7 @@ def beside_page(results: Results, wanted: Sequence[Counterparts], form: str, own
     used = sources_of(results, wanted)
     lines = header(results, used) if wanted else [f"{results.title}."]
     if missing:
-        lines.append(f"Nothing has been measured yet of papers/{', papers/'.join(missing)}.")
+        lines.append(f"Nothing has been measured yet of {', '.join(missing)}.")
     everything = own or not wanted
     if everything:
         grids += own_grids(results)

@@ -49,9 +49,9 @@ class PaperTable:
     """One table of a paper."""
 
     name: str
-    """paper and number: `000/5`"""
+    """paper and number: `ge2022/5`"""
     paper: str
-    """its title"""
+    """as it is cited: Ge et al. 2022"""
     shows: str
     setting: str
     """of the measurement: machine, batch size, what speed-ups compare with"""
@@ -96,13 +96,13 @@ def all_tables() -> dict[str, PaperTable]:
     for path in sorted(FOLDER.glob("*.yaml")):
         content = read_yaml(path)
         for number, entry in content["tables"].items():
-            table = _table(f"{path.stem}/{number}", content["title"], entry)
+            table = _table(f"{path.stem}/{number}", content["cited"], entry)
             found[table.name] = table
     return found
 
 
 def paper_table(name: str) -> PaperTable:
-    """A table by its name, such as `000/5`.
+    """A table by its name, such as `ge2022/5`.
 
     Raises:
         AggdecError: there is none.

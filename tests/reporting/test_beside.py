@@ -17,7 +17,7 @@ from fairseq_aggdec.reporting.counterparts import Counterparts, Source
 from fairseq_aggdec.reporting.paper_tables import paper_table
 from tests.reporting.made_up import made_up_results
 
-TABLE = paper_table("000/5")
+TABLE = paper_table("ge2022/5")
 ROWS = {
     "Teacher": "teacher-beam5",
     "AR verifier (beam = 5)": "beam5",
@@ -82,10 +82,10 @@ def test_without_baselines_nothing_can_change() -> None:
 
 
 def test_tables_of_which_nothing_was_measured_are_named() -> None:
-    other = Counterparts(paper_table("000/9"), {("GAD-base", "Tok."): Source(measure="accepted tokens", label="x")})
+    other = Counterparts(paper_table("ge2022/9"), {("GAD-base", "Tok."): Source(measure="accepted tokens", label="x")})
     grids, missing = all_grids(made_up_results(), [COUNTERPARTS, other])
-    assert [grid.name for grid in grids] == ["000-5-beside", "000-5-change"]
-    assert missing == ["000/9"]
+    assert [grid.name for grid in grids] == ["ge2022-5-beside", "ge2022-5-change"]
+    assert missing == ["ge2022/9"]
 
 
 def test_the_header_says_what_differs() -> None:
@@ -102,6 +102,6 @@ def test_the_header_says_what_differs() -> None:
 
 
 def test_a_papers_table_alone() -> None:
-    grid = paper_grid(paper_table("000/12"))
+    grid = paper_grid(paper_table("ge2022/12"))
     assert grid.rows == (("6+6, 8 threads", "1", "6.5"), ("6+6, 2 threads", "1", "6.1"))
     assert [group.heading for group in grid.groups] == ["Beam=5 (×)", "Aggressive (×)"]

@@ -24,7 +24,7 @@ def test_short_and_long_forms(tmp_path: Path) -> None:
     text = """
     score: [gleu]
     tables:
-      000/6:
+      ge2022/6:
         set: valid
         differs: small
         record: "bench/k{k}"
@@ -39,7 +39,7 @@ def test_short_and_long_forms(tmp_path: Path) -> None:
     """
     tables = read_tables(write(tmp_path, text))
     assert tables.score == ("gleu",)
-    counterparts = tables.counterparts["000/6"]
+    counterparts = tables.counterparts["ge2022/6"]
     assert (counterparts.greedy, counterparts.beam) == (None, "AR (beam = 5)")
     assert (counterparts.differs["AR (beam = 5)"], counterparts.differs["GAD++ (k = 10)"]) == ("tiny", "small")
     sources = counterparts.sources
@@ -65,17 +65,20 @@ def test_without_a_file_there_are_no_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tables: {000/99: {columns: {}, rows: {}}}", r"tables.yaml: no table 000/99 of the papers"),
-        ("tables: {000/9: {columns: {Speed: speed-up}, rows: {}}}", r"tables.yaml: table 000/9 has no column 'Speed'"),
-        ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD: gad}}}", r"tables.yaml: table 000/9 has no row 'GAD'"),
-        ("tables: {000/9: {columns: {Tok.: x}, rows: {}, greedy: GAD}}", r"has no row 'GAD'"),
+        ("tables: {ge2022/99: {columns: {}, rows: {}}}", r"tables.yaml: no table ge2022/99 of the papers"),
         (
-            "tables: {000/9: {columns: {Tok.: {mesure: x}}, rows: {GAD-base: x}}}",
+            "tables: {ge2022/9: {columns: {Speed: speed-up}, rows: {}}}",
+            r"tables.yaml: table ge2022/9 has no column 'Speed'",
+        ),
+        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD: gad}}}", r"tables.yaml: table ge2022/9 has no row 'GAD'"),
+        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {}, greedy: GAD}}", r"has no row 'GAD'"),
+        (
+            "tables: {ge2022/9: {columns: {Tok.: {mesure: x}}, rows: {GAD-base: x}}}",
             r"unknown fields mesure: choose from measure, ",
         ),
-        ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD-base: {only: [Speed]}}}}", r"there is no column 'Speed'"),
-        ("tables: {000/9: {columns: {Tok.: x}}}", r"tables.yaml: not as the head of counterparts.py describes"),
-        ("tables: {000/9: {columns: {Tok.: x}, rows: {GAD-base: {label: '{size}'}}}}", r"describes it \(KeyError"),
+        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD-base: {only: [Speed]}}}}", r"there is no column 'Speed'"),
+        ("tables: {ge2022/9: {columns: {Tok.: x}}}", r"tables.yaml: not as the head of counterparts.py describes"),
+        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD-base: {label: '{size}'}}}}", r"describes it \(KeyError"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:

@@ -15,12 +15,12 @@ PREPARE = "languages: {source: src, target: tgt}\nscore: [bleu]\ntest_sets: [{na
 TABLES = """
 score: [edit-ratio]
 tables:
-  000/4:
+  ge2022/4:
     set: test1
     greedy: Transformer (beam = 1)
     columns: {Wikilarge BLEU: BLEU, Wikilarge Speedup: speed-up}
     rows: {Transformer (beam = 5): beam5, Transformer (beam = 1): beam1, Transformer (IAD): iad}
-  002/4: {columns: {F0.5: M2 F0.5}, rows: {6+6: greedy}}
+  sun2021/4: {columns: {F0.5: M2 F0.5}, rows: {6+6: greedy}}
 """
 STATS = '{"iterations": 2, "drafted": 9, "accepted": 4, "output_length": 5, "seconds": 0.5}\n'
 
@@ -60,7 +60,7 @@ def test_results_and_table(config: Path, work: Path, capsys: pytest.CaptureFixtu
     main(["experiment", str(config), "--work", str(work), "--json", str(stored)])
     text = capsys.readouterr().out
     assert "little is a stand-in" in text
-    assert "Nothing has been measured yet of papers/002/4." in text
+    assert "Nothing has been measured yet of sun2021/4." in text
     (row,) = [line for line in text.splitlines() if line.startswith("| Transformer (IAD) ") and "8.8" in line]
     assert [cell.strip() for cell in row.strip("|").split("|")][-3:] == ["8.8", "8.0", "0.91"]
     (change,) = [line for line in text.splitlines() if line.startswith("| Transformer (beam = 5) ") and "+" in line]
@@ -79,7 +79,7 @@ def test_results_and_table(config: Path, work: Path, capsys: pytest.CaptureFixtu
         "bench/bench": ["beam5", "beam1", "iad"]
     }
 
-    main(["experiment", str(config), "--results", str(stored), "--paper", "000/4", "--format", "latex"])
+    main(["experiment", str(config), "--results", str(stored), "--paper", "ge2022/4", "--format", "latex"])
     text = capsys.readouterr().out
     assert text.startswith("% needs \\usepackage{booktabs}\n% fairseq-generate")
     assert text.count(r"\begin{table}") == 2
@@ -91,7 +91,8 @@ def test_what_no_paper_has(config: Path, work: Path, capsys: pytest.CaptureFixtu
     main([*command, "--own"])
     text = capsys.readouterr().out
     own = text.index("## Scores: real (")
-    assert text.index("## papers/000 Table 4") < own < text.index("## Times: bench/bench (") < text.index("## Commands")
+    times = text.index("## Times: bench/bench (")
+    assert text.index("## Ge et al. 2022, Table 4") < own < times < text.index("## Commands")
 
     (config / "tables.yaml").unlink()
     main(command)
@@ -132,8 +133,8 @@ def test_what_is_wrong_is_said(config: Path, work: Path, tmp_path: Path, monkeyp
     command = ["experiment", str(config), "--work", str(work)]
     with pytest.raises(AggdecError, match=r"nowhere: no such experiment here"):
         main(["experiment", "nowhere"])
-    with pytest.raises(AggdecError, match=r"--paper 000/5: .*tables.yaml has no counterparts for 000/5; it has 000/4"):
-        main([*command, "--paper", "000/5"])
+    with pytest.raises(AggdecError, match=r"--paper ge2022/5: .* has no counterparts for ge2022/5; it has ge2022/4"):
+        main([*command, "--paper", "ge2022/5"])
     with pytest.raises(AggdecError, match=r"no table 9 of the papers is known"):
         main([*command, "--paper", "9"])
     monkeypatch.setenv("AGGDEC_WORK", str(tmp_path / "work2"))
@@ -153,8 +154,8 @@ def test_papers_alone(capsys: pytest.CaptureFixture[str]) -> None:
     main(["paper"])
     listed = capsys.readouterr().out.splitlines()
     assert len(listed) == 33
-    assert listed[0].startswith("000/1   IAD of Transformer-big on CoNLL-13")
-    main(["paper", "004/2", "000/12", "--format", "latex"])
+    assert listed[0].startswith("ge2022/1     IAD of Transformer-big on CoNLL-13")
+    main(["paper", "stern2018/2", "ge2022/12", "--format", "latex"])
     text = capsys.readouterr().out
     assert text.count(r"\toprule") == 2
     assert r"k = 10 & 1.10 & 1.40 & 2.04 & 6.79 \\" in text

@@ -138,7 +138,7 @@ def test_translation_from_text_to_tables(
         assert name in tables.stdout
     for word in ("sacrebleu", "mean accepted tokens", "3 of 3", "verifier's decoder"):
         assert word in tables.stdout
-    assert "## papers/000 Table 5: " in tables.stdout  # the stage `table`
+    assert "## Ge et al. 2022, Table 5: " in tables.stdout  # the stage `table`
     results = load_results(work / "results.json")
     assert {decoding.label for decoding in results.decodings} == {"greedy", "nar", "gad", "gad++-3-1"}
     assert all(decoding.command for decoding in results.decodings)
