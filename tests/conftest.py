@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import torch
 
 import fairseq_aggdec
 from fairseq_aggdec.engine.precision import can_quantise
+from tests import fork_server
 from tests.helpers import ToyModel, make_toy_data, train_toy
 from tests.sharing import made_once
 
@@ -34,14 +35,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: "tests/scripts/" not in item.nodeid)
 
 
+_LOG_LEVELS = {name: logging.getLogger(name).level for name in (None, "fairseq", "fairseq_aggdec")}
+
+
 @pytest.fixture(autouse=True)
-def _log_levels() -> Iterator[None]:
-    """What a command that ran in this process has silenced speaks again for the next test."""
-    loggers = [logging.getLogger(name) for name in (None, "fairseq", "fairseq_aggdec")]
-    levels = [logger.level for logger in loggers]
-    yield
-    for logger, level in zip(loggers, levels, strict=True):
-        logger.setLevel(level)
+def _log_levels() -> None:
+    """What a command that ran in this process, for another test or a fixture, has silenced speaks again."""
+    for name, level in _LOG_LEVELS.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def _data_required() -> bool:
@@ -59,6 +60,12 @@ def aggdec_data() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return data
+
+
+@pytest.fixture
+def quick_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process starts as `sys.executable -m MODULE` has imported PyTorch and fairseq already."""
+    monkeypatch.setattr(sys, "executable", str(fork_server.environment() / "bin/python"))
 
 
 @pytest.fixture(scope="session")

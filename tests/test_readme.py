@@ -1,21 +1,17 @@
 """The commands of the README and of the pages that users run commands from; what else they say: tests/test_docs.py."""
 
-import io
 import os
 import re
 import runpy
 import shlex
 import subprocess
-import sys
 import sysconfig
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from fairseq import checkpoint_utils
 
-import fairseq_aggdec
 from fairseq_aggdec.cli import bench
+from tests import fork_server
 from tests.helpers import TINY_TRANSFORMER, ToyModel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,35 +57,31 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(line: str, checkout: Path, names: dict[str, str]) -> None:
-    """Run a command in this process, as its installed script would; what stands before a pipe is its input.
+def run(
+    command: str, checkout: Path, names: dict[str, str], path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a shell.
 
     Args:
-        line: the command; `--user-dir fairseq_aggdec` is left out, as the plugin is registered here.
+        command: as a user pastes it.
         checkout: the working folder.
         names: what `$DATA_BIN` and the like stand for.
+        path: where the commands are found; by default where they start quickly (see `fork_server`).
     """
-    fairseq_aggdec.register()
-    echo, pipe, command = line.rpartition(" | ")
-    words = [names.get(word, word) for word in shlex.split(command.replace("--user-dir fairseq_aggdec", ""))]
-    (script,) = entry_points(group="console_scripts", name=words[0])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(checkout)
-        patch.setattr(sys, "argv", words)
-        if pipe:
-            patch.setattr(sys, "stdin", io.StringIO(shlex.split(echo)[1] + "\n"))
-        script.load()()
+    path = path or fork_server.environment() / "bin"
+    environment = {**os.environ, **names, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=checkout, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
 
 
 @pytest.fixture(scope="module")
 def names(checkout: Path, toy_model_dir: ToyModel) -> dict[str, str]:
-    """What the variables of the commands stand for: the toy model, and a drafter where it is to be trained."""
+    """The variables of the commands: the toy model, and a drafter where it is to be trained."""
     drafter = checkout / "drafter/checkpoint_best.pt"
-    return {
-        "$DATA_BIN": str(toy_model_dir.data),
-        "$CHECKPOINT": str(toy_model_dir.checkpoint),
-        "$DRAFTER": str(drafter),
-    }
+    return {"DATA_BIN": str(toy_model_dir.data), "CHECKPOINT": str(toy_model_dir.checkpoint), "DRAFTER": str(drafter)}
 
 
 @pytest.fixture(scope="module")
@@ -99,48 +91,27 @@ def drafter(checkout: Path, names: dict[str, str]) -> Path:
         sizes = " ".join(TINY_TRANSFORMER).removeprefix("--arch transformer")
         command = command.replace("--arch nar_drafter", f"--arch nar_drafter {sizes}")
         command = re.sub(r"(--max-update|--warmup-updates) \d+", r"\1 2", command)
-        vars(checkpoint_utils.save_checkpoint).pop("best", None)  # of the training before, in the same process
         run(command, checkout, names)
     return checkout
 
 
-def test_the_first_command_runs_in_a_shell(checkout: Path, names: dict[str, str]) -> None:
-    """With the plugin found by `--user-dir fairseq_aggdec`, as nowhere else here."""
-    path = sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"]
-    variables = {name.removeprefix("$"): value for name, value in names.items()}
-    done = subprocess.run(
-        ["bash", "-c", FIRST],
-        cwd=checkout,
-        env={**os.environ, **variables, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+def test_the_first_command_runs_as_it_was_installed(checkout: Path, names: dict[str, str]) -> None:
+    done = run(FIRST, checkout, names, Path(sysconfig.get_path("scripts")))
     assert "H-0\t" in done.stdout
     assert "--decoding iad: " in done.stdout + done.stderr
     assert (checkout / "stats.jsonl").is_file()
 
 
 @pytest.mark.parametrize("command", RUN)
-def test_command_runs(
-    command: str,
-    checkout: Path,
-    names: dict[str, str],
-    request: pytest.FixtureRequest,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_command_runs(command: str, checkout: Path, names: dict[str, str], request: pytest.FixtureRequest) -> None:
     if "$DRAFTER" in command:
         request.getfixturevalue("drafter")
-    run(command, checkout, names)
-    printed = capsys.readouterr().out
-    assert "H-0\t" in printed
-    if " | " in command:  # the shipped corrector, whose counters are logged at exit
-        assert "The student’s books are on the table." in printed
-    else:
-        (decoding,) = re.findall(r"--decoding \S+", command)
-        assert f"{decoding}: " in printed + caplog.text
+    done = run(command, checkout, names)
+    assert "H-0\t" in done.stdout
+    (decoding,) = re.findall(r"--decoding \S+", command)
+    assert f"{decoding}: " in done.stdout + done.stderr
+    if " | " in command:  # the shipped corrector
+        assert "The student’s books are on the table." in done.stdout
 
 
 def test_the_trainings_of_the_docs_leave_a_drafter_and_heads(drafter: Path) -> None:

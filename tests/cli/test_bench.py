@@ -16,7 +16,7 @@ def test_bench_prints_and_writes_the_comparison(
     record = tmp_path / "bench.json"
     reference = tmp_path / "reference.txt"
     reference.write_bytes((toy_model_dir.data / "test.src").read_bytes())
-    options = "--limit 4 --repeats 2 --modes beam5,greedy,iad --threads 1".split()
+    options = "--limit 4 --repeats 2 --modes beam5,greedy,iad --threads 1 --no-memory".split()
     files = ["--reference", str(reference), "--json", str(record)]
     main([str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint), *options, *files])
     printed = capsys.readouterr()
@@ -26,7 +26,6 @@ def test_bench_prints_and_writes_the_comparison(
     written = json.loads(record.read_text())
     assert [run["mode"] for run in written["runs"]] == ["beam5", "greedy", "iad"]
     assert all(len(run["latencies"]) == 2 for run in written["runs"])
-    assert all(run["host_bytes"] > 5e7 for run in written["runs"])
     assert all(run["bleu"] is not None for run in written["runs"])
     assert "torch" in written["machine"]["versions"]
 

@@ -27,6 +27,7 @@ GOLDEN = "64017c454694488a098eb7073fe6fae807957691a1e26cd0711a2e662a99a2c6"
 """What is made of the small data: recorded results are of these bytes. A change of the word tables changes it."""
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     data = make_data(tmp_path / "data")
     config, work = small(GEC), tmp_path / "work"
@@ -79,6 +80,7 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     assert (work / "bpe/valid.src").read_bytes() == before
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_parallel_data_is_taken_as_it_is(tmp_path: Path) -> None:
     files = {}
     for name in ("train", "valid", "test"):
@@ -103,6 +105,7 @@ def test_long_pairs_leave_the_training_set_only(tmp_path: Path) -> None:
     assert len((work / "bpe/valid.src").read_text().splitlines()) == 20
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_documents_from_json_to_binary(tmp_path: Path) -> None:
     """Several references where there are several summaries, sources cut, pairs to learn to read from."""
     words = ["model", "learns", "data", "deep", "network", "finds", "better", "the", "small", "images"]
@@ -134,6 +137,7 @@ def test_documents_from_json_to_binary(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()} == times
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_text_without_subwords_and_unusual_training_pairs(tmp_path: Path) -> None:
     train = [("a b c", "a b"), ("a", "a b"), ("a " * 9, "a " * 9), ("a b", ""), ("a b", "a b c d")]
     prepare(parallel(tmp_path, train, clean=UsualPairs(max_words=8, ratio=1.5)), tmp_path, tmp_path / "work")
@@ -143,6 +147,7 @@ def test_text_without_subwords_and_unusual_training_pairs(tmp_path: Path) -> Non
     assert not (tmp_path / "work/data-bin/codes").exists()
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     """As BART reads text; with byte-pair merges of our own, as fairseq fetches GPT-2's from the network."""
     symbols = [chr(number) for number in range(ord("a"), ord("z") + 1)] + ["Ġ", "ab", "Ġab"]
@@ -164,6 +169,7 @@ def test_a_missing_dictionary_is_named(tmp_path: Path) -> None:
         prepare(parallel(tmp_path, [("a", "a")], dictionary="bart/dict.txt"), tmp_path, tmp_path / "work")
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_a_training_set_of_another_training(tmp_path: Path) -> None:
     config = parallel(tmp_path, [("a b", "a b")] * 3, further_training_sets=["last"])
     last = PairFile(source="valid.src", target="valid.tgt")
@@ -172,6 +178,7 @@ def test_a_training_set_of_another_training(tmp_path: Path) -> None:
     assert not (tmp_path / "work/data-bin/train1.src-tgt.src.bin").exists()
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
     """So that a training can start from it: the same codes, whatever the text is."""
     config = parallel(tmp_path, [("He go home .", "He goes home .")] * 3, bpe=Subwords(shipped="gec"))

@@ -35,6 +35,7 @@ def test_settings() -> None:
         pairs(lines=0)
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_from_words_to_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The experiment's own configuration with few lines, a small dictionary and test set."""
     write_lines(tmp_path / "jieba/dict.txt", LINES)
