@@ -190,6 +190,9 @@ def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
     assert (work / "bpe/train.tgt").read_text().splitlines()[0] == "He goes home ."
     with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
         encode(replace(config, bpe=Subwords(shipped="no")), tmp_path, tmp_path / "other")
+    jfleg = PrepareConfig.read(ROOT / "configs/gec_small/jfleg.yaml")  # of docs/measurements.md
+    assert jfleg.bpe == config.bpe
+    assert [test.name for test in jfleg.test_sets] == ["jfleg"]
 
 
 def written_by_preprocess(command: list[str], work: Path) -> None:
