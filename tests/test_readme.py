@@ -19,7 +19,7 @@ PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training
 """those whose commands are run; the commands of docs/blockwise.md are read in tests/test_docs_blockwise.py"""
 ELSEWHERE = {
     "aggdec verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
-    "aggdec prepare configs/gec_small/jfleg.yaml --data $AGGDEC_DATA --work work/jfleg": "tests/data/test_preparation.py",
+    "aggdec prepare configs/gec_small/jfleg.yaml --data $AGGDEC_DATA --work work/jfleg": "tests/data",
     "bash scripts/demo.sh": "tests/cli/test_demo.py",
     "bash scripts/demo.sh --task mt": "tests/cli/test_demo.py",
     "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",
