@@ -92,13 +92,17 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Path:
     (tmp_path / "data/tatoeba-en-de").mkdir(parents=True)
     with gzip.open(tmp_path / "data/tatoeba-en-de/deu.txt.gz", "wt") as output:
         output.writelines(line + "\n" for line in lines)
-    few = "--threads 1 --limit 3 --repeats 1"  # untrained models speak until they are cut off
+    few = (
+        "--threads 1 --limit 3 --repeats 1 --no-memory --max-len-b 12"  # untrained models speak until they are stopped
+    )
     stages = (folder / "stages.sh").read_text()
     stages = stages.replace("--threads 2", few).replace("--shards 2", "--shards 1")  # those are test_distill.py's
     stages = re.sub(r"(?m)^.*--label teacher-beam5$", "", stages).replace(' "5 3"', "")
     (folder / "stages.sh").write_text(stages)
     ablation = (folder / "ablation.sh").read_text()
     (folder / "ablation.sh").write_text(ablation.replace("--limit 200 --threads 2", few) + TWO_VARIANTS)
+    blockwise = (folder / "blockwise.sh").read_text()
+    (folder / "blockwise.sh").write_text(blockwise.replace("--threads 2", few))
     prepare = OmegaConf.load(folder / "prepare.yaml")
     prepare.sentence_pairs.long_words = 2
     prepare.sentence_pairs.joined_pairs.lines = 5

@@ -92,7 +92,12 @@ def test_depths(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     shorten(config, 5)
     del config.task["upsample_primary"]
     OmegaConf.save(config, copied / "depth.yaml")
-    rewrite(copied / "depth.sh", ("test2", "test"), ("--threads 2", "--threads 1 --repeats 1"))
+    rewrite(
+        copied / "depth.sh",
+        ("test2", "test"),
+        ("--batch-size 32", "--batch-size 32 --max-len-b 20"),
+        ("--threads 2", "--threads 1 --repeats 1 --max-len-b 20"),
+    )
     monkeypatch.setenv("DEPTHS", "11-1")
     monkeypatch.setenv("BENCH_LIMIT", "3")
 
