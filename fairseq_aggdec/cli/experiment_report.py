@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairseq_aggdec.cli.options import add_data_sets_option
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
@@ -27,12 +28,7 @@ def add_experiment_options(parser: argparse.ArgumentParser) -> None:
     """Of `aggdec report experiment`."""
     parser.add_argument("experiment", help="a folder of configs/, or its name")
     parser.add_argument("--work", type=Path, help="its work folder (default: that name in AGGDEC_WORK, or in work)")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=Path(os.environ.get("AGGDEC_DATA", "../shared/data")),
-        help="folder of the data sets, where M2 files are (default: AGGDEC_DATA, or %(default)s)",
-    )
+    add_data_sets_option(parser, "folder of the data sets, where M2 files are")
     parser.add_argument(
         "--paper",
         action="append",

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_aggdec.cli.options import check_least
 from fairseq_aggdec.data.preparation import prepare
 from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.errors import on_command_line
@@ -27,8 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=1, help="number of processes")
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    if args.workers < 1:
-        parser.error(f"--workers {args.workers}: must be at least 1")
+    check_least(parser, args, 1, "workers")
     prepare(PrepareConfig.read(args.config), args.data, args.work, args.workers)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.cli.options import add_data_sets_option, check_least
-from fairseq_aggdec.data.preparation import read_config
+from fairseq_aggdec.data.prepare_config import read_config
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.evaluation.experiment_scores import experiment_tables
 from fairseq_aggdec.evaluation.gleu import corpus_gleu

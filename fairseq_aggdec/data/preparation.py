@@ -17,7 +17,6 @@ from typing import Any
 
 from fairseq_aggdec.data import subwords
 from fairseq_aggdec.data.prepare_config import PrepareConfig
-from fairseq_aggdec.data.prepare_config import read_config as read_config  # for those who score
 from fairseq_aggdec.data.text_files import given_file, read_lines, write_lines
 from fairseq_aggdec.data.text_stages import write_pairs, write_text
 from fairseq_aggdec.errors import AggdecError

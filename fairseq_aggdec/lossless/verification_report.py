@@ -7,10 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
-
 from fairseq_aggdec.benchmarking import machine
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.grid import TERMINAL, text_table
 from fairseq_aggdec.lossless.verification import Check, Verification, never_accepted
 
 _SHOWN = 20
@@ -113,7 +112,7 @@ def _table(checks: Sequence[Check]) -> str:
         for key, row in rows.items()
     ]
     names = ["precision", "mode", "reference"][: len(next(iter(rows)))]
-    return tabulate(cells, [*names, *columns, "accepted of drafted"], disable_numparse=True)
+    return text_table([*names, *columns, "accepted of drafted"], cells, TERMINAL)
 
 
 def _cell(check: Check) -> str:

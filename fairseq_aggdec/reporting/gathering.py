@@ -9,7 +9,7 @@ from typing import Any
 from fairseq_aggdec.benchmarking.image_record import QUALITY, ImageRecord, Quality
 from fairseq_aggdec.benchmarking.machine import commit, machine, now
 from fairseq_aggdec.benchmarking.record import load_record
-from fairseq_aggdec.data.preparation import read_config
+from fairseq_aggdec.data.prepare_config import read_config
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.experiment_scores import experiment_tables, subsets
 from fairseq_aggdec.evaluation.training_log import read_validations

@@ -12,7 +12,7 @@ import pytest
 from fairseq_aggdec.benchmarking.modes import parse_modes
 from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
-from fairseq_aggdec.data.preparation import read_config
+from fairseq_aggdec.data.prepare_config import read_config
 from fairseq_aggdec.reporting.counterparts import Source, read_tables
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments
 from tests.configs.recording import recorded

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.experiments import read_experiment
-from fairseq_aggdec.data.preparation import read_config
+from fairseq_aggdec.data.prepare_config import read_config
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.evaluation.metrics import all_metrics
 from fairseq_aggdec.reporting.counterparts import FILE, read_tables
