@@ -12,11 +12,11 @@ from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import Acceptance, exact
-from fairseq_aggdec.decoding.block_draft import draft_alone
-from fairseq_aggdec.decoding.draft_width import DraftWidth
-from fairseq_aggdec.decoding.loop import Drafter, Verifier, draft_verify_accept
+from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance
+from fairseq_aggdec.decoding.drafters.alone import draft_alone
+from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.drafting import BlockDraftOptions, Drafting, DraftOptions
@@ -70,8 +70,8 @@ class AggressiveGenerator(SequenceGenerator):
             engines: the models' engines, kept between generators.
             block_ngrams: make `no_repeat_ngram_size` work where fairseq's own blocker does not.
             keep_drafts: fill `history`; without, it stays empty.
-            shorten_drafts: in batches on a CPU, draft no more than what saves time, learning from batch to batch how
-                much of it passes. Outputs are the same, iterations may be more.
+            shorten_drafts: in batches on a CPU, and in `hybrid` always, draft no more than what saves time, learning
+                from batch to batch how much of it passes. Outputs are the same, iterations may be more.
             adaptive_draft: do so at every batch size, on every device and in every mode that verifies drafts. Under an
                 `accept` that lets more pass than the verifier's own choice, outputs may then depend on it.
             kwargs: as for fairseq's `SequenceGenerator`; the beam is one.
@@ -89,10 +89,7 @@ class AggressiveGenerator(SequenceGenerator):
         self._engines = Engines() if engines is None else engines
         self.draft_options = draft_options or DraftOptions()
         self._dictionaries = (src_dict, tgt_dict)
-        self._drafting = Drafting(
-            decoding, models, self._engines, self._dictionaries, self.draft_options, block_draft, learns=shorten_drafts
-        )
-        self._widths: dict[str, DraftWidth | None] = {}  # by the kind of device
+        self._drafting = Drafting(decoding, models, self._engines, self._dictionaries, self.draft_options, block_draft)
         self._said_fallback = False
 
     def _effective_ngram_size(self, size: int, block_ngrams: bool) -> int:
@@ -128,11 +125,11 @@ class AggressiveGenerator(SequenceGenerator):
             encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
             verifier = self._started_verifier(encoder_outs)
             rules = self._rules(net_input, prefix_tokens)
-            drafter = self._drafter(net_input, start, encoder_outs)
-            accept = exact if self.block_draft is None else self.block_draft.accept
-            widths = self._draft_widths(source.size(0), source.device, accept)
+            accept = EXACT if self.block_draft is None else self.block_draft.accept
+            schedule = self._schedule(source.size(0), source.device, accept)
+            drafter = self.make_drafter(net_input, start, encoder_outs, schedule)
             decoded = draft_verify_accept(
-                drafter, verifier, rules, first_tokens, self.keep_drafts, accept, widths, self.vocab_size
+                drafter, verifier, rules, first_tokens, accept=accept, schedule=schedule, keep_drafts=self.keep_drafts
             )
         self._record(sample, decoded, time.perf_counter() - began)
         hypotheses = [self._hypothesis(sentence) for sentence in decoded]
@@ -161,6 +158,7 @@ class AggressiveGenerator(SequenceGenerator):
             unk=self.unk,
             eos=self.eos,
             max_len=max_len,
+            symbols=self.vocab_size,
             min_len=self.min_len,
             unk_penalty=self.unk_penalty,
             no_repeat_ngram_size=self.no_repeat_ngram_size,
@@ -169,18 +167,28 @@ class AggressiveGenerator(SequenceGenerator):
             source_lengths=source_lengths,
         )
 
-    def _drafter(self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]]) -> Drafter:
-        return self._drafting.start(net_input, start, encoder_outs)
+    def make_drafter(
+        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
+    ) -> Drafter:
+        """The drafter of a batch; subclasses may have another (docs/extending.md).
 
-    def _draft_widths(self, rows: int, device: torch.device, accept: Acceptance) -> DraftWidth | None:
-        """What decides how much of a batch's drafts is verified; None for all."""
+        Args:
+            net_input: as fairseq's encoder takes it.
+            start: the decoder's first input.
+            encoder_outs: what the verifiers' encoders returned for it.
+            schedule: of the batch.
+        """
+        return self._drafting.start(net_input, start, encoder_outs, schedule)
+
+    def _schedule(self, rows: int, device: torch.device, accept: Acceptance) -> DraftSchedule:
+        """What decides how much of a batch's drafts is verified."""
         if not self.adaptive_draft:
-            pays = rows > 1 and device.type == "cpu" and accept is exact
-            if not (self.shorten_drafts and pays and self.decoding in ("iad", "gad", "hybrid")):
-                return None
-        if device.type not in self._widths:
-            self._widths[device.type] = self._drafting.widths(device)
-        return self._widths[device.type]
+            pays = self.decoding == "hybrid" or (
+                rows > 1 and device.type == "cpu" and accept.is_exact and self.decoding in ("iad", "gad")
+            )
+            if not (self.shorten_drafts and pays):
+                return VERIFY_ALL
+        return self._drafting.schedule(device)
 
     def _draft_alone(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor
@@ -239,11 +247,11 @@ class AggressiveGenerator(SequenceGenerator):
             return
         source = sample["net_input"]["src_tokens"]
         ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
-        aligned, lengths = self._drafting.align(source.cpu())
+        aligned = self._drafting.align(source)
         for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
             self.stats_file.write(
                 sentence_id=int(number),
-                source=aligned[row, : int(lengths[row]) - 1].tolist(),
+                source=aligned[row][:-1],
                 output=sentence.tokens[:-1].tolist(),
                 stats=sentence.stats,
                 seconds=seconds if len(decoded) == 1 else None,

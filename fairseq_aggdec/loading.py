@@ -25,9 +25,7 @@ def load(
     Raises:
         AggdecError: the folder or the checkpoint cannot be used.
     """
-    if any(
-        options.get(name) for name in ("drafter_path", "block_size", "full_drafts", "int8", "bit_exact", "cuda_graphs")
-    ):
+    if any(options.get(name) for name in ("drafter_path", "block_size", "full_drafts", "int8", "bit_exact")):
         # not for the default mode; who loads sets the modes of its own
         options = {"decoding": "aggressive", **options}
     config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang, **options)

@@ -9,20 +9,17 @@ from unittest import mock
 
 import torch
 
-from fairseq_aggdec.decoding.block_draft import BlockDrafter
-from fairseq_aggdec.decoding.input_guided import SourceCopyDrafter
-from fairseq_aggdec.decoding.single_source import SingleSourceDrafter, SourcesDrafter
+from fairseq_aggdec.decoding.drafters.block import BlockDrafter
+from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
 from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.engines import Engines
 
 MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],
-    "verifier's decoder": [(BlockDecoder, name) for name in ("start", "score", "features", "project")],
+    "verifier's decoder": [(BlockDecoder, name) for name in ("start", "features", "project")],
     "drafter's encoder": [(LoadedDrafter, "start")],
-    "drafter": [
-        (drafter, "propose") for drafter in (BlockDrafter, SourceCopyDrafter, SingleSourceDrafter, SourcesDrafter)
-    ],
+    "drafter": [(BlockDrafter, "propose"), (SourceCopyDrafter, "propose")],
 }
 """what is timed as what; a call within a timed call belongs to the outer one"""
 REST = "rest"

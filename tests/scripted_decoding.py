@@ -1,12 +1,15 @@
 """A verifier with a script, and a drafter that knows the answer, for tests of the loop without a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from hypothesis import HealthCheck, Phase, settings
 from torch import Tensor
 
-from fairseq_aggdec.decoding.loop import Verifier
+from fairseq_aggdec.decoding.drafters.block import BlockModel, best_tokens
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.lossless.fuzzing.drafters import OracleDrafter
 
 __all__ = ["OracleDrafter"]
@@ -27,8 +30,27 @@ def examples(count: int) -> settings:
     )
 
 
+def outputs_of(texts: Sequence[Sequence[int]]) -> Outputs:
+    """Outputs that have grown to these texts."""
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=200, min_len=0)
+    outputs = Outputs(torch.full((len(texts),), EOS), rules)
+    for row, text in enumerate(texts):
+        outputs.texts[row] += text
+        outputs.tokens[row, 1 : 1 + len(text)] = torch.tensor(text, dtype=torch.long)
+    outputs.lengths = torch.tensor(outputs.known_lengths)
+    return outputs
+
+
+def scored(verifier: Verifier, tokens: Tensor, starts: Tensor, widths: Sequence[int] | None = None) -> Tensor:
+    """What a verifier says of a block, B x W x V; of ragged rows the last token's scores are repeated behind it."""
+    block = Block.of(tokens, starts, starts.tolist(), widths)
+    parts = list(verifier.score(block))
+    assert sum(part.size(0) for part in parts) == block.ragged.size
+    return block.ragged.spread(torch.cat(parts))
+
+
 class ScriptedVerifier(Verifier):
-    """A `loop.Verifier` that prefers each row's target along its path and a hashed token anywhere else.
+    """A `roles.Verifier` that prefers each row's target along its path and a hashed token anywhere else.
 
     It checks what the loop promises: rows without holes, a first block token that the verifier itself has chosen, and
     no row that has already ended.
@@ -58,23 +80,53 @@ class ScriptedVerifier(Verifier):
         logits[best] = 4.0 + 0.1 * (step % 7)
         return logits
 
-    def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
-        assert block.size(0) == len(self.targets), "finished rows leave the batch"
-        assert longest == int(starts.max())
+    def score(self, block: Block) -> Iterator[Tensor]:
+        starts, ragged = block.starts.tolist(), block.ragged
+        assert len(starts) == len(self.targets), "finished rows leave the batch"
+        assert (block.first_start, block.last_start) == (min(starts), max(starts))
         self.calls += 1
-        self.rows_scored += block.size(0)
-        logits = torch.empty(*block.shape, self.vocabulary)
-        for row, (tokens, start) in enumerate(zip(block.tolist(), starts.tolist(), strict=True)):
+        self.rows_scored += len(starts)
+        widths = ragged.rows.bincount(minlength=len(starts)).tolist()
+        logits = []
+        for row, (tokens, width, start) in enumerate(zip(block.tokens.tolist(), widths, starts, strict=True)):
             assert start <= len(self.read[row]), "a hole in the cache"
-            self.read[row][start:] = tokens
+            self.read[row][start:] = tokens[:width]
             assert self.read[row][: start + 1] == [self.START, *self.targets[row][:start]], "not the verifier's choice"
-            for column in range(len(tokens)):
-                logits[row, column] = self.logits_after(self.targets[row], self.read[row][: start + column + 1])
-        return logits
+            logits += [self.logits_after(self.targets[row], self.read[row][: start + n + 1]) for n in range(width)]
+        yield torch.stack(logits)
 
     def keep(self, rows: Tensor) -> None:
         self.targets = [self.targets[row] for row in rows.tolist()]
         self.read = [self.read[row] for row in rows.tolist()]
+
+
+class ScriptedBlockModel(BlockModel):
+    """A `drafters.block.BlockModel` that prefers each row's target, then EOS, with second bests of its own."""
+
+    def __init__(self, targets: Sequence[Sequence[int]], max_positions: int = 1000, vocabulary: int = 12) -> None:
+        self.targets = [list(target) for target in targets]
+        self.max_positions = max_positions
+        self.vocabulary = vocabulary
+        self.widths: list[int] = []
+
+    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+        return best_tokens(self.score(tokens, lengths, block_size, known_lengths), [PAD, BOS])
+
+    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+        assert list(known_lengths) == lengths.tolist()
+        assert len(lengths) == len(self.targets), "finished rows leave the batch"
+        self.widths.append(block_size)
+        logits = torch.zeros(len(self.targets), block_size, self.vocabulary)
+        for row, (target, length) in enumerate(zip(self.targets, lengths.tolist(), strict=True)):
+            assert tokens[row, 0] == EOS
+            for column in range(block_size):
+                step = length - 1 + column
+                logits[row, column, target[step] if step < len(target) else EOS] = 4.0
+                logits[row, column, 4] += 2.0
+        return logits
+
+    def keep(self, rows: Tensor) -> None:
+        self.targets = [self.targets[row] for row in rows.tolist()]
 
 
 def with_length_cap(target: Sequence[int], max_len: int) -> list[int]:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.loop import Drafter
+from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generator import AggressiveGenerator, DraftOptions
@@ -45,7 +45,7 @@ class OracleGenerator(AggressiveGenerator):
         super().__init__(*args, decoding="iad", **kwargs)
         self.answers, self.seed = answers, seed
 
-    def _drafter(self, *_: Any) -> Drafter:
+    def make_drafter(self, *_: Any) -> Drafter:
         return OracleDrafter(self.answers, self.vocab_size, self.seed, longest=1 + self.seed % 15)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import top_beta
+from fairseq_aggdec.decoding.acceptance import EXACT
 from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.engine.engines import unsupported_decoder
 from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
@@ -84,7 +84,7 @@ def generators(arch: str, seed: int, answers: list[list[int]], **options: Any) -
             models, JOINED, decoding="gad", block_draft=BlockDraftOptions(loaded, BLOCK), **options
         ),
         "gad++": AggressiveGenerator(
-            models, JOINED, decoding="gad++", block_draft=BlockDraftOptions(loaded, BLOCK, top_beta(1, 0.0)), **options
+            models, JOINED, decoding="gad++", block_draft=BlockDraftOptions(loaded, BLOCK, EXACT), **options
         ),
         "hybrid": AggressiveGenerator(
             models, JOINED, decoding="hybrid", block_draft=BlockDraftOptions(loaded, BLOCK), **options

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fairseq_aggdec
-from fairseq_aggdec.decoding.acceptance import Acceptance, MinimumBlock, exact, top_beta
+from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
@@ -39,7 +39,7 @@ def cached_blockwise(shape: str, kind: str, seed: int) -> BlockwiseTransformerMo
     return random_blockwise(shape, kind, seed, JOINED, JOINED, HEADS, eos_share=0.05)
 
 
-def blockwise(models: Models, heads: int = HEADS, accept: Acceptance = exact, **options: Any) -> AggressiveGenerator:
+def blockwise(models: Models, heads: int = HEADS, accept: Acceptance = EXACT, **options: Any) -> AggressiveGenerator:
     block_draft = BlockDraftOptions(None, heads, accept)
     return AggressiveGenerator(
         models, JOINED, src_dict=JOINED, decoding="blockwise", block_draft=block_draft, **options
@@ -120,7 +120,7 @@ def test_other_modes_decode_head_one(decoding: str) -> None:
 @pytest.mark.parametrize("least", [2, 4, HEADS])
 def test_a_least_block(least: int) -> None:
     models = [cached_blockwise("post-norm sinusoidal", "identity", 3)]
-    rule = MinimumBlock(least, top_beta(2, math.inf))
+    rule = Acceptance(TopBeta(2, math.inf), minimum=least)
     found = decode(blockwise(models, accept=rule, max_len_b=30), models, random_batch(1, JOINED, [4, 9, 2]))
     for hypothesis in found:
         first, *between = hypothesis["stats"].committed

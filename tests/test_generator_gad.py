@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import TopBeta, exact, top_beta
-from fairseq_aggdec.decoding.loop import Drafter
+from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta
+from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
@@ -43,7 +43,7 @@ def cached_drafter(shape: str, seed: int, separate: bool = False, positions: int
 
 
 def gad(models: Models, drafter: NarDrafterModel, block_size: int = 5, **options: Any) -> AggressiveGenerator:
-    options = {"src_dict": JOINED, "decoding": "gad", "accept": exact, **options}
+    options = {"src_dict": JOINED, "decoding": "gad", "accept": EXACT, **options}
     loaded = LoadedDrafter(drafter)
     block_draft = BlockDraftOptions(loaded, loaded.block_size(block_size), options.pop("accept"))
     return AggressiveGenerator(models, JOINED, block_draft=block_draft, **options)
@@ -124,8 +124,8 @@ class OracleGenerator(AggressiveGenerator):
         super().__init__(*args, **kwargs)
         self.answers, self.seed = answers, seed
 
-    def _drafter(self, *_: Any) -> Drafter:
-        return OracleDrafter(self.answers, self.vocab_size, self.seed, longest=9, block_size=9)
+    def make_drafter(self, *_: Any) -> Drafter:
+        return OracleDrafter(self.answers, self.vocab_size, self.seed, longest=9)
 
 
 def allowed_log_probs(
@@ -206,7 +206,7 @@ def gad_plus_plus(
 ) -> int:
     """Decodes and checks a batch; returns the number of accepted tokens that greedy decoding would not have chosen."""
     beta, tolerance, eos_argmax = setting
-    accept = top_beta(beta, tolerance, JOINED.eos() if eos_argmax else None)
+    accept = Acceptance(TopBeta(beta, tolerance), strict=(JOINED.eos(),) if eos_argmax else ())
     options = {"src_dict": JOINED, "decoding": "gad++", **rules}
     if oracle:
         stock = stock_beam_one(models, JOINED, sample, **rules)
@@ -248,8 +248,8 @@ def test_a_tolerance_of_zero_and_a_beta_of_one_give_gad(shape: str, seed: int, l
     models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths)
     drafter = cached_drafter("causal, source copy", seed)
     expected = decode(gad(models, drafter, shorten_drafts=False), models, sample)
-    for accept in (top_beta(5, 0.0), top_beta(1, 3.0), TopBeta(5, 0.0), TopBeta(1, 3.0)):
-        found = decode(gad(models, drafter, accept=accept, shorten_drafts=False), models, sample)
+    for criterion in (TopBeta(5, 0.0), TopBeta(1, 3.0)):
+        found = decode(gad(models, drafter, accept=Acceptance(criterion), shorten_drafts=False), models, sample)
         assert [h["tokens"].tolist() for h in found] == [h["tokens"].tolist() for h in expected]
         assert [h["stats"] for h in found] == [h["stats"] for h in expected]
         for mine, theirs in zip(found, expected, strict=True):

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.hybrid_draft import HybridDrafter
-from fairseq_aggdec.decoding.loop import Drafter
+from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.drafting import BlockDraftOptions, DraftOptions
 from fairseq_aggdec.errors import AggdecError
@@ -46,14 +46,16 @@ class CopyingOracleGenerator(AggressiveGenerator):
         super().__init__(*args, **kwargs)
         self.answers, self.seed = answers, seed
 
-    def _drafter(self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]]) -> Drafter:
+    def make_drafter(
+        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
+    ) -> Drafter:
         width = max(map(len, self.answers))
         edited = torch.full((len(self.answers), width), JOINED.pad())
         for row, answer in enumerate(self.answers):
             edited[row, : len(answer)] = torch.tensor(answer)
             for place in range(self.seed % 4, len(answer) - 1, 4):
                 edited[row, place] = JOINED.nspecial + (self.seed + place) % (len(JOINED) - JOINED.nspecial)
-        return super()._drafter({**net_input, "src_tokens": edited}, start, encoder_outs)
+        return super().make_drafter({**net_input, "src_tokens": edited}, start, encoder_outs, schedule)
 
 
 def hybrid(
@@ -189,9 +191,9 @@ class AdaptiveOracleGenerator(AggressiveGenerator):
         super().__init__(*args, decoding="gad", **kwargs)
         self.answers, self.right = answers, right
 
-    def _drafter(self, *_: Any) -> Drafter:
+    def make_drafter(self, *_: Any) -> Drafter:
         texts = self.answers if self.right else [[JOINED.unk()] * len(answer) for answer in self.answers]
-        drafter = OracleDrafter(texts, self.vocab_size, 0, longest=9, block_size=9)
+        drafter = OracleDrafter(texts, self.vocab_size, 0, longest=9)
         drafter.draft = lambda rest, rng: [*rest, *[JOINED.unk()] * 9][:9]  # type: ignore[method-assign]
         return drafter
 
@@ -224,4 +226,5 @@ def test_a_drafter_is_a_hybrid_one() -> None:
     models, sample = [cached_model("post-norm sinusoidal", 0)], random_batch(4, JOINED, [4, 5])
     generator = hybrid(models, cached_drafter("bidirectional", 0))
     encoder_outs = [generator._engines.encode(models[0], sample["net_input"])]
-    assert isinstance(generator._drafter(sample["net_input"], JOINED.eos(), encoder_outs), HybridDrafter)
+    drafter = generator.make_drafter(sample["net_input"], JOINED.eos(), encoder_outs, VERIFY_ALL)
+    assert isinstance(drafter, HybridDrafter)

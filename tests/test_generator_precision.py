@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import fairseq_aggdec
-from fairseq_aggdec.decoding.acceptance import exact
+from fairseq_aggdec.decoding.acceptance import EXACT
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.drafters import LoadedDrafter
@@ -84,7 +84,7 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
     for decoding in ("greedy", "iad"):
         generator = AggressiveGenerator(models, JOINED, decoding=decoding, **common)
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
-    block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter("causal, post-norm learned", seed)), 6, exact)
+    block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter("causal, post-norm learned", seed)), 6, EXACT)
     for decoding in ("gad", "hybrid"):
         generator = AggressiveGenerator(models, JOINED, decoding=decoding, block_draft=block_draft, **common)
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
@@ -102,7 +102,7 @@ def test_hybrid_gives_the_same_bits(options: str, drafts: str) -> None:
     else:
         models = [cached_model("post-norm sinusoidal", 1)]
     drafter = LoadedDrafter(cached_drafter("causal, source copy", 1)) if drafts == "a drafter" else None
-    block_draft = None if drafts == "guesses" else BlockDraftOptions(drafter, 4, exact)
+    block_draft = None if drafts == "guesses" else BlockDraftOptions(drafter, 4, EXACT)
     sample = random_batch(1, JOINED, [5, 20, 1, 9, 2])
     engines = Engines(ARITHMETICS[options])
     common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "min_len": 9, "max_len_b": 24}
@@ -127,7 +127,7 @@ def test_blockwise_gives_the_same_bits(options: str, kind: str) -> None:
     sample = random_batch(1, JOINED, [5, 20, 1, 9, 2])
     common: dict[str, Any] = {"src_dict": JOINED, "engines": Engines(ARITHMETICS[options]), "max_len_b": 24}
     expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
-    block_draft = BlockDraftOptions(None, 4, exact)
+    block_draft = BlockDraftOptions(None, 4, EXACT)
     generator = AggressiveGenerator(models, JOINED, decoding="blockwise", block_draft=block_draft, **common)
     for size in (1, 3, 5):
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)

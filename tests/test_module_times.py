@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from fairseq_aggdec import module_times
-from fairseq_aggdec.decoding.single_source import SourcesDrafter
+from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 
 
@@ -53,7 +55,8 @@ def test_every_timed_method_exists() -> None:
 
 
 def test_copies_of_a_batch_are_the_drafter_s() -> None:
-    drafter = SourcesDrafter([[4, 5, 2], [6, 2]], eos=2)
+    drafter = SourceCopyDrafter([SourceMatcher(source, eos=2) for source in ([4, 5, 2], [6, 2])])
+    outputs = Outputs(torch.tensor([2, 2]), SearchRules(pad=1, unk=3, eos=2, max_len=9))
     with module_times.measured() as seconds:
-        drafter.propose(torch.tensor([[2], [2]]), torch.tensor([1, 1]))
+        drafter.propose(outputs, outputs.room())
     assert list(seconds) == ["drafter"]

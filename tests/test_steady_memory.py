@@ -12,7 +12,7 @@ from fairseq.data import LanguagePairDataset
 from fairseq_cli.interactive import make_batches
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.decoding.acceptance import exact
+from fairseq_aggdec.decoding.acceptance import EXACT
 from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.drafting import BlockDraftOptions
 from fairseq_aggdec.generator import AggressiveGenerator
@@ -53,7 +53,7 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
     if decoding == "gad":
         drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
         share_encoder(drafter, model)
-        block = BlockDraftOptions(LoadedDrafter(drafter), 5, exact)
+        block = BlockDraftOptions(LoadedDrafter(drafter), 5, EXACT)
     options: dict[str, Any] = {
         "src_dict": WORDS,
         "keep_drafts": False,

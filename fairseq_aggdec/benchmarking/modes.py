@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fairseq_aggdec.errors import AggdecError
 
@@ -14,11 +14,10 @@ PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy
 
 _OWN = ("greedy", "iad", "nar", "gad", "gad++", "blockwise", "hybrid")
 _ADAPTIVE = "+adaptive"
-_GRAPHS = "+graphs"
 _KNOWN = (
     "beam5, beam1 (any beam), greedy, iad, nar, gad, gad++, gad++:BETA:TOLERANCE, blockwise, blockwise:BETA, "
-    "hybrid, each that verifies drafts with +adaptive where wanted, and each with +graphs (CUDA graphs), "
-    "ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
+    "hybrid, each that verifies drafts with +adaptive where wanted, ctranslate2:greedy, ctranslate2:beam5, each with "
+    "@fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
 
 
@@ -76,8 +75,6 @@ class Mode:
     """one of `PRECISIONS`; None for the benchmark's"""
     adaptive: bool = False
     """under --adaptive-draft"""
-    graphs: bool = False
-    """under --cuda-graphs"""
     oracle: float | None = None
     """of random models, after `~`: accepted tokens (gad, gad++) or edit ratio (iad, hybrid); None: the benchmark's"""
     nat: NatPeer | None = None
@@ -85,7 +82,7 @@ class Mode:
 
     @classmethod
     def parse(cls, name: str) -> "Mode":
-        """The mode of a name: [PEER:]MODE[+adaptive][+graphs][~ORACLE][@PRECISION].
+        """The mode of a name: [PEER:]MODE[+adaptive][~ORACLE][@PRECISION].
 
         Raises:
             AggdecError: no such mode.
@@ -94,8 +91,6 @@ class Mode:
         body, tilde, oracle = body.partition("~")
         peer = CTRANSLATE2 if body.startswith(f"{CTRANSLATE2}:") else None
         body = body.removeprefix(f"{CTRANSLATE2}:") if peer else body
-        graphs = body.endswith(_GRAPHS)
-        body = body.removesuffix(_GRAPHS)
         adaptive = body.endswith(_ADAPTIVE)
         body = body.removesuffix(_ADAPTIVE)
         kind, colon, rest = body.partition(":")
@@ -119,10 +114,6 @@ class Mode:
             raise AggdecError(f"mode {name}: unknown precision {precision}; choose from {', '.join(PRECISIONS)}")
         if adaptive and (peer or kind in ("beam", "greedy", "nar")):
             raise AggdecError(f"mode {name}: {_ADAPTIVE} is for modes that verify drafts")
-        if graphs and (peer or kind == "beam"):
-            raise AggdecError(f"mode {name}: {_GRAPHS} is for this plugin's own modes")
-        if graphs and precision == "int8":
-            raise AggdecError(f"mode {name}: {_GRAPHS} is for GPUs, int8 for CPUs")
         if peer and kind not in ("greedy", "beam"):
             raise AggdecError(f"mode {name}: {peer} decodes by greedy or beamN")
         if precision == "exact" and peer:
@@ -132,14 +123,7 @@ class Mode:
         if tilde and kind not in ("iad", "hybrid", "gad", "gad++"):
             raise AggdecError(f"mode {name}: ~ sets the oracle of iad, hybrid, gad and gad++ only")
         chosen = precision or None
-        return cls(name, kind, peer=peer, precision=chosen, adaptive=adaptive, graphs=graphs, oracle=number, **settings)  # type: ignore[arg-type]
-
-    def with_graphs(self) -> "Mode | None":
-        """The same mode under --cuda-graphs; None where there is none."""
-        if self.graphs or self.implementation != "fairseq_aggdec" or self.precision == "int8":
-            return None
-        mark = min(filter(lambda place: place >= 0, map(self.name.find, "~@")), default=len(self.name))
-        return replace(self, name=self.name[:mark] + _GRAPHS + self.name[mark:], graphs=True)
+        return cls(name, kind, peer=peer, precision=chosen, adaptive=adaptive, oracle=number, **settings)  # type: ignore[arg-type]
 
     @property
     def lossless(self) -> bool:
@@ -156,14 +140,13 @@ class Mode:
         return self.peer or ("fairseq" if self.decoding == "beam" or self.nat else "fairseq_aggdec")
 
 
-def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = (), graphs: bool = False) -> list[Mode]:
+def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> list[Mode]:
     """The modes of comma-separated lists.
 
     Args:
         modes: names that `Mode.parse` knows.
         peers: keys of `PEERS`, or modes of peers.
         nat_peers: as `NatPeer.parse` reads them.
-        graphs: behind each mode of this plugin, the same once more under --cuda-graphs.
 
     Raises:
         AggdecError: an unknown or malformed name, the same one twice, or none at all.
@@ -180,8 +163,4 @@ def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = (), grap
         for name in given:
             if given.count(name) > 1:
                 raise AggdecError(f"{option}: {name} is given twice")
-    parsed = list(map(Mode.parse, names))
-    if graphs:
-        both = [one for mode in parsed for one in (mode, mode.with_graphs()) if one is not None]
-        parsed = list({mode.name: mode for mode in both}.values())  # one that was given with them comes once
-    return [*parsed, *(Mode(peer.label, "nat", nat=peer) for peer in others)]
+    return [*map(Mode.parse, names), *(Mode(peer.label, "nat", nat=peer) for peer in others)]

@@ -17,8 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.block_draft import lengths_to_end
-from fairseq_aggdec.decoding.loop import Drafter
+from fairseq_aggdec.decoding.drafters.block import lengths_to_end
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import Draft, Drafter, DraftSchedule
 from fairseq_aggdec.generator import AggressiveGenerator
 
 _GOLDEN_RATIO = 0.6180339887498949
@@ -132,32 +133,25 @@ def _right_share(accepted: float, block_size: int) -> float:
 class OracleBlockDrafter(Drafter):
     """Lets a block drafter do its work, and proposes something else."""
 
-    def __init__(self, drafter: Drafter, drafts: Tensor, eos: int) -> None:
+    def __init__(self, drafter: Drafter, block_size: int, drafts: Tensor, eos: int) -> None:
         """
         Args:
-            drafter: with a `block_size`.
+            drafter: drafts blocks.
+            block_size: its longest draft.
             drafts: what to propose at each position of the output, B x L.
             eos: what follows it is cut off.
         """
-        assert drafter.block_size is not None
-        self.block_size: int | None = drafter.block_size
         self._drafter = drafter
-        self._drafts = F.pad(drafts, (0, drafter.block_size), value=eos)  # B x (L+k)
-        self._columns = torch.arange(drafter.block_size, device=drafts.device)
+        self._block_size = block_size
+        self._drafts = F.pad(drafts, (0, block_size), value=eos)  # B x (L+k)
         self._eos = eos
 
-    def propose(
-        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """See `loop.Drafter.propose`."""
-        self._drafter.block_size = self.block_size  # the loop may have lowered it
-        self._drafter.propose(tokens, lengths, lengths_host)
-        draft = self._drafts.gather(1, lengths[:, None] - 1 + self._columns[: self.block_size])  # B x k
-        return draft, lengths_to_end(draft, self._eos)
-
-    def unread(self, lengths_host: Sequence[int]) -> int:
-        """See `loop.Drafter.unread`."""
-        return self._drafter.unread(lengths_host)
+    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+        """See `roles.Drafter.propose`."""
+        self._drafter.propose(outputs, longest)
+        columns = torch.arange(min(self._block_size, max(longest)), device=self._drafts.device)
+        tokens = self._drafts.gather(1, outputs.lengths[:, None] - 1 + columns)  # B x k
+        return Draft.of_lengths(tokens, lengths_to_end(tokens, self._eos))
 
     def keep(self, rows: Tensor) -> None:
         self._drafter.keep(rows)
@@ -176,14 +170,19 @@ class OracleGenerator(AggressiveGenerator):
         self._numbers = sample["id"].tolist()
         return super()._generate(sample, *args, **kwargs)
 
-    def _drafter(self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]]) -> Drafter:
+    def make_drafter(
+        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
+    ) -> Drafter:
         source = net_input["src_tokens"]
         texts = [self.oracle.texts[number] for number in self._numbers]
         if self.decoding in ("iad", "hybrid"):
             copied = padded(texts, self.pad, source.device)
-            return super()._drafter({**net_input, "src_tokens": copied}, start, encoder_outs)
-        drafter = super()._drafter(net_input, start, encoder_outs)
-        return OracleBlockDrafter(drafter, padded(texts, self.eos, source.device), self.eos)
+            return super().make_drafter({**net_input, "src_tokens": copied}, start, encoder_outs, schedule)
+        drafter = super().make_drafter(net_input, start, encoder_outs, schedule)
+        assert self.block_draft is not None
+        return OracleBlockDrafter(
+            drafter, self.block_draft.block_size, padded(texts, self.eos, source.device), self.eos
+        )
 
 
 def padded(sentences: Sequence[Sequence[int]], fill: int, device: torch.device) -> Tensor:

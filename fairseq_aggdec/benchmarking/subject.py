@@ -110,7 +110,7 @@ class Runners:
         if subject.device == "cuda" and not torch.cuda.is_available():
             raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
         self.subject = subject
-        self._loaded: dict[tuple[str, str | None, int, bool], Loaded] = {}
+        self._loaded: dict[tuple[str, str | None, int], Loaded] = {}
         self._on_gpu = subject.device != "cpu"
         self._nat_models: dict[tuple[str, str], nat_runner.Loaded] = {}
         self._translators: dict[str, Any] = {}
@@ -130,27 +130,24 @@ class Runners:
         """In which a mode computes."""
         return mode.precision or self.subject.precision
 
-    def load(self, precision: str, stock: bool = False, beam: int = 1, graphs: bool = False) -> Loaded:
+    def load(self, precision: str, stock: bool = False, beam: int = 1) -> Loaded:
         """Task and models of a precision; each precision has its own, engines and drafter included.
 
         Args:
             precision: one of `PRECISIONS`.
             stock: for fairseq's own search, which knows only models that are converted as a whole.
             beam: for models of a search of this width alone.
-            graphs: under --cuda-graphs.
 
         Raises:
             AggdecError: the engine does not have it.
         """
         kept = precision if precision == "fp16" or (precision == "bf16" and (stock or self._on_gpu)) else "fp32"
-        key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam, graphs)
+        key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam)
         if key not in self._loaded:
             subject, option = self.subject, key[1]
             options: dict[str, Any] = {"drafter_path": subject.drafter_path, "block_size": subject.block_size}
             if option is not None:
                 options[option] = True
-            if graphs:
-                options["cuda_graphs"] = True
             if subject.full_drafts:
                 options["full_drafts"] = True
             if subject.block_ngrams:
@@ -177,7 +174,7 @@ class Runners:
             return self._nat(mode, precision, batch_size)
         if mode.peer == CTRANSLATE2:
             return self._peer(mode, precision, batch_size)
-        task, models = self.load(precision, stock=mode.decoding == "beam", graphs=mode.graphs)
+        task, models = self.load(precision, stock=mode.decoding == "beam")
         if mode.beam > 1 and any(hasattr(model, "set_beam_size") for model in models):
             # fairseq's search tells BART how wide it is, and BART does not forget
             task, models = self.load(precision, stock=True, beam=mode.beam)

@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = _parser()
     args = parser.parse_args(argv)
     _check(parser, args)
-    modes = parse_modes(args.modes, args.peers, args.nat_peer, args.cuda_graphs)
+    modes = parse_modes(args.modes, args.peers, args.nat_peer)
     SearchSettings.of(args).check_peers(modes)
 
     options.start(args.threads)
@@ -72,12 +72,6 @@ def _parser() -> argparse.ArgumentParser:
         help="comma separated, one after another (default: 1)",
     )
     parser.add_argument("--repeats", type=int, default=3, help="how often each mode runs (default: 3)")
-    parser.add_argument(
-        "--cuda-graphs",
-        action="store_true",
-        help="with --device cuda: each mode of this plugin once more with steps recorded as CUDA graphs, beside it; "
-        "MODE+graphs in --modes does so for one",
-    )
     options.add_half_precision_options(parser)
     for name, what in (("profile", "one more round of each mode of the plugin, by module"), ("memory", "peak memory")):
         parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=True, help=what)
@@ -101,8 +95,6 @@ def _parser() -> argparse.ArgumentParser:
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exits where options make no sense."""
     options.check_least(parser, args, 1, "repeats", "max_source_positions")
-    if args.cuda_graphs and args.device != "cuda":
-        parser.error("--cuda-graphs needs --device cuda")
     if args.block_ngrams and not args.no_repeat_ngram_size:
         parser.error("--block-ngrams goes with --no-repeat-ngram-size")
     named = (("--reference", args.reference), ("--nat-peer", args.nat_peer))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairseq_aggdec.criterions.block_metrics import log_block_scores, log_losses
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
-from fairseq_aggdec.decoding.acceptance import accepted_beginning
+from fairseq_aggdec.decoding.acceptance import accepted_prefix_length
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.proposal_heads import trainable_heads
 
@@ -153,7 +153,7 @@ def block_scores(predicted: Tensor, targets: Tensor, pad: int) -> dict[str, Tens
         for head in range(len(predicted))
     ]
     passed = torch.stack(confirmed, dim=-1) & valid.permute(1, 2, 0)  # B x W x k; head 1 confirms itself
-    sums: dict[str, Tensor | int] = {"_accepted": accepted_beginning(passed).sum(), "_blocks": int(valid[0].sum())}
+    sums: dict[str, Tensor | int] = {"_accepted": accepted_prefix_length(passed).sum(), "_blocks": int(valid[0].sum())}
     for number in range(len(predicted)):
         right = (predicted[number] == targets[number]) & valid[number]
         sums[f"_correct_{number}"], sums[f"_valid_{number}"] = right.sum(), valid[number].sum()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_aggdec.criterions.block_metrics import log_block_scores, log_losses, ratio, total
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
-from fairseq_aggdec.decoding.acceptance import accepted_beginning
+from fairseq_aggdec.decoding.acceptance import accepted_prefix_length
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.training.block_sampling import Blocks, blocks_at
 from fairseq_aggdec.training.glancing import GlancingSchedule, revealed_positions, uniform_noise
@@ -149,7 +149,7 @@ def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:
     correct = torch.zeros_like(blocks.valid)
     correct[blocks.valid] = predicted.eq(blocks.targets[blocks.valid])
     sums: dict[str, Tensor | int] = {
-        "_accepted": accepted_beginning(correct).sum(),
+        "_accepted": accepted_prefix_length(correct).sum(),
         "_blocks": blocks.prefix_lengths.numel(),
     }
     for number in range(correct.size(-1)):

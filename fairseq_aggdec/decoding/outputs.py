@@ -1,12 +1,14 @@
 """The outputs of a batch while they grow: tokens, scores and counters; rows leave when their sentence has ended."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.roles import Block, Draft
+from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import SentenceStats
+from fairseq_aggdec.decoding.verification import Verdict
 
 
 @dataclass
@@ -19,106 +21,143 @@ class Decoded:
     """log-probability of each output token, L, fp32"""
     stats: SentenceStats
     drafts: list[Tensor] | None = None
-    """the draft of every iteration, where history was asked for"""
+    """the draft of every iteration, where they are kept"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an iteration has brought, a number of tokens for each of its rows."""
+
+    drafted: list[int]
+    accepted: list[int]
+    committed: list[int]
+    remaining: Tensor | None
+    """the rows that go on, in their new order; None: all of them do"""
 
 
 class Outputs:
     """Starts with every row holding the decoder's first input alone."""
 
-    def __init__(self, first_tokens: Tensor, max_len: int, pad: int, keep_drafts: bool) -> None:
+    def __init__(self, first_tokens: Tensor, rules: SearchRules, keep_drafts: bool = False) -> None:
         """
         Args:
             first_tokens: the decoder's first input, B.
-            max_len: the longest output, its EOS not counted.
-            pad: fills what is not yet written.
+            rules: for the longest output and special symbols.
             keep_drafts: return the drafts too.
         """
         batch_size, device = first_tokens.size(0), first_tokens.device
-        self.tokens = torch.full((batch_size, max_len + 2), pad, dtype=torch.long, device=device)
+        self.tokens = torch.full((batch_size, rules.max_len + 2), rules.pad, dtype=torch.long, device=device)
         """B x T: the first input, then the output; junk behind `lengths`"""
         self.tokens[:, 0] = first_tokens
         self.lengths = torch.ones(batch_size, dtype=torch.long, device=device)
         """B, the first input counted"""
-        self.lengths_host = [1] * batch_size
-        """`lengths` as the host knows them since `settle`"""
+        self.texts = [[token] for token in first_tokens.tolist()]
+        """the tokens of each row, on the host"""
         self.rows = list(range(batch_size))
         """which sentence each remaining row is"""
-        self._log_probs = torch.zeros(batch_size, max_len + 2, device=device)
-        self._pad = pad
+        self.failures = [0] * batch_size
+        """drafts of each row, one after the other up to the last, of which no token was accepted"""
+        self._rules = rules
+        self._log_probs = torch.zeros(batch_size, rules.max_len + 2, device=device)
         self._stats = [SentenceStats() for _ in range(batch_size)]
         self._drafts: list[list[Tensor]] | None = [[] for _ in range(batch_size)] if keep_drafts else None
         self._done: list[Decoded | None] = [None] * batch_size
 
-    def reserve(self, end: int) -> None:
-        """Make room for positions below `end`."""
-        if self.tokens.size(1) < end:
-            self.tokens = _widened(self.tokens, end, self._pad)
-            self._log_probs = _widened(self._log_probs, end, 0.0)
+    @property
+    def known_lengths(self) -> list[int]:
+        """`lengths`, on the host."""
+        return [len(text) for text in self.texts]
 
-    def place(self, block: Tensor) -> None:
-        """Write a block, B x W, over each row's last token and what lies behind `lengths`."""
-        targets = self.lengths[:, None] - 1 + torch.arange(block.size(1), device=block.device)
-        self.tokens.scatter_(1, targets, block)
+    def room(self) -> list[int]:
+        """The longest draft of each row: no block reads or predicts behind the last position, where EOS is forced."""
+        return [self._rules.max_len + 1 - len(text) for text in self.texts]
 
-    def append(self, tokens: Tensor, log_probs: Tensor, committed: Tensor) -> None:
-        """Write B x W tokens behind each row, of which the first `committed`, B, count."""
-        targets = self.lengths[:, None] + torch.arange(tokens.size(1), device=tokens.device)
-        self.tokens.scatter_(1, targets, tokens)  # junk behind `lengths` is overwritten before it is read
-        self._log_probs.scatter_(1, targets, log_probs)
-        self.lengths = self.lengths + committed
+    def block(self, draft: Draft) -> Block:
+        """Each row's last token and its draft."""
+        starts, known = self.lengths - 1, self.known_lengths
+        tokens = torch.cat([self.tokens.gather(1, starts[:, None]), draft.tokens], dim=1)  # B x W
+        if self._rules.symbols is not None:
+            tokens.clamp_(0, self._rules.symbols - 1)
+        self._reserve(max(known) + tokens.size(1))
+        widths = None if draft.known is None else [1 + length for length in draft.known]
+        return Block.of(tokens, starts, [length - 1 for length in known], widths)
 
-    def settle(
-        self,
-        draft: Tensor,
-        drafted: Sequence[int],
-        accepted: Sequence[int],
-        committed: Sequence[int],
-        finished: Sequence[int],
-    ) -> list[int]:
-        """Count an iteration and let finished rows go.
+    def sequence(self, block: Block, with_draft: bool) -> Tensor:
+        """The decoder's inputs up to a block's end, B x L; junk behind each row's last token, or behind its draft."""
+        if with_draft:
+            targets = block.starts[:, None] + torch.arange(block.tokens.size(1), device=block.starts.device)
+            self.tokens.scatter_(1, targets, block.tokens)
+        return self.tokens[:, : block.last_start + block.tokens.size(1)]
+
+    def commit(self, draft: Draft, verdict: Verdict, last: Tensor) -> Outcome:
+        """Append what passed of a draft and the verifier's own token behind it; rows that have ended leave.
+
+        This is the iteration's one transfer to the host.
 
         Args:
             draft: what was drafted, B x K.
-            drafted, accepted, committed: number of tokens, a row.
-            finished: whether a row has ended.
-
-        Returns:
-            the numbers of the rows that remain, in their new order: the last ones take the places of those that left,
-            so that the fewest rows move.
+            verdict: on its block, B x W.
+            last: the column of the last token that becomes output, B.
         """
-        remaining = []
-        for row, sentence in enumerate(self.rows):
-            self.lengths_host[row] += committed[row]
-            stats = self._stats[sentence]
-            stats.drafted.append(drafted[row])
-            stats.accepted.append(accepted[row])
-            stats.committed.append(committed[row])
-            if self._drafts is not None:
-                self._drafts[sentence].append(draft[row, : drafted[row]].clone())
-            if finished[row]:
-                output = slice(1, self.lengths_host[row])
-                drafts = None if self._drafts is None else self._drafts[sentence]
-                self._done[sentence] = Decoded(
-                    self.tokens[row, output].clone(), self._log_probs[row, output].clone(), stats, drafts
-                )
-            else:
-                remaining.append(row)
-        if len(remaining) < len(self.rows):
-            movers = iter([row for row in remaining if row >= len(remaining)])
-            remaining = [next(movers) if finished[row] else row for row in range(len(remaining))]
-            self._keep(remaining)
-        return remaining
+        width, committed = verdict.tokens.size(1), last + 1
+        targets = self.lengths[:, None] + torch.arange(width, device=last.device)
+        self._reserve(int(targets.size(1)) + max(self.known_lengths))
+        self.tokens.scatter_(1, targets, verdict.tokens)  # junk behind `lengths` is overwritten before it is read
+        self._log_probs.scatter_(1, targets, verdict.log_probs)
+        self.lengths = self.lengths + committed
+        accepted = last + verdict.passed.gather(1, last[:, None]).squeeze(1)
+        news = torch.stack([draft.lengths, accepted, committed], dim=1)
+        host = torch.cat([news, verdict.tokens], dim=1).tolist()
 
-    def _keep(self, remaining: list[int]) -> None:
-        self.rows = [self.rows[row] for row in remaining]
-        self.lengths_host = [self.lengths_host[row] for row in remaining]
-        index = torch.tensor(remaining, dtype=torch.long, device=self.tokens.device)
-        self.tokens, self._log_probs = self.tokens[index], self._log_probs[index]
-        self.lengths = self.lengths[index]
+        staying = []
+        for row, (sentence, (drafted, passed, added, *tokens)) in enumerate(zip(self.rows, host, strict=True)):
+            self.texts[row] += tokens[:added]
+            stats = self._stats[sentence]
+            stats.drafted.append(drafted)
+            stats.accepted.append(passed)
+            stats.committed.append(added)
+            if drafted > 0:
+                self.failures[row] = 0 if passed > 0 else self.failures[row] + 1
+            if self._drafts is not None:
+                self._drafts[sentence].append(draft.tokens[row, :drafted].clone())
+            if tokens[added - 1] == self._rules.eos:
+                self._finish(row, sentence)
+            else:
+                staying.append(row)
+        remaining = None if len(staying) == len(self.rows) else self._keep(staying)
+        numbers = zip(*(row[:3] for row in host), strict=True)
+        drafts, accepts, commits = (list(column) for column in numbers)
+        return Outcome(drafts, accepts, commits, remaining)
 
     def finished(self) -> list[Decoded]:
         """One entry a sentence, in the order of the batch."""
         return [sentence for sentence in self._done if sentence is not None]
+
+    def _finish(self, row: int, sentence: int) -> None:
+        output = slice(1, len(self.texts[row]))
+        drafts = None if self._drafts is None else self._drafts[sentence]
+        self._done[sentence] = Decoded(
+            self.tokens[row, output].clone(), self._log_probs[row, output].clone(), self._stats[sentence], drafts
+        )
+
+    def _keep(self, staying: list[int]) -> Tensor:
+        """Drop all rows but these; the last ones take the places of those that left, so that the fewest rows move."""
+        places = set(staying)
+        movers = iter([row for row in staying if row >= len(staying)])
+        order = [row if row in places else next(movers) for row in range(len(staying))]
+        self.rows = [self.rows[row] for row in order]
+        self.texts = [self.texts[row] for row in order]
+        self.failures = [self.failures[row] for row in order]
+        remaining = torch.tensor(order, dtype=torch.long, device=self.tokens.device)
+        self.tokens, self._log_probs = self.tokens[remaining], self._log_probs[remaining]
+        self.lengths = self.lengths[remaining]
+        return remaining
+
+    def _reserve(self, end: int) -> None:
+        """Make room for positions below `end`."""
+        if self.tokens.size(1) < end:
+            self.tokens = _widened(self.tokens, end, self._rules.pad)
+            self._log_probs = _widened(self._log_probs, end, 0.0)
 
 
 def _widened(matrix: Tensor, width: int, fill: float) -> Tensor:

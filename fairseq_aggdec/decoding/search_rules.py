@@ -41,6 +41,8 @@ class SearchRules:
     eos: int
     max_len: int
     """the longest output, its EOS not counted"""
+    symbols: int | None = None
+    """how many symbols the verifier knows, in whose place a drafter may say anything; None: no drafter does"""
     min_len: int = 1
     """EOS is banned before this position"""
     unk_penalty: float = 0.0

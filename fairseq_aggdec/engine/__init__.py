@@ -11,11 +11,7 @@ code, and every public call against what its caller still uses):
     decoder_layer.py      self._self_out(...)                       a product's result
                           self._cross_out(...)                      a product's result
                           self._fc2(...)                            a product's result
-    fixed_steps.py        places[...] and place[...]                inputs of a recorded step, the engine's own memory
-                          cross[...] and mask[...]                  the engine's own memory
-                          self._cross_mask[...]                     the engine's own memory
     kv_cache.py           memory[...] and memory.view(...)          the cache, from the positions of the block on
-                          self._memory[...]                         the cache
                           wider[...]                                a new, larger cache
                           x                                         of `keep_rows`, whose caller gives it away
     layers.py             torch.zeros(...)                          a new mask

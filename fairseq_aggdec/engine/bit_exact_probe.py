@@ -3,9 +3,12 @@
 A processor, a library or a number of threads for which nobody has measured it is found out before anything is decoded.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine.bit_exact import exact_rows
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
@@ -76,20 +79,24 @@ class BitExactProbe:
         self._decoder.start(encoded)
         rows, scores, start = _states(encoded).size(1), [], 0
         for width in widths:
-            starts = torch.full((rows,), start, device=self._target.device)
             block = self._target[:rows, start : start + width]
-            scores.append(self._decoder.score(block, starts, start).log_softmax(dim=-1))
+            scores.append(self._scores(block, [start] * rows))
             start += width
         return torch.cat(scores, dim=1)
 
     def _at_own_positions(self, encoded: dict[str, list[Tensor]], expected: Tensor) -> bool:
         self._decoder.start(encoded)
         rows, width = len(_STARTS), 7
-        self._decoder.score(self._target[:, : max(_STARTS)], torch.zeros_like(self._target[:, 0]), 0)
+        self._scores(self._target[:, : max(_STARTS)], [0] * rows)
         starts = torch.tensor(_STARTS, device=self._target.device)
         places = starts[:, None] + torch.arange(width, device=starts.device)
-        scores = self._decoder.score(self._target.gather(1, places), starts, max(_STARTS)).log_softmax(dim=-1)
+        scores = self._scores(self._target.gather(1, places), _STARTS)
         return torch.equal(scores, expected[torch.arange(rows, device=starts.device)[:, None], places])
+
+    def _scores(self, tokens: Tensor, starts: Sequence[int]) -> Tensor:
+        """Log-probabilities behind each token of a block, B x W x V."""
+        block = Block.of(tokens, torch.tensor(starts, device=tokens.device), starts, None)
+        return block.ragged.spread(torch.cat(list(self._decoder.score(block)))).log_softmax(dim=-1)
 
 
 def _states(encoded: dict[str, list[Tensor]]) -> Tensor:

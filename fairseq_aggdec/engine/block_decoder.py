@@ -13,11 +13,10 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
-from fairseq_aggdec.decoding.loop import Verifier
-from fairseq_aggdec.decoding.packing import Packing
+from fairseq_aggdec.decoding.ragged import Ragged
+from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.engine.bit_exact import exact_keys, exact_rows
-from fairseq_aggdec.engine.decoder_layer import BlockShape, Columns, DecoderLayer, head_by_head
-from fairseq_aggdec.engine.fixed_steps import FixedMemory, FixedSteps
+from fairseq_aggdec.engine.decoder_layer import BlockShape, DecoderLayer, head_by_head
 from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
 from fairseq_aggdec.engine.layers import Norm, Positions, hiding
 from fairseq_aggdec.engine.linear import Linear, fused, rounded_rows
@@ -27,10 +26,12 @@ from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported
 _PART = 128
 """tokens whose logits are made at once: the memory of some thousand, many times that of the model, would be taken from
 the system and given back block by block, which takes longer than the arithmetic"""
+_RAGGED = 4
+"""what it costs to read a block without its padding, in tokens"""
 
 
 class BlockDecoder(Verifier):
-    """A `loop.Verifier` over a fairseq `TransformerDecoder`: cached, any block width, positions per row."""
+    """A `roles.Verifier` over a fairseq `TransformerDecoder`: cached, any block width, positions per row."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class BlockDecoder(Verifier):
 
         Raises:
             ValueError: the decoder has something that this engine lacks.
-            AggdecError: the precision, or the recording of steps, is not to be had on the decoder's device.
+            AggdecError: the precision, is not to be had on the decoder's device.
         """
         reason = unsupported_reason(decoder, kinds)
         if reason is not None:
@@ -64,10 +65,8 @@ class BlockDecoder(Verifier):
         self._positions = None if embeddings is None else Positions(embeddings, decoder.embed_tokens.weight)
         self._vocabulary = fused(decoder.output_projection, arithmetic=arithmetic)
         self._fixed_shapes = arithmetic.fixed_shapes
-        self.fixed_steps = None if arithmetic.capture is None else self._fixed_steps(arithmetic)
-        """what records and repeats steps; None: they are computed as they come"""
-        self.packs = not self._fixed_shapes and self.fixed_steps is None
-        """see `loop.Verifier.packs`"""
+        self.reads_ragged = not self._fixed_shapes
+        """whether padding is left out of blocks"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
         self._causal = torch.empty(0)
@@ -89,10 +88,6 @@ class BlockDecoder(Verifier):
         self._temperature = temperature
         memory = encoder_out["encoder_out"][0].detach().transpose(0, 1)  # B x S x C
         masks = encoder_out["encoder_padding_mask"]
-        if self.fixed_steps is not None:
-            hidden = masks[0] if len(masks) > 0 else None
-            self._cross, self._cross_mask = self.fixed_steps.start(self._cross_by_head(memory), hidden)
-            return
         self._cross_mask = None
         # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
         if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
@@ -100,57 +95,27 @@ class BlockDecoder(Verifier):
         self._cross = self._cross_by_head(memory).contiguous()
         self._cache.start(memory.size(0), memory)
 
-    def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
-        """See `loop.Verifier.score`."""
-        width = block.size(1)
-        if self.fixed_steps is not None:
-            results = self.fixed_steps.run(self._step, block, (starts,), longest)
-            if results is not None:
-                features, logits = results
-                self.note(features[:, :width], starts)
-                return self._tempered(logits[:, :width])
-        logits = self._tempered(self.project(self.features(self._widened(block), starts, longest)))
-        return logits if logits.size(1) == width else logits[:, :width]
-
-    def score_packed(self, block: Tensor, starts: Tensor, longest: int, packing: Packing) -> Tensor:
-        """See `loop.Verifier.score_packed`."""
-        return self._tempered(self.project(self.features(block, starts, longest, packing=packing)))
-
-    def score_in_parts(
-        self, block: Tensor, starts: Tensor, longest: int, packing: Packing | None = None
-    ) -> Iterator[Tensor]:
-        """See `loop.Verifier.score_in_parts`."""
-        rows, width = block.shape
-        tokens = rows * width if packing is None else packing.rows.size(0)
-        if tokens <= _PART or block.is_cuda or self._fixed_shapes or self.fixed_steps is not None:
-            yield from super().score_in_parts(block, starts, longest, packing)
-        elif packing is None:
-            features = self.features(self._widened(block), starts, longest)[:, :width]
-            for part in features.split(max(1, _PART // rows), dim=1):
-                yield self._tempered(self.project(part.contiguous()))
+    def score(self, block: Block) -> Iterator[Tensor]:
+        """See `roles.Verifier.score`."""
+        ragged = block.ragged
+        padding = block.tokens.numel() - ragged.size
+        if self.reads_ragged and padding > _RAGGED:
+            features = self.features(block.tokens, block.starts, block.last_start, ragged=ragged)
         else:
-            for part in self.features(block, starts, longest, packing=packing).split(_PART):
-                yield self._tempered(self.project(part))
+            read = self.features(self._widened(block.tokens), block.starts, block.last_start)
+            features = ragged.pack(read[:, : ragged.width])
+        for part in features.split(features.size(0) if features.is_cuda else _PART):
+            logits = self.project(part)
+            yield logits if self._temperature == 1.0 else logits / self._temperature
 
     def _widened(self, block: Tensor) -> Tensor:
         """The block as wide as it is best computed: what is read behind it is overwritten by the next one."""
-        computed = self.computed_width(block.size(1), block.size(0))
-        if computed == block.size(1):
-            return block
-        return F.pad(block, (0, computed - block.size(1)), value=self._decoder.padding_idx)
-
-    def note(self, features: Tensor, starts: Tensor) -> None:
-        """Told of every block that is read: its features, B x W x D, until the next one, and its first positions, B."""
-
-    def computed_width(self, width: int, batch_size: int) -> int:
-        """How wide a block is best made where `width` columns are wanted."""
-        if self._vocabulary.rounds_rows and batch_size == 1:
+        width = block.size(1)
+        if self._vocabulary.rounds_rows and block.size(0) == 1:
             width = rounded_rows(width)
-        return exact_rows(width) if self._fixed_shapes else width
-
-    def computed_keys(self, end: int) -> int:
-        """How many positions are attended to where those below `end` can be seen."""
-        return exact_keys(end) if self._fixed_shapes else end
+        if self._fixed_shapes:
+            width = exact_rows(width)
+        return F.pad(block, (0, width - block.size(1)), value=self._decoder.padding_idx)
 
     def features(
         self,
@@ -159,62 +124,55 @@ class BlockDecoder(Verifier):
         longest: int,
         *,
         reach: Tensor | None = None,
-        mask: Tensor | None = None,
         embeddings: Tensor | None = None,
-        wanted: Columns | None = None,
-        packing: Packing | None = None,
-        fixed: FixedMemory | None = None,
+        wanted: Tensor | None = None,
+        ragged: Ragged | None = None,
     ) -> Tensor:
         """Decoder output before the vocabulary projection.
 
         Args:
-            block, starts, longest: see `loop.Verifier.score`; no block where there are `embeddings`.
+            block: B x W tokens; None where there are `embeddings`.
+            starts: B, the position of each row's first block token.
+            longest: the largest entry of `starts`, as the host knows it.
             reach: B x W, the last position that each query sees, at most `longest` + W - 1; None for its own (causal).
-            mask: W x L, additive, in place of `reach`; L from `computed_keys`.
             embeddings: B x W x D, read in place of the tokens' own embeddings: what the decoder has before it adds
                 positions (scaled, through `project_in_dim` where there is one).
-            wanted: the columns to return, a slice or B x k of them; None for all. Of the others the last layer makes
+            wanted: the columns to return, B x k; None for all. Of the others the last layer makes
                 keys and values only.
-            packing: of the block: what stands behind a row's tokens is not read. None: all is.
-            fixed: what to read and write in place of the batch's own, in a step that is recorded: then nothing depends
-                on `longest`, which is L - W.
+            ragged: of the block: what stands behind a row's tokens is not read. None: all is.
 
         Returns:
-            B x W x D, or fewer columns; packed, N x D.
+            B x W x D, or fewer columns; ragged, N x D.
         """
         decoder = self._decoder
         x = embeddings
         if x is None:
             assert block is not None
-            x = self.embed(block if packing is None else packing.pack(block))
-        width = x.size(1) if packing is None else packing.width
+            x = self.embed(block if ragged is None else ragged.pack(block))
+        width = x.size(1) if ragged is None else ragged.width
         end = longest + width
         positions = own = None  # B x W, and those of `x`; of one row the host knows them
-        if starts.size(0) > 1 or packing is not None or fixed is not None:
+        if starts.size(0) > 1 or ragged is not None:
             own = positions = starts[:, None] + torch.arange(width, device=x.device)
-            if packing is not None:
-                own = packing.pack(positions)
+            if ragged is not None:
+                own = ragged.pack(positions)
         if self._positions is not None:
             x = x + (self._positions.span(longest, end) if own is None else self._positions.look_up(own, end))
         if self._embedding_norm is not None:
             x = self._embedding_norm(x)
 
-        cache, cross, cross_mask = self._cache, self._cross, self._cross_mask
-        keys = self.computed_keys(end)
-        if fixed is None:
-            cache.reserve(keys)
-        else:
-            cache, cross, cross_mask, keys = fixed.cache, fixed.cross, fixed.cross_mask, fixed.keys
+        keys = exact_keys(end) if self._fixed_shapes else end
+        self._cache.reserve(keys)
         if reach is not None:
-            mask = _hide_behind(reach, keys, x)
-        elif mask is None:
+            mask: Tensor | None = _hide_behind(reach, keys, x)
+        else:
             mask = self._self_mask(positions, longest, end, keys, x)
-        places = None if own is None else cache.places(own, None if packing is None else packing.rows)
-        shape = BlockShape(longest, keys, places, mask, packing)
+        places = None if own is None else self._cache.places(own, None if ragged is None else ragged.rows)
+        shape = BlockShape(longest, keys, places, mask, ragged)
         last = len(self._layers) - 1
         for number, layer in enumerate(self._layers):
             columns = wanted if number == last else None
-            x = layer(x, shape, cache, number, cross[number], cross_mask, columns)
+            x = layer(x, shape, self._cache, number, self._cross[number], self._cross_mask, columns)
         if self._final_norm is not None:
             x = self._final_norm(x)
         return x if decoder.project_out_dim is None else decoder.project_out_dim(x)
@@ -234,20 +192,6 @@ class BlockDecoder(Verifier):
         decoder = self._decoder
         x = decoder.embed_scale * F.embedding(block, decoder.embed_tokens.weight)
         return x if decoder.project_in_dim is None else decoder.project_in_dim(x)
-
-    def _tempered(self, logits: Tensor) -> Tensor:
-        return logits if self._temperature == 1.0 else logits / self._temperature
-
-    def _fixed_steps(self, arithmetic: Arithmetic) -> FixedSteps:
-        assert arithmetic.capture is not None
-        capture = arithmetic.capture(self._read_from[0])
-        reach = (lambda end: None) if self._positions is None else self._positions.reaching
-        return FixedSteps(capture, self._cache, reach, self.computed_width(1, 2))
-
-    def _step(self, memory: FixedMemory, block: Tensor, numbers: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-        """`score` as a `fixed_steps.Step`: features and logits."""
-        features = self.features(block, numbers[0], memory.keys - block.size(1), fixed=memory)
-        return features, self.project(features)
 
     def _cross_by_head(self, memory: Tensor) -> Tensor:
         """Keys and values of the encoder output: B x S x C -> layers x B x H x S x 2D/H."""

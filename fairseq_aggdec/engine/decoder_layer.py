@@ -8,14 +8,11 @@ import torch
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor
 
-from fairseq_aggdec.decoding.packing import Packing
+from fairseq_aggdec.decoding.ragged import Ragged
 from fairseq_aggdec.engine.kv_cache import KVCache
 from fairseq_aggdec.engine.layers import Norm, attend, attend_in_products, split_heads
 from fairseq_aggdec.engine.linear import fused
 from fairseq_aggdec.engine.precision import Arithmetic
-
-Columns = slice | Tensor
-"""Some of a block's W columns: a slice, or B x k numbers."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class BlockShape:
     """from `KVCache.places`"""
     mask: Tensor | None
     """additive, B x 1 x W x L or W x L"""
-    packing: Packing | None = None
+    ragged: Ragged | None = None
     """None: all B x W are read"""
 
 
@@ -68,18 +65,18 @@ class DecoderLayer:
         number: int,
         cross: Tensor,
         cross_mask: Tensor | None,
-        wanted: Columns | None = None,
+        wanted: Tensor | None = None,
     ) -> Tensor:
         """One layer's output.
 
         Args:
-            x: B x W x D; packed, N x D.
+            x: B x W x D; ragged, N x D.
             block: its places and what it sees.
             cache: of the layers' own keys and values.
             number: the layer's, in the cache.
             cross: the source's keys and values, B x H x S x 2D/H, keys first.
             cross_mask: additive, B x 1 x 1 x S.
-            wanted: the columns to return, None for all; not of a packed block.
+            wanted: the columns to return, B x k; None for all; not of a ragged block.
         """
         residual = x
         if self._norm_first:
@@ -90,14 +87,14 @@ class DecoderLayer:
         if wanted is not None:
             residual, query = _columns(residual, wanted), _columns(query, wanted)
             mask = None if mask is None else _columns(mask, wanted)
-        x = self._self_out(self._attended(query, cached, mask, block.packing)).add_(residual)
+        x = self._self_out(self._attended(query, cached, mask, block.ragged)).add_(residual)
         if not self._norm_first:
             x = self._self_norm(x)
 
         residual = x
         if self._norm_first:
             x = self._cross_norm(x)
-        x = self._cross_out(self._attended(self._cross_q(x), cross, cross_mask, block.packing)).add_(residual)
+        x = self._cross_out(self._attended(self._cross_q(x), cross, cross_mask, block.ragged)).add_(residual)
         if not self._norm_first:
             x = self._cross_norm(x)
 
@@ -107,13 +104,13 @@ class DecoderLayer:
         x = self._fc2(self._fc1(x)).add_(residual)
         return x if self._norm_first else self._final_norm(x)
 
-    def _attended(self, query: Tensor, cached: Tensor, mask: Tensor | None, packing: Packing | None) -> Tensor:
+    def _attended(self, query: Tensor, cached: Tensor, mask: Tensor | None, ragged: Ragged | None) -> Tensor:
         """What queries (B x W x D or N x D) find in keys and values (B x H x L x 2D/H), in the shape of the queries."""
-        if packing is not None:
-            query = packing.spread(query)
+        if ragged is not None:
+            query = ragged.spread(query)
         keys, values = cached.chunk(2, dim=-1)
         found = self._attend(split_heads(query, self._heads), keys, values, mask)
-        return found if packing is None else packing.pack(found)
+        return found if ragged is None else ragged.pack(found)
 
 
 def head_by_head(attention: Any) -> Tensor:
@@ -122,9 +119,7 @@ def head_by_head(attention: Any) -> Tensor:
     return outputs.view(2, attention.num_heads, -1).transpose(0, 1).flatten()
 
 
-def _columns(x: Tensor, wanted: Columns) -> Tensor:
-    """Some of W columns, x being ... x W x N; B x k of them where x has a batch dimension."""
-    if isinstance(wanted, slice):
-        return x[..., wanted, :]
+def _columns(x: Tensor, wanted: Tensor) -> Tensor:
+    """Of W columns, x being B x ... x W x N, those wanted, B x k."""
     index = wanted.view(wanted.size(0), *[1] * (x.dim() - 3), -1, 1)
     return x.gather(-2, index.expand(*x.shape[:-2], -1, x.size(-1)))

@@ -1,7 +1,5 @@
 """Preallocated self-attention keys and values with a length per row."""
 
-import copy
-
 import torch
 from torch import Tensor
 
@@ -23,25 +21,17 @@ class KVCache:
         self._memory: Tensor | None = None  # layers x B x H x capacity x 2D/H, keys first
         self._batch_size = 0
         self._first = torch.empty(0)  # B x 1 x H, where a layer's memory has each head's first position
-        self.version = 0
-        """changes whenever the memory is another"""
 
-    @property
-    def capacity(self) -> int:
-        """For how many positions there is room."""
-        return 0 if self._memory is None else self._memory.size(3)
-
-    def start(self, batch_size: int, like: Tensor, room: int = 0) -> None:
+    def start(self, batch_size: int, like: Tensor) -> None:
         """Prepare for a new batch with the device and dtype of `like`.
 
         Args:
             batch_size: B.
             like: any tensor.
-            room: for how many rows to have memory at least: see `over`.
         """
-        memory, rows = self._memory, max(batch_size, room)
-        if memory is None or memory.dtype != like.dtype or memory.device != like.device or memory.size(1) < rows:
-            memory = self._memory = self._allocate(rows, _GRANULE, like)
+        memory = self._memory
+        if memory is None or memory.dtype != like.dtype or memory.device != like.device or memory.size(1) < batch_size:
+            memory = self._memory = self._allocate(batch_size, _GRANULE, like)
         self._batch_size = batch_size
         self._number(memory)
 
@@ -54,23 +44,6 @@ class KVCache:
             wider[:, :, :, : self._memory.size(3)] = self._memory
             self._memory = wider
             self._number(wider)
-
-    def over(self, rows: int) -> "KVCache":
-        """The same memory for blocks of its first `rows` rows, whether or not the batch has as many.
-
-        What is read and written through it is valid as long as `version` is the same.
-        """
-        assert self._memory is not None
-        assert rows <= self._memory.size(1), "start() made no room"
-        other = copy.copy(self)
-        other._batch_size = rows
-        other._number(self._memory)
-        return other
-
-    def forget(self, rows: int) -> None:
-        """Overwrite what is stale in the first `rows` rows: of all of it that is not hidden, a NaN must not remain."""
-        assert self._memory is not None, "start() comes first"
-        self._memory[:, :rows].zero_()
 
     def places(self, positions: Tensor, rows: Tensor | None = None) -> Tensor:
         """Where a block is written, in every layer alike; what is reserved later moves it.
@@ -120,7 +93,6 @@ class KVCache:
         self._first = heads.view(-1, 1, self.heads) * memory.size(3)
 
     def _allocate(self, batch_size: int, capacity: int, like: Tensor) -> Tensor:
-        self.version += 1
         # zeros, not empty: stale entries are masked, but a NaN would survive the masked softmax times values
         return like.new_zeros(self.num_layers, batch_size, self.heads, capacity, 2 * self.head_dim)
 

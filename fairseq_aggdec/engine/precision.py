@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.engine.cuda_graph import CaptureOn
 from fairseq_aggdec.errors import AggdecError
 
 Precision = Literal["own", "bf16", "int8"]
@@ -35,8 +34,6 @@ class Arithmetic:
     bit_exact: bool = False
     """Whether a token's result must not depend, to the last bit, on what is computed together with it: see
     `bit_exact`."""
-    capture: CaptureOn | None = None
-    """What records the steps of decoders, to repeat them: see `fixed_steps`. None: they are computed as they come."""
 
     @property
     def fixed_shapes(self) -> bool:
@@ -50,9 +47,7 @@ class Arithmetic:
     def options(self) -> str:
         """As on a command line, for messages; empty for the defaults."""
         precision = [] if self.precision == "own" else [f"--{self.precision}"]
-        return " ".join(
-            [*precision, *["--bit-exact"] * self.bit_exact, *["--cuda-graphs"] * (self.capture is not None)]
-        )
+        return " ".join([*precision, *["--bit-exact"] * self.bit_exact])
 
 
 AS_THE_MODEL = Arithmetic()

@@ -41,7 +41,7 @@ class _Heads:
 
 
 class ProposingDecoder(BlockDecoder):
-    """A `BlockDecoder` of head 1 and a `blockwise.ProposingModel`."""
+    """A `BlockDecoder` of head 1 and a `heads.ProposingModel`."""
 
     def __init__(self, decoder: BlockwiseDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         """
@@ -49,7 +49,7 @@ class ProposingDecoder(BlockDecoder):
             decoder, arithmetic: see `BlockDecoder`.
         """
         super().__init__(decoder, (BlockwiseDecoder,), arithmetic)
-        self.packs = False  # `proposals` reads any column
+        self.reads_ragged = False  # `proposals` reads any column
         layer = decoder.heads
         self.never_proposed = decoder.never_proposed
         self._first = None if layer.identity_head else _Heads(layer, 1, 1, arithmetic)
@@ -65,19 +65,15 @@ class ProposingDecoder(BlockDecoder):
 
     def features(self, block: Tensor | None, starts: Tensor, longest: int, **options: Any) -> Tensor:
         """See `BlockDecoder.features`; they are kept for `proposals`."""
-        features = super().features(block, starts, longest, **options)
-        self.note(features, starts)
-        return features
-
-    def note(self, features: Tensor, starts: Tensor) -> None:
-        self._features, self._starts = features, starts
+        self._features, self._starts = super().features(block, starts, longest, **options), starts
+        return self._features
 
     def project(self, features: Tensor) -> Tensor:
         """Logits of head 1, ... x D -> ... x V."""
         return super().project(features if self._first is None else self._first(features).squeeze(-2))
 
     def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
-        """See `blockwise.ProposingModel.proposals`."""
+        """See `heads.ProposingModel.proposals`."""
         if self._features is None:
             return None
         if self._proposing is None or self._proposing[0] < last_head:

@@ -1,17 +1,18 @@
 """The slow verifier for decoders that the block engine cannot run: every block recomputes the whole output."""
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
-from fairseq_aggdec.decoding.loop import Verifier
+from fairseq_aggdec.decoding.roles import Block, Verifier
 
 
 class RecomputeVerifier(Verifier):
-    """A `loop.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
+    """A `roles.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
 
     def __init__(self, model: FairseqEncoderDecoderModel, pad: int) -> None:
         """
@@ -41,24 +42,24 @@ class RecomputeVerifier(Verifier):
         self._temperature = temperature
         self._read = torch.empty(0, dtype=torch.long)
 
-    def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
-        """See `loop.Verifier.score`; returns log-probabilities."""
-        batch_size, width = block.shape
-        read = block.new_full((batch_size, max(longest + width, self._shortest)), self._pad)
+    def score(self, block: Block) -> Iterator[Tensor]:
+        """See `roles.Verifier.score`; yields log-probabilities of the whole block."""
+        tokens = block.tokens
+        batch_size, width = tokens.shape
+        read = tokens.new_full((batch_size, max(block.last_start + width, self._shortest)), self._pad)
         if self._read.numel() > 0:
             overlap = min(read.size(1), self._read.size(1))
             read[:, :overlap] = self._read[:, :overlap]
-        columns = torch.arange(width, device=block.device)
-        positions = starts[:, None] + columns  # B x W
-        read.scatter_(1, positions, block)
-        behind = torch.arange(read.size(1), device=block.device) > positions[:, -1:]
+        positions = block.starts[:, None] + torch.arange(width, device=tokens.device)  # B x W
+        read.scatter_(1, positions, tokens)
+        behind = torch.arange(read.size(1), device=tokens.device) > positions[:, -1:]
         read.masked_fill_(behind, self._pad)
         self._read = read
         # padding of the block may lie behind the last position that the model has
         logits, extra = self._model.decoder(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
         positions = positions.clamp(max=self._last)
         log_probs = self._model.get_normalized_probs((logits / self._temperature, extra), log_probs=True, sample=None)
-        return log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1)))
+        yield block.ragged.pack(log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1))))
 
     def keep(self, rows: Tensor) -> None:
         self._read = self._read[rows]

@@ -8,7 +8,7 @@ from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.block_draft import best_tokens
+from fairseq_aggdec.decoding.drafters.block import best_tokens
 from fairseq_aggdec.engine.layers import hiding
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, own_keys_values, run_layer

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import Acceptance, MinimumBlock, WithinDistance, exact, top_beta
+from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, Criterion, TopBeta, WithinDistance
 from fairseq_aggdec.errors import AggdecError
 
 HIGH_QUALITY = (3, 1.0)
@@ -92,16 +92,14 @@ def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, longest: int) -> 
             `longest`.
     """
     if mode not in ("gad++", "blockwise"):
-        return exact
+        return EXACT
     if cfg.min_block > longest:
         raise AggdecError(f"--min-block {cfg.min_block}: an iteration commits at most {longest} tokens here")
-    criterion = _criterion(mode, cfg, dictionary)
-    if cfg.min_block <= 1:
-        return criterion
-    return MinimumBlock(cfg.min_block, criterion, (dictionary.eos(),) if cfg.eos_argmax else ())
+    strict = (dictionary.eos(),) if cfg.eos_argmax else ()
+    return Acceptance(_criterion(mode, cfg, dictionary), max(1, cfg.min_block), strict)
 
 
-def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Acceptance:
+def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
     if cfg.accept_distance is not None:
         values = numbers(dictionary.symbols)
         if bool(values.isnan().all()):
@@ -115,11 +113,13 @@ def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Acceptance:
             (HIGH_QUALITY[1] if tolerance is None else tolerance),
         )
     elif beta is None and tolerance is None:
-        return exact
+        return None
     beta = vocabulary if beta is None else beta
     if beta > vocabulary:
         raise AggdecError(f"--top-beta {beta}: the target dictionary has only {vocabulary} symbols")
-    return top_beta(beta, math.inf if tolerance is None else tolerance, dictionary.eos() if cfg.eos_argmax else None)
+    if beta == 1 or tolerance == 0:  # nothing but the verifier's own choice passes
+        return None
+    return TopBeta(beta, math.inf if tolerance is None else tolerance)
 
 
 def numbers(symbols: Sequence[str]) -> Tensor:

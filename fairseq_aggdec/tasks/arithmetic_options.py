@@ -1,15 +1,13 @@
-"""Options that say how the engine computes: in which precision, whether exactly to the bit, by which means."""
+"""Options that say how the engine computes: in which precision, and whether exactly to the bit."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 
-from fairseq_aggdec.engine.cuda_graph import CudaGraphs
-from fairseq_aggdec.engine.precision import Arithmetic
+from fairseq_aggdec.engine.precision import Arithmetic, Precision
 from fairseq_aggdec.errors import AggdecError
 
 _LOSSLESS = ("greedy", "iad", "gad", "blockwise", "hybrid", "aggressive")
@@ -31,13 +29,6 @@ class ArithmeticOptions(FairseqDataclass):
         metadata={
             "help": "lossless modes: tokens and scores that are the same to the last bit in all these modes and in "
             "every batch; refused where the device cannot keep it"
-        },
-    )
-    cuda_graphs: bool = field(
-        default=False,
-        metadata={
-            "help": "on a GPU: record the decoder's steps as CUDA graphs, for a few batch sizes and block widths, and "
-            "repeat them: the same output with less waiting for the processor. Experimental"
         },
     )
     # fairseq's own; fairseq-generate moves models to fp16 itself, and does not read the other
@@ -63,8 +54,6 @@ def check_arithmetic_options(cfg: Any) -> None:
             "--int8 is for this plugin's own modes and not for --decoding beam, fairseq's search: use --decoding "
             "aggressive or greedy"
         )
-    if cfg.cuda_graphs:
-        _check_cuda_graphs(mode, cfg.int8)
     if cfg.bit_exact and mode not in _LOSSLESS:
         raise AggdecError(
             f"--bit-exact is read by --decoding {', '.join(_LOSSLESS)} only, and not by {mode}: leave it out"
@@ -77,20 +66,8 @@ def arithmetic_of(cfg: Any) -> Arithmetic:
     Args:
         cfg: the task's configuration.
     """
-    precision = "int8" if cfg.int8 else "bf16" if _given(cfg, "bf16") else "own"
-    return Arithmetic(precision, cfg.bit_exact, CudaGraphs if cfg.cuda_graphs else None)  # type: ignore[arg-type]
-
-
-def _check_cuda_graphs(mode: str, int8: bool) -> None:
-    if mode == "beam":
-        raise AggdecError(
-            "--cuda-graphs is for this plugin's own modes and not for --decoding beam, fairseq's search: use "
-            "--decoding aggressive or greedy"
-        )
-    if int8:
-        raise AggdecError("--cuda-graphs is for GPUs, and --int8 computes on the CPU only: leave one of them out")
-    if not torch.cuda.is_available():
-        raise AggdecError("--cuda-graphs needs a GPU, and PyTorch finds none: check nvidia-smi, or leave it out")
+    precision: Precision = "int8" if cfg.int8 else "bf16" if _given(cfg, "bf16") else "own"
+    return Arithmetic(precision, cfg.bit_exact)
 
 
 def _given(cfg: Any, name: str) -> bool:

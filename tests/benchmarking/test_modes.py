@@ -21,18 +21,6 @@ def test_modes_carry_their_settings() -> None:
     assert peer == Mode("ctranslate2:beam5@bf16", "beam", 5, peer="ctranslate2", precision="bf16")
 
 
-def test_modes_with_cuda_graphs() -> None:
-    assert Mode.parse("iad+graphs") == Mode("iad+graphs", "iad", graphs=True)
-    both = Mode.parse("gad+adaptive+graphs~5.5@fp16")
-    assert both == Mode("gad+adaptive+graphs~5.5@fp16", "gad", precision="fp16", adaptive=True, graphs=True, oracle=5.5)
-    doubled = parse_modes("beam5,greedy,gad+++adaptive,iad~0.2@bf16,iad@int8,nar+graphs,greedy+graphs", graphs=True)
-    assert [mode.name for mode in doubled] == [
-        "beam5", "greedy", "greedy+graphs", "gad+++adaptive", "gad+++adaptive+graphs", "iad~0.2@bf16",
-        "iad+graphs~0.2@bf16", "iad@int8", "nar+graphs",
-    ]  # fmt: skip
-    assert all(mode == Mode.parse(mode.name) for mode in doubled)
-
-
 def test_implementations() -> None:
     names = ["beam5", "ctranslate2:greedy", "greedy", "iad@bf16"]
     assert [Mode.parse(name).implementation for name in names] == [
@@ -62,9 +50,6 @@ def test_malformed_modes_are_refused(name: str) -> None:
         ("greedy~3", "~ sets the oracle"),
         ("greedy+adaptive", "is for modes that verify drafts"),
         ("beam5+adaptive", "is for modes that verify drafts"),
-        ("beam5+graphs", r"\+graphs is for this plugin's own modes"),
-        ("ctranslate2:greedy+graphs", r"\+graphs is for this plugin's own modes"),
-        ("iad+graphs@int8", r"\+graphs is for GPUs, int8 for CPUs"),
         ("ctranslate2:iad", "ctranslate2 decodes by greedy or beamN"),
     ],
 )

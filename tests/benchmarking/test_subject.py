@@ -11,9 +11,7 @@ from fairseq_aggdec.benchmarking.modes import Mode
 from fairseq_aggdec.benchmarking.random_models import RandomModel
 from fairseq_aggdec.benchmarking.subject import Runners
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.tasks import arithmetic_options
 from tests.benchmarking.tiny import tiny_subject
-from tests.recorders import Made, Recorder
 
 
 def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> None:
@@ -50,26 +48,3 @@ def test_a_missing_device_is_refused(tiny: RandomModel, monkeypatch: pytest.Monk
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
         Runners(replace(tiny_subject(tiny), device="cuda"))
-
-
-def test_modes_with_cuda_graphs_have_engines_of_their_own(tiny: RandomModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the same outputs; what records them is another here."""
-    made = Made(Recorder)
-    monkeypatch.setattr(arithmetic_options, "CudaGraphs", made)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with Runners(tiny_subject(tiny)) as runners:
-        names = ("greedy", "greedy+graphs", "iad+graphs", "gad+graphs")
-        greedy, *others = (runners.make(Mode.parse(name), 2) for name in names)
-        expected = {number: greedy.outputs(number, greedy.decode(number)) for number in range(len(greedy.batches))}
-        assert made.repeated == 0
-        for runner in others:
-            for number, outputs in expected.items():
-                found = runner.outputs(number, runner.decode(number))
-                assert {n: one.tokens for n, one in found.items()} == {n: one.tokens for n, one in outputs.items()}
-    assert made.repeated > made.recorded > 0
-
-
-def test_cuda_graphs_are_refused_without_a_gpu(tiny: RandomModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with Runners(tiny_subject(tiny)) as runners, pytest.raises(AggdecError, match="--cuda-graphs needs a GPU"):
-        runners.make(Mode.parse("greedy+graphs"), 1)

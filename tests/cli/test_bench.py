@@ -44,7 +44,6 @@ def test_bench_prints_and_writes_the_comparison(
         ("--random-model base --accepted 0", "--accepted 0.0: must be at least 1"),
         ("--random-model small", "invalid choice: 'small'"),
         ("DATA --path x --fp16 --bf16", "not allowed with"),
-        ("DATA --path x --cuda-graphs", "--cuda-graphs needs --device cuda"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:

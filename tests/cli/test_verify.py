@@ -1,6 +1,7 @@
 """Tests of `aggdec verify`; what it finds out is tested in `tests/lossless/test_verification.py`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from fairseq_aggdec.benchmarking import random_models
 from fairseq_aggdec.cli.verify import main
+from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
 from tests.benchmarking.tiny import TINY
@@ -35,11 +37,11 @@ def test_a_fault_exits_with_1_after_the_report(
 ) -> None:
     score = BlockDecoder.score
 
-    def one_token_late(decoder: BlockDecoder, block: Tensor, starts: Tensor, longest: int) -> Tensor:
-        return score(decoder, block, starts, longest).roll(int(block.size(1) > 1), dims=1)
+    def one_token_late(decoder: BlockDecoder, block: Block) -> Iterator[Tensor]:
+        for scores in score(decoder, block):
+            yield scores.roll(int(block.tokens.size(1) > 1), dims=0)
 
     monkeypatch.setattr(BlockDecoder, "score", one_token_late)
-    monkeypatch.setattr(BlockDecoder, "score_in_parts", lambda *args: iter([one_token_late(*args[:4])]))
     monkeypatch.setitem(random_models.SIZES, "base", TINY)
     out = tmp_path / "verified.json"
     options = "--random-model base --limit 3 --length 8 --modes iad --precisions fp32 --batch-sizes 1"

@@ -9,9 +9,8 @@ import torch
 from fairseq import utils
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_aggdec.decoding.acceptance import exact
+from fairseq_aggdec.decoding.acceptance import EXACT
 from fairseq_aggdec.drafters import LoadedDrafter
-from fairseq_aggdec.engine.cuda_graph import CudaGraphs
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
@@ -19,7 +18,6 @@ from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.lossless.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
 from tests.random_blockwise import random_blockwise
 from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch
-from tests.recorders import Recorder
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode
 from tests.test_generator_gad import OracleGenerator as OracleBlocks
 from tests.test_generator_gad import cached_drafter
@@ -64,10 +62,10 @@ def check(models: Models, sample: dict[str, Any], found: list[Hypothesis], preci
         assert len(differing) <= len(found) / 4, "too many ties to be ties"
 
 
-def generators(models: Models, drafter: LoadedDrafter, answers: list[list[int]], **common: Any) -> dict[str, Any]:
+def generators(models: Models, drafter: LoadedDrafter, answers: list[list[int]]) -> dict[str, Any]:
     """All lossless modes; those that know the answer have most of their drafts accepted."""
-    block = BlockDraftOptions(drafter, 6, exact)
-    common = {"src_dict": JOINED, **LIMIT, **common}
+    block = BlockDraftOptions(drafter, 6, EXACT)
+    common = {"src_dict": JOINED, **LIMIT}
     return {
         "greedy": AggressiveGenerator(models, JOINED, decoding="greedy", **common),
         "iad": AggressiveGenerator(models, JOINED, decoding="iad", **common),
@@ -114,25 +112,11 @@ def test_proposal_heads_give_fairseqs_output(precision: str, device: torch.devic
     model = random_blockwise("post-norm sinusoidal", "identity", 1, JOINED, JOINED, 4, eos_share=0.05)
     models: Models = [on(device, model, DTYPES[precision])]
     generator = AggressiveGenerator(
-        models, JOINED, src_dict=JOINED, decoding="blockwise", block_draft=BlockDraftOptions(None, 4, exact), **LIMIT
+        models, JOINED, src_dict=JOINED, decoding="blockwise", block_draft=BlockDraftOptions(None, 4, EXACT), **LIMIT
     )
     for lengths in LENGTHS:
         sample = batch(2, lengths, device)
         check(models, sample, decode(generator, models, sample), precision)
-
-
-@pytest.mark.parametrize("precision", list(DTYPES))
-def test_graphs_give_the_output_of_the_steps_they_record(precision: str, device: torch.device) -> None:
-    """All modes, over one generator's memory: batches that grow, shrink and come again."""
-    models: Models = [on(device, cached_model("post-norm learned", 3), DTYPES[precision])]
-    drafter = LoadedDrafter(copy.deepcopy(cached_drafter("causal, pre-norm sinusoidal", 3)))
-    capture: Any = CudaGraphs if device.type == "cuda" else Recorder
-    engines = Engines(Arithmetic(capture=capture))
-    for lengths in (*LENGTHS, *LENGTHS[::-1]):
-        sample = batch(5, lengths, device)
-        answers = list(tokens(stock(models, sample)).values())
-        for generator in generators(models, drafter, answers, engines=engines).values():
-            check(models, sample, decode(generator, models, sample), precision)
 
 
 @pytest.mark.parametrize("precision", ["own", "bf16"])

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import NOTHING, TopBeta, accepted_beginning, exact, top_beta
+from fairseq_aggdec.decoding.acceptance import EXACT, NOTHING, Acceptance, TopBeta, accepted_prefix_length
 from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
+from fairseq_aggdec.decoding.verification import Verdict
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7
@@ -29,11 +30,16 @@ def random_case(shape: tuple[int, int], seed: int, rules: SearchRules = RULES) -
     return proposed, rules.choose(logits, starts, sequence)
 
 
+def judged(accept: Acceptance, proposed: Tensor, choices: Choices) -> Verdict:
+    """Whole blocks."""
+    return Verdict(*accept.by_block(*accept.by_token(proposed, choices)))
+
+
 @examples(100)
 @given(shapes, st.integers(0, 10_000))
 def test_exact_passes_what_the_verifier_would_have_chosen(shape: tuple[int, int], seed: int) -> None:
     proposed, choices = random_case(shape, seed)
-    verdict = exact(proposed, choices)
+    verdict = judged(EXACT, proposed, choices)
     assert torch.equal(verdict.passed, proposed == choices.tokens)
     assert torch.equal(verdict.tokens, choices.tokens)
     assert torch.equal(verdict.log_probs, choices.log_probs)
@@ -44,7 +50,7 @@ def test_exact_passes_what_the_verifier_would_have_chosen(shape: tuple[int, int]
 def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: int, tolerance: float) -> None:
     """Equations 8 and 9 as they stand, for every position; multiples of 1/4 make equalities exact."""
     proposed, choices = random_case(shape, seed)
-    verdict = TopBeta(beta, tolerance)(proposed, choices)
+    verdict = judged(Acceptance(TopBeta(beta, tolerance)), proposed, choices)
     for row, column in torch.cartesian_prod(torch.arange(shape[0]), torch.arange(shape[1])).tolist():
         drafted, scores = int(proposed[row, column]), choices.scores[row, column]
         own = int(choices.tokens[row, column])
@@ -65,10 +71,10 @@ def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: 
 def test_a_beta_of_one_or_a_tolerance_of_zero_is_exact(
     shape: tuple[int, int], seed: int, setting: tuple[int, float]
 ) -> None:
-    """By `top_beta` always; by the equations but for tokens that score the same as the best."""
-    assert top_beta(*setting) is exact
+    """But for tokens that score the same as the best."""
     proposed, choices = random_case(shape, seed)
-    verdict, by_equations = exact(proposed, choices), TopBeta(*setting)(proposed, choices)
+    verdict = judged(EXACT, proposed, choices)
+    by_equations = judged(Acceptance(TopBeta(*setting)), proposed, choices)
     ties = (choices.scores == choices.scores.max(dim=-1, keepdim=True).values).sum(dim=-1) > 1
     assert torch.equal(verdict.passed[~ties], by_equations.passed[~ties])
     assert torch.equal(verdict.tokens[~ties], by_equations.tokens[~ties])
@@ -79,13 +85,14 @@ def test_a_beta_of_one_or_a_tolerance_of_zero_is_exact(
 @given(shapes, st.integers(0, 10_000), st.integers(1, 5))
 def test_slices_of_a_block_are_judged_as_the_block_is(shape: tuple[int, int], seed: int, cut: int) -> None:
     proposed, whole = random_case(shape, seed)
-    accept = TopBeta(3, 0.6)
+    accept = Acceptance(TopBeta(3, 0.6), minimum=3)
     parts = []
     for here in (slice(0, cut), slice(cut, None)):
         choices = Choices(whole.tokens[:, here], whole.log_probs[:, here], whole.scores[:, here], None)
-        parts.append(accept(proposed[:, here], choices))
-    for ours, expected in zip(zip(*parts, strict=True), accept(proposed, whole), strict=True):
-        assert torch.equal(torch.cat(ours, dim=1), expected)
+        parts.append(accept.by_token(proposed[:, here], choices))
+    together = accept.by_block(*(torch.cat(entries, dim=1) for entries in zip(*parts, strict=True)))
+    for ours, expected in zip(together, judged(accept, proposed, whole), strict=True):
+        assert torch.equal(ours, expected)
 
 
 def choices_of(scores: list[float], **rules: object) -> Choices:
@@ -109,7 +116,8 @@ def choices_of(scores: list[float], **rules: object) -> Choices:
 )
 def test_search_rules_bind_drafts_too(drafted: int, rules: dict[str, object]) -> None:
     """However wide the tolerance is."""
-    verdict = TopBeta(VOCABULARY, 40.0)(torch.tensor([[drafted]]), choices_of([1.0] * 4 + [1.5] + [1.0] * 2, **rules))
+    choices = choices_of([1.0] * 4 + [1.5] + [1.0] * 2, **rules)
+    verdict = judged(Acceptance(TopBeta(VOCABULARY, 40.0)), torch.tensor([[drafted]]), choices)
     assert not verdict.passed
     assert int(verdict.tokens) != drafted
 
@@ -117,28 +125,29 @@ def test_search_rules_bind_drafts_too(drafted: int, rules: dict[str, object]) ->
 def test_eos_passes_like_any_token_unless_it_is_to_be_the_best() -> None:
     choices = choices_of([0.0, 0.0, 2.0, 0.0, 2.5, 0.0, 0.0])
     drafted = torch.tensor([[EOS]])
-    accept = top_beta(3, 1.0)
-    assert bool(accept(drafted, choices).passed)
-    strict = top_beta(3, 1.0, eos=EOS)
-    assert not bool(strict(drafted, choices).passed)
-    assert bool(strict(drafted, choices_of([0.0, 0.0, 3.0, 0.0, 2.5, 0.0, 0.0])).passed)
+    assert bool(judged(Acceptance(TopBeta(3, 1.0)), drafted, choices).passed)
+    strict = Acceptance(TopBeta(3, 1.0), strict=(EOS,))
+    assert not bool(judged(strict, drafted, choices).passed)
+    assert bool(judged(strict, drafted, choices_of([0.0, 0.0, 3.0, 0.0, 2.5, 0.0, 0.0])).passed)
 
 
 def test_the_tolerance_is_inclusive() -> None:
     choices = choices_of([0.0, 0.0, 0.0, 0.0, 2.5, 1.5, 1.25])
     for drafted, passes in ((5, True), (6, False)):
-        assert bool(top_beta(3, 1.0)(torch.tensor([[drafted]]), choices).passed) is passes
+        assert bool(judged(Acceptance(TopBeta(3, 1.0)), torch.tensor([[drafted]]), choices).passed) is passes
 
 
-def test_the_accepted_beginning_ends_before_the_first_token_that_did_not_pass() -> None:
+def test_the_accepted_prefix_ends_before_the_first_token_that_did_not_pass() -> None:
     passed = torch.tensor([[1, 1, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1]]).bool()
-    assert accepted_beginning(passed).tolist() == [2, 0, 4]
-    assert accepted_beginning(passed[:, :0]).tolist() == [0, 0, 0]
+    assert accepted_prefix_length(passed).tolist() == [2, 0, 4]
+    assert accepted_prefix_length(passed[:, :0]).tolist() == [0, 0, 0]
 
 
-def test_the_accepted_beginning_of_random_drafts() -> None:
+def test_the_accepted_prefix_of_random_drafts() -> None:
     rng = random.Random(1)
     rows = [[rng.random() < 0.6 for _ in range(6)] for _ in range(30)] + [[True] * 6, [False] * 6]
     expected = [next((i for i, right in enumerate(row) if not right), 6) for row in rows]
-    assert accepted_beginning(torch.tensor(rows)).tolist() == expected
-    assert accepted_beginning(torch.tensor(rows).view(4, 8, 6)).flatten().tolist() == expected  # blocks of sentences
+    assert accepted_prefix_length(torch.tensor(rows)).tolist() == expected
+    assert (
+        accepted_prefix_length(torch.tensor(rows).view(4, 8, 6)).flatten().tolist() == expected
+    )  # blocks of sentences

@@ -1,6 +1,7 @@
 """The loop against a scripted verifier: whatever is drafted, the verifier's own output comes out."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -9,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.draft_width import DrafterCost, DraftWidth
-from fairseq_aggdec.decoding.input_guided import SourceCopyDrafter, align_source
-from fairseq_aggdec.decoding.loop import Drafter, NoDrafter, draft_verify_accept
-from fairseq_aggdec.decoding.outputs import Decoded
-from fairseq_aggdec.decoding.packing import Packing
+from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher, align_source
+from fairseq_aggdec.decoding.drafters.none import NoDrafter
+from fairseq_aggdec.decoding.loop import draft_verify_accept
+from fairseq_aggdec.decoding.outputs import Decoded, Outputs
+from fairseq_aggdec.decoding.roles import Block, Draft, Drafter
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.scripted_decoding import (
     EOS,
@@ -37,15 +38,11 @@ class FixedDrafter(Drafter):
     """The given drafts, one an iteration, for every row alike; then none."""
 
     def __init__(self, *drafts: list[int]) -> None:
-        self.block_size: int | None = None
         self.drafts = list(drafts)
 
-    def propose(
-        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
         draft = self.drafts.pop(0) if self.drafts else []
-        rows = tokens.size(0)
-        return torch.tensor(draft, dtype=torch.long).expand(rows, len(draft)), torch.full((rows,), len(draft))
+        return Draft.whole(torch.tensor([draft] * len(outputs.rows), dtype=torch.long).view(len(outputs.rows), -1))
 
     def keep(self, rows: Tensor) -> None:
         pass
@@ -57,11 +54,10 @@ def decode(
     max_len: int = 200,
     min_len: int = 0,
     keep_drafts: bool = False,
-    widths: DraftWidth | None = None,
 ) -> list[Decoded]:
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=min_len)
     first = torch.full((len(verifier.targets),), verifier.START)
-    return draft_verify_accept(drafter, verifier, rules, first, keep_drafts, widths=widths)
+    return draft_verify_accept(drafter, verifier, rules, first, keep_drafts=keep_drafts)
 
 
 def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) -> None:
@@ -99,128 +95,38 @@ def check_stats(sentence: Decoded) -> None:
 
 @examples(150)
 @given(targets_of_batch, st.integers(0, 10_000), st.sampled_from([0, 1, 3, 12, 30]), st.booleans())
-def test_any_draft_gives_the_verifiers_output(
-    targets: list[list[int]], seed: int, longest: int, is_block: bool
-) -> None:
-    """Of drafters that are asked before the host knows what happened, and of those that wait for it."""
+def test_any_draft_gives_the_verifiers_output(targets: list[list[int]], seed: int, longest: int, known: bool) -> None:
+    """Of drafters that tell the host how long their drafts are, and of those on a device that would have to wait."""
+
+    class Unknown(OracleDrafter):
+        def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+            return replace(super().propose(outputs, longest), known=None)
+
     verifier = ScriptedVerifier(targets, VOCABULARY)
-    decoded = decode(OracleDrafter(targets, VOCABULARY, seed, longest, longest if is_block else None), verifier)
+    decoded = decode((OracleDrafter if known else Unknown)(targets, VOCABULARY, seed, longest), verifier)
     check(decoded, targets)
     assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
     assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
 
 
 @examples(60)
-@given(
-    targets_of_batch,
-    st.integers(0, 10_000),
-    st.sampled_from([1, 3, 12]),
-    st.booleans(),
-    st.integers(1, 60),
-    st.booleans(),
-)
-def test_shortened_drafts_give_the_verifiers_output(
-    targets: list[list[int]], seed: int, longest: int, is_block: bool, free_rows: int, packs: bool
-) -> None:
-    verifier = ScriptedVerifier(targets, VOCABULARY)
-    verifier.packs = packs
-    drafter = OracleDrafter(targets, VOCABULARY, seed, longest, longest if is_block else None)
-    check(
-        decode(drafter, verifier, widths=DraftWidth(free_rows, DrafterCost(free_rows, 0.5, 0.5) if is_block else None)),
-        targets,
-    )
-
-
-@examples(60)
-@given(targets_of_batch, st.integers(0, 10_000), st.integers(1, 5), st.booleans())
-def test_large_blocks_are_judged_in_parts(targets: list[list[int]], seed: int, size: int, packs: bool) -> None:
+@given(targets_of_batch, st.integers(0, 10_000), st.integers(1, 5))
+def test_large_blocks_are_judged_in_parts(targets: list[list[int]], seed: int, size: int) -> None:
     """With the output and the iterations of blocks that are judged at once."""
 
     class InParts(ScriptedVerifier):
-        def score_in_parts(
-            self, block: Tensor, starts: Tensor, longest: int, packing: Packing | None = None
-        ) -> Iterator[Tensor]:
-            (scores,) = super().score_in_parts(block, starts, longest, packing)
-            yield from scores.split(size, dim=0 if packing is not None else 1)
+        def score(self, block: Block) -> Iterator[Tensor]:
+            for scores in super().score(block):
+                yield from scores.split(size)
 
-    found = []
-    for kind in (ScriptedVerifier, InParts):
-        verifier = kind(targets, VOCABULARY)
-        verifier.packs = packs
-        found.append(decode(OracleDrafter(targets, VOCABULARY, seed, 8), verifier, widths=DraftWidth(1000)))
+    found = [
+        decode(OracleDrafter(targets, VOCABULARY, seed, 8), kind(targets, VOCABULARY))
+        for kind in (ScriptedVerifier, InParts)
+    ]
     for whole, parts in zip(*found, strict=True):
         assert whole.tokens.tolist() == parts.tokens.tolist()
         assert whole.stats == parts.stats
         torch.testing.assert_close(whole.log_probs, parts.log_probs)
-
-
-def test_a_long_draft_beside_short_ones_is_packed_and_cut_for_itself() -> None:
-    """By the kind of its draft: one is always right, the other never."""
-
-    class OneIsRight(OracleDrafter):
-        def propose(
-            self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
-        ) -> tuple[Tensor, Tensor]:
-            self.right = [target[0] == 5 for target in self.targets]
-            drafts = [
-                [*target, *[3] * 4][length - 1 : length + 3] if right else [3] * 4
-                for target, length, right in zip(self.targets, lengths.tolist(), self.right, strict=True)
-            ]
-            return torch.tensor(drafts), torch.full_like(lengths, 4)
-
-        def kinds(self) -> list[int]:
-            return [int(right) for right in self.right]
-
-    class PackingVerifier(ScriptedVerifier):
-        packs = True
-        scored = 0
-
-        def score_packed(self, block: Tensor, starts: Tensor, longest: int, packing: Packing) -> Tensor:
-            self.scored += packing.rows.size(0)
-            return super().score_packed(block, starts, longest, packing)
-
-    targets = [[5, *[6, 7] * 60, EOS]] + [[8, *[9, 10] * 10, EOS]] * 15
-    widths = DraftWidth(free_rows=100)
-    for _ in range(3):
-        verifier = PackingVerifier(targets, VOCABULARY)
-        decoded = decode(OneIsRight(targets, VOCABULARY, 0, 4), verifier, widths=widths)
-        check(decoded, targets)
-    assert verifier.scored > 0
-    assert sum(decoded[0].stats.drafted) > 80
-    assert sum(sum(sentence.stats.drafted) for sentence in decoded[1:]) < 20
-
-
-def test_a_row_whose_drafts_all_fail_is_seldom_given_one() -> None:
-    """Also when it is the last one: then the drafter is not asked."""
-
-    class WrongForOne(OracleDrafter):
-        asked = 0
-
-        def propose(
-            self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
-        ) -> tuple[Tensor, Tensor]:
-            self.asked += 1
-            drafts = [
-                [3, 3] if target[0] == 5 else [*target, EOS][length - 1 : length + 1]
-                for target, length in zip(self.targets, lengths.tolist(), strict=True)
-            ]
-            return torch.tensor(drafts), torch.full_like(lengths, 2)
-
-    targets = [[5, *[6, 7] * 60, EOS], [8, *[9, 10] * 10, EOS], [9, *[10, 11] * 5, EOS]]
-    drafter = WrongForOne(targets, VOCABULARY, 0, 2)
-    decoded = decode(drafter, ScriptedVerifier(targets, VOCABULARY), widths=DraftWidth(1000))
-    check(decoded, targets)
-    assert decoded[0].stats.drafted[:8] == [2, 2, 2, 0, 2, 0, 0, 2]
-    assert sum(decoded[0].stats.drafted) < 30
-    assert [sentence.stats.iterations for sentence in decoded[1:]] == [8, 4]
-    assert drafter.asked < 8 + sum(length > 0 for length in decoded[0].stats.drafted)
-
-
-def test_drafts_that_cost_more_than_they_save_are_not_made() -> None:
-    targets = [[5, 6, 7, 8, EOS]] * 8
-    decoded = decode(OracleDrafter(targets, VOCABULARY, 0, 4, 4), ScriptedVerifier(targets, VOCABULARY),
-                     widths=DraftWidth(1, DrafterCost(1, 1, 1)))  # fmt: skip
-    assert all(sentence.stats.drafted == [0] * 5 for sentence in decoded)
 
 
 @examples(80)
@@ -231,7 +137,7 @@ def test_source_copies_give_the_verifiers_output(
     sources = [[*data.draw(st.sampled_from([source, target, target[:3] + source, source + target])), EOS]
                for source, target in pairs]  # fmt: skip
     targets = [[*target, EOS] for _, target in pairs]
-    drafter = SourceCopyDrafter(*align_source(padded(sources, left_pad), PAD, EOS), EOS)
+    drafter = copier(padded(sources, left_pad))
     check(decode(drafter, ScriptedVerifier(targets, VOCABULARY)), targets)
 
 
@@ -295,7 +201,7 @@ def test_eos_at_the_bifurcation_with_source_copies() -> None:
     """The same through IAD itself: the source goes on where the output ends."""
     sources = [[4, 5, 6, 7, EOS], [*LONG_ROW], [8, 9, 10, 4, 5, EOS]]
     targets = [[4, 5, EOS], [*LONG_ROW], [8, EOS]]
-    drafter = SourceCopyDrafter(*align_source(padded(sources, True), PAD, EOS), EOS)
+    drafter = copier(padded(sources, True))
     decoded = decode(drafter, ScriptedVerifier(targets, VOCABULARY))
     check(decoded, targets)
     assert [sentence.stats.iterations for sentence in decoded] == [1, 1, 1]
@@ -344,6 +250,10 @@ def test_drafts_are_returned_where_history_is_asked_for() -> None:
         assert [len(d) for d in sentence.drafts or []] == sentence.stats.drafted
     dropped = decode(FixedDrafter([4, 6], [6, 7, 8]), ScriptedVerifier(targets, VOCABULARY))
     assert all(sentence.drafts is None for sentence in dropped)
+
+
+def copier(source: Tensor) -> SourceCopyDrafter:
+    return SourceCopyDrafter([SourceMatcher(sentence, EOS) for sentence in align_source(source, PAD, EOS)])
 
 
 def padded(rows: list[list[int]], left: bool) -> Tensor:

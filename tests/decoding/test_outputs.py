@@ -6,9 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.outputs import Outputs
-from tests.scripted_decoding import EOS, PAD, examples
+from fairseq_aggdec.decoding.roles import Draft
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.verification import Verdict
+from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 FIRST = 2
+RULES = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=3)
 # of one sentence: (tokens committed, tokens drafted) in each iteration until it ends
 progress = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), min_size=1, max_size=5)
 
@@ -18,7 +22,7 @@ progress = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), min_size=1,
 def test_rows_grow_and_leave(batch: list[list[tuple[int, int]]], keep_drafts: bool, seed: int) -> None:
     """Whatever stands behind what is committed, every sentence is the tokens that were committed for it."""
     generator = torch.Generator().manual_seed(seed)
-    outputs = Outputs(torch.full((len(batch),), FIRST), max_len=3, pad=PAD, keep_drafts=keep_drafts)
+    outputs = Outputs(torch.full((len(batch),), FIRST), RULES, keep_drafts)
     tokens: list[list[int]] = [[] for _ in batch]
     scores: list[list[float]] = [[] for _ in batch]
     drafts: list[list[list[int]]] = [[] for _ in batch]
@@ -28,21 +32,28 @@ def test_rows_grow_and_leave(batch: list[list[tuple[int, int]]], keep_drafts: bo
         committed, drafted = (list(column) for column in zip(*steps, strict=True))
         finished = [iteration == len(batch[sentence]) - 1 for sentence in outputs.rows]
         block = torch.randint(5, 90, (len(steps), 5), generator=generator)
+        for row, (count, ends) in enumerate(zip(committed, finished, strict=True)):
+            block[row, count - 1] = EOS if ends else 4
         values = torch.randn(len(steps), 5, generator=generator)
-        outputs.reserve(max(outputs.lengths_host) + 6)
-        outputs.append(block, values, torch.tensor(committed))
+        draft = torch.randint(5, 90, (len(steps), 4), generator=generator)
+        last = torch.tensor(committed) - 1
         for row, sentence in enumerate(outputs.rows):
             tokens[sentence] += block[row, : committed[row]].tolist()
             scores[sentence] += values[row, : committed[row]].tolist()
-            drafts[sentence].append(block[row, : drafted[row]].tolist())
+            drafts[sentence].append(draft[row, : drafted[row]].tolist())
         before = list(outputs.rows)
-        remaining = outputs.settle(block, drafted, [count - 1 for count in committed], committed, finished)
+        verdict = Verdict(torch.arange(5) < last[:, None], block, values)
+        outcome = outputs.commit(Draft(draft, torch.tensor(drafted), drafted), verdict, last)
+        assert (outcome.drafted, outcome.committed) == (drafted, committed)
+        remaining = list(range(len(before))) if outcome.remaining is None else outcome.remaining.tolist()
+        assert (outcome.remaining is None) == (not any(finished))
         assert sorted(remaining) == [row for row, has_ended in enumerate(finished) if not has_ended]
         assert all(row == place or finished[place] for place, row in enumerate(remaining)), "a row moved needlessly"
         assert outputs.rows == [before[row] for row in remaining]
-        assert outputs.lengths_host == outputs.lengths.tolist() == [len(tokens[i]) + 1 for i in outputs.rows]
-        for row, sentence in enumerate(outputs.rows):
-            assert outputs.tokens[row, : outputs.lengths_host[row]].tolist() == [FIRST, *tokens[sentence]]
+        assert outputs.texts == [[FIRST, *tokens[sentence]] for sentence in outputs.rows]
+        assert outputs.known_lengths == outputs.lengths.tolist()
+        for row, text in enumerate(outputs.texts):
+            assert outputs.tokens[row, : len(text)].tolist() == text
         iteration += 1
     for number, decoded in enumerate(outputs.finished()):
         assert decoded.tokens.tolist() == tokens[number]
@@ -54,21 +65,39 @@ def test_rows_grow_and_leave(batch: list[list[tuple[int, int]]], keep_drafts: bo
         assert found == (drafts[number] if keep_drafts else None)
 
 
-def test_a_block_is_placed_over_the_last_token() -> None:
-    """Where rules look back: each row's block begins with the row's last token, at that token's place."""
-    outputs = Outputs(torch.tensor([FIRST, FIRST]), max_len=6, pad=PAD, keep_drafts=False)
-    outputs.append(torch.tensor([[7, 8], [9, 9]]), torch.zeros(2, 2), torch.tensor([2, 1]))
-    outputs.place(torch.tensor([[8, 20, 21], [9, 30, 31]]))
-    assert outputs.tokens[:, :5].tolist() == [[FIRST, 7, 8, 20, 21], [FIRST, 9, 30, 31, PAD]]
-    outputs.append(torch.tensor([[EOS], [EOS]]), torch.zeros(2, 1), torch.tensor([1, 1]))
-    outputs.settle(torch.zeros(2, 0, dtype=torch.long), [0, 0], [0, 0], [3, 2], [True, True])
+def commit(outputs: Outputs, tokens: list[list[int]], committed: list[int]) -> None:
+    """Without drafts."""
+    block, last = torch.tensor(tokens), torch.tensor(committed) - 1
+    verdict = Verdict(torch.zeros_like(block, dtype=torch.bool), block, torch.zeros(block.shape))
+    outputs.commit(Draft.none(len(tokens), block.device), verdict, last)
+
+
+def test_a_block_begins_with_the_last_token_at_its_place() -> None:
+    """Where rules look back, they see the draft behind it."""
+    outputs = Outputs(torch.tensor([FIRST, FIRST]), RULES)
+    commit(outputs, [[7, 8], [9, 9]], [2, 1])
+    block = outputs.block(Draft.whole(torch.tensor([[20, 21], [30, 31]])))
+    assert block.tokens.tolist() == [[8, 20, 21], [9, 30, 31]]
+    assert (block.starts.tolist(), block.first_start, block.last_start) == ([2, 1], 1, 2)
+    assert outputs.sequence(block, with_draft=True).tolist() == [[FIRST, 7, 8, 20, 21], [FIRST, 9, 30, 31, PAD]]
+    commit(outputs, [[EOS], [EOS]], [1, 1])
     assert [sentence.tokens.tolist() for sentence in outputs.finished()] == [[7, 8, EOS], [9, EOS]]
 
 
+def test_failures_are_counted_until_a_draft_passes() -> None:
+    outputs = Outputs(torch.tensor([FIRST]), SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=50))
+    found = []
+    for accepted in (0, 0, None, 1, 0):
+        draft = Draft.none(1, outputs.tokens.device) if accepted is None else Draft.whole(torch.tensor([[5, 6]]))
+        tokens, last = torch.tensor([[5, 7, 8]]), torch.tensor([accepted or 0])
+        outputs.commit(draft, Verdict(torch.arange(3)[None] < last, tokens, torch.zeros(1, 3)), last)
+        found.append(outputs.failures[0])
+    assert found == [1, 2, 2, 0, 1]
+
+
 def test_finished_sentences_are_copies() -> None:
-    outputs = Outputs(torch.tensor([FIRST, FIRST]), max_len=4, pad=PAD, keep_drafts=False)
-    outputs.append(torch.tensor([[EOS], [8]]), torch.zeros(2, 1), torch.tensor([1, 1]))
+    outputs = Outputs(torch.tensor([FIRST, FIRST]), RULES)
     buffer = outputs.tokens
-    outputs.settle(torch.zeros(2, 0, dtype=torch.long), [0, 0], [0, 0], [1, 1], [True, False])
+    commit(outputs, [[EOS], [8]], [1, 1])
     buffer.fill_(99)
     assert outputs.finished()[0].tokens.tolist() == [EOS]

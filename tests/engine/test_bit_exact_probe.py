@@ -3,12 +3,13 @@
 `test_bit_exact.py` has the real engines under the probe.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
@@ -40,9 +41,9 @@ def changed_by(wrong: Callable[[Tensor, Tensor], bool]) -> Callable[[BlockDecode
     def change(decoder: BlockDecoder) -> None:
         score = decoder.score
 
-        def uneven(block: Tensor, starts: Tensor, longest: int) -> Tensor:
-            scores = score(block, starts, longest)
-            return scores * ULP if wrong(block, starts) else scores
+        def uneven(block: Block) -> Iterator[Tensor]:
+            for scores in score(block):
+                yield scores * ULP if wrong(block.tokens, block.starts) else scores
 
         decoder.score = uneven  # type: ignore[method-assign]
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.loop import Verifier
-from fairseq_aggdec.decoding.packing import Packing
+from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
@@ -28,7 +27,7 @@ from tests.random_models import (
     model_of_shape,
     random_batch,
 )
-from tests.scripted_decoding import PAD, examples
+from tests.scripted_decoding import PAD, examples, scored
 
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
@@ -65,7 +64,7 @@ class Walk:
             member.start(output)
 
     @torch.no_grad()
-    def step(self, widest: int, packed: bool = False) -> None:
+    def step(self, widest: int, ragged: bool = False) -> None:
         width = self.rng.randint(1, widest)
         right = [self.rng.randint(1, width) for _ in self.rows]
         block = [
@@ -74,18 +73,13 @@ class Walk:
             for row, count in zip(self.rows, right, strict=True)
         ]
         starts = [self.done[row] for row in self.rows]
-        if packed:  # the right tokens alone are read
-            packing = Packing.of(right, torch.device("cpu"))
-            block = [tokens[: max(right)] for tokens in block]
-            parts = self.verifier.score_in_parts(torch.tensor(block), torch.tensor(starts), max(starts), packing)
-            scores = torch.cat(list(parts))
-            assert scores.shape == (sum(right), len(VOCABULARY))
-            scores, width = packing.spread(scores), max(right)
-            block = [tokens[:count] for tokens, count in zip(block, right, strict=True)]
-        else:
-            parts = self.verifier.score_in_parts(torch.tensor(block), torch.tensor(starts), max(starts))
-            scores = torch.cat(list(parts), dim=1)
+        if ragged:  # the right tokens alone are read
+            width = max(right)
+            block = [tokens[:width] for tokens in block]
+        scores = scored(self.verifier, torch.tensor(block), torch.tensor(starts), right if ragged else None)
         assert scores.shape == (len(self.rows), width, len(VOCABULARY))
+        if ragged:
+            block = [tokens[:count] for tokens, count in zip(block, right, strict=True)]
         scores = scores.log_softmax(-1)
         for number, row in enumerate(self.rows):
             # stock takes a pad for padding; no draft is right behind one
@@ -128,31 +122,31 @@ def test_blocks_equal_the_full_forward_pass(shape: str, seed: int, rows: int, le
 @pytest.mark.parametrize("shape", ENGINE_SHAPES[:2])
 @examples(6)
 @given(st.integers(0, 10_000), st.integers(2, 20), st.booleans())
-def test_packed_blocks_equal_the_full_forward_pass(shape: str, seed: int, rows: int, left_pad: bool) -> None:
-    """Between blocks that are not packed, and after rows have left."""
+def test_ragged_blocks_equal_the_full_forward_pass(shape: str, seed: int, rows: int, left_pad: bool) -> None:
+    """Between blocks that are not ragged, and after rows have left."""
     model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
     walk = Walk([model], BlockDecoder(model.decoder), seed, rows, left_pad)
-    for packed in (True, False, True, True):
-        walk.step(widest=6, packed=packed)
+    for ragged in (True, False, True, True):
+        walk.step(widest=6, ragged=ragged)
         walk.keep_some()
 
 
 @pytest.mark.parametrize("shape", ENGINE_SHAPES[:2])
 @examples(6)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 30), st.booleans())
-def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: int, packed: bool) -> None:
+def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: int, ragged: bool) -> None:
     model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
     walk = Walk([model], BlockDecoder(model.decoder), seed, rows)
     with mock.patch.object(block_decoder, "_PART", tokens), torch.no_grad():
         for _ in range(2):
-            walk.step(widest=9, packed=packed)
-        rows, start = len(walk.rows), max(walk.done)
-        block, starts = torch.full((rows, 9), WORDS[0]), torch.tensor(walk.done)
-        packing = Packing.of([9] * rows, block.device) if packed else None
-        parts = [part[..., 0].numel() for part in walk.verifier.score_in_parts(block, starts, start, packing)]
-    assert sum(parts) == 9 * rows
-    assert all(part <= max(tokens, 1 if packed else rows) for part in parts)
-    assert (len(parts) == 1) == (9 * rows <= tokens)
+            walk.step(widest=9, ragged=ragged)
+        rows = len(walk.rows)
+        widths = [9, *[2] * (rows - 1)] if ragged else [9] * rows
+        block = Block.of(torch.full((rows, 9), WORDS[0]), torch.tensor(walk.done), walk.done, widths)
+        parts = [part.size(0) for part in walk.verifier.score(block)]
+    assert sum(parts) == sum(widths)
+    assert all(part <= tokens for part in parts)
+    assert (len(parts) == 1) == (sum(widths) <= tokens)
 
 
 @pytest.mark.parametrize("shape", [*FALLBACK_SHAPES, *LIGHTCONV_SHAPES, ENGINE_SHAPES[0], ENGINE_SHAPES[3]])
@@ -215,9 +209,9 @@ def test_padding_of_a_block_may_lie_behind_the_last_position(shape: str) -> None
     walk = Walk([model], verifier, 0, 2)
     far, near = walk.texts
     with torch.no_grad():
-        verifier.score(torch.tensor([far[:15], near[:8] + WORDS_OF_NO_USE[:7]]), torch.tensor([0, 0]), 0)
+        scored(verifier, torch.tensor([far[:15], near[:8] + WORDS_OF_NO_USE[:7]]), torch.tensor([0, 0]))
         block = torch.tensor([far[15:16] + WORDS_OF_NO_USE[:5], near[8:14]])
-        scores = verifier.score(block, torch.tensor([15, 8]), 15).log_softmax(-1)
+        scores = scored(verifier, block, torch.tensor([15, 8])).log_softmax(-1)
         torch.testing.assert_close(scores[0, :1], walk._stock(0, far[:16])[15:], atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(scores[1], walk._stock(1, near[:14])[8:], atol=1e-5, rtol=1e-5)
 

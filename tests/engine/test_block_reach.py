@@ -14,7 +14,7 @@ from torch import Tensor
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.supported_decoders import unsupported_reason
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
-from tests.scripted_decoding import examples
+from tests.scripted_decoding import examples, scored
 
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
@@ -115,7 +115,7 @@ def test_score_is_features_projected() -> None:
     engine.start(model.encoder(**net_input))
     block, starts = torch.tensor([[2, 5, 6], [2, 7, 8]]), torch.tensor([0, 0])
     reach = torch.arange(3).expand(2, 3)
-    scores = engine.score(block, starts, 0)
+    scores = scored(engine, block, starts)
     assert scores.equal(engine.project(engine.features(block, starts, 0)))
     explicit = engine.project(engine.features(block, starts, 0, reach=reach))
     torch.testing.assert_close(scores, explicit, atol=1e-6, rtol=1e-6)

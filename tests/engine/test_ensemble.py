@@ -1,12 +1,14 @@
 """The mean of probabilities of several verifiers."""
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.loop import Verifier
+from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from tests.scripted_decoding import scored
 
 
 class FixedVerifier(Verifier):
@@ -17,10 +19,10 @@ class FixedVerifier(Verifier):
         self.kept: list[list[int]] = []
         self.starts: list[list[int]] = []
 
-    def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
-        assert longest == max(starts.tolist())
-        self.starts.append(starts.tolist())
-        return self.scores.to(torch.float16 if block.size(1) > 2 else torch.float32).expand(*block.shape, -1).clone()
+    def score(self, block: Block) -> Iterator[Tensor]:
+        self.starts.append(block.starts.tolist())
+        dtype = torch.float16 if block.tokens.size(1) > 2 else torch.float32
+        yield self.scores.to(dtype).expand(block.ragged.size, -1).clone()
 
     def keep(self, rows: Tensor) -> None:
         self.kept.append(rows.tolist())
@@ -31,7 +33,7 @@ BLOCK, STARTS = torch.zeros(2, 2, dtype=torch.long), torch.tensor([0, 4])
 
 def probabilities(ensemble: EnsembleVerifier) -> Tensor:
     """Of one position; all are alike."""
-    scores = ensemble.score(BLOCK, STARTS, 4)
+    scores = scored(ensemble, BLOCK, STARTS)
     assert scores.shape == (2, 2, 2)
     assert scores.eq(scores[0, 0]).all()
     return scores[0, 0].exp()
@@ -57,14 +59,14 @@ def test_one_member_is_itself() -> None:
 
 def test_half_precision_is_averaged_in_single() -> None:
     wide = torch.zeros(1, 3, dtype=torch.long)
-    scores = EnsembleVerifier([FixedVerifier([0.0, 9.0])]).score(wide, torch.tensor([0]), 0)
+    scores = scored(EnsembleVerifier([FixedVerifier([0.0, 9.0])]), wide, torch.tensor([0]))
     assert scores.dtype == torch.float32
 
 
 def test_members_are_kept_in_step() -> None:
     members = [FixedVerifier([0.0, 1.0]), FixedVerifier([1.0, 0.0])]
     ensemble = EnsembleVerifier([*members])
-    ensemble.score(BLOCK, STARTS, 4)
+    scored(ensemble, BLOCK, STARTS)
     ensemble.keep(torch.tensor([1]))
     assert [member.kept for member in members] == [[[1]], [[1]]]
     assert [member.starts for member in members] == [[[0, 4]], [[0, 4]]]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import fairseq_aggdec.engine
-from fairseq_aggdec.decoding.packing import Packing
+from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
@@ -23,6 +23,7 @@ from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from tests.random_blockwise import random_blockwise
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch, random_model
+from tests.scripted_decoding import scored
 
 WORDS = dictionary(30)
 ARITHMETICS = [Arithmetic(), Arithmetic("bf16"), Arithmetic("own", True)]
@@ -135,13 +136,11 @@ def test_blocks_of_a_verifier(rows: int, heads: int, arithmetic: Arithmetic) -> 
         block = torch.randint(4, 20, (rows, width))
         starts = torch.full((rows,), begin)
         written = cache_memory(decoder)[:, :, :, :begin].clone()
-        call = lambda: list(decoder.score_in_parts(block, starts, begin))  # noqa: E731, B023
-        leaves_alone(call, model, decoder, encoder_out, block, starts)
+        whole = Block.of(block, starts, [begin] * rows, None)
+        leaves_alone(lambda: list(decoder.score(whole)), model, decoder, encoder_out, whole)  # noqa: B023
         assert torch.equal(cache_memory(decoder)[:, :, :, :begin], written), "committed positions are final"
-        if decoder.packs:
-            packing = Packing.of([1 + row % width for row in range(rows)], block.device)
-            packed = lambda: decoder.score_packed(block, starts, begin, packing)  # noqa: E731, B023
-            leaves_alone(packed, model, decoder, encoder_out, block, starts, packing)
+        ragged = Block.of(block, starts, [begin] * rows, [width, *(1 + row % width for row in range(1, rows))])
+        leaves_alone(lambda: list(decoder.score(ragged)), model, decoder, encoder_out, ragged)  # noqa: B023
         begin += width
     keep = torch.arange(rows)[: max(1, rows // 2)].flip(0)
     cross, memory = decoder._cross[:, keep].clone(), cache_memory(decoder)[:, keep].clone()
@@ -154,9 +153,9 @@ def test_blocks_of_a_verifier(rows: int, heads: int, arithmetic: Arithmetic) -> 
 def test_rows_of_the_cache_that_are_no_longer_in_the_batch_and_other_rows_stay() -> None:
     """One row's block behind those of the others."""
     _, decoder, _ = started(3, 4, Arithmetic())
-    decoder.score(torch.randint(4, 20, (3, 6)), torch.zeros(3, dtype=torch.long), 0)
+    scored(decoder, torch.randint(4, 20, (3, 6)), torch.zeros(3, dtype=torch.long))
     before = cache_memory(decoder).clone()
-    decoder.score(torch.randint(4, 20, (3, 1)), torch.tensor([6, 2, 4]), 6)
+    scored(decoder, torch.randint(4, 20, (3, 1)), torch.tensor([6, 2, 4]))
     changed = (cache_memory(decoder) != before).flatten(4).any(-1).any(2).any(0)  # rows x positions
     assert changed.nonzero().tolist() == [[0, 6], [1, 2], [2, 4]]
 
@@ -179,7 +178,7 @@ def test_drafters_heads_ensembles_and_the_fallback(rows: int) -> None:
     heads = random_blockwise("post-norm sinusoidal", "learned", 1, WORDS, WORDS, 4)
     proposing = ProposingDecoder(heads.decoder)
     proposing.start(heads.encoder(**sample))
-    leaves_alone(lambda: proposing.score(block, starts, 0), heads, proposing, block, starts)
+    leaves_alone(lambda: scored(proposing, block, starts), heads, proposing, block, starts)
     leaves_alone(lambda: proposing.proposals(lengths, 4), heads, proposing, lengths)
 
     models = [random_model(seed, WORDS, WORDS) for seed in (1, 2)]
@@ -188,6 +187,6 @@ def test_drafters_heads_ensembles_and_the_fallback(rows: int) -> None:
     fallback.start(encoder_outs[0], 0.7)
     engine.start(encoder_outs[1], 0.7)
     ensemble = EnsembleVerifier([fallback, engine])
-    leaves_alone(lambda: ensemble.score(block, starts, 0), models, encoder_outs, block, starts)
-    leaves_alone(lambda: ensemble.score(block, starts + 2, 2), models, encoder_outs, block, starts)
+    leaves_alone(lambda: scored(ensemble, block, starts), models, encoder_outs, block, starts)
+    leaves_alone(lambda: scored(ensemble, block, starts + 2), models, encoder_outs, block, starts)
     leaves_alone(lambda: ensemble.keep(torch.tensor([rows - 1])), models, encoder_outs)

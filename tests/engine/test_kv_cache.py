@@ -152,30 +152,3 @@ def test_places_outlive_no_growth_and_no_kept_rows() -> None:
     assert write(cache, 0, entries([5]), at(2, width=1), longest=2).tolist() == [
         [[number] * 2 * HEAD_DIM for number in (3, 4, 5)]
     ]
-
-
-def test_more_rows_than_the_batch_has() -> None:
-    """Rows behind it are of the same memory, and nobody's."""
-    cache = KVCache(LAYERS, HEADS, HEAD_DIM)
-    cache.start(2, LIKE, room=4)
-    cache.reserve(8)
-    whole = cache.over(4)
-    write(whole, 0, entries([1], [2], [3], [4]), at(0, 1, 0, 5, width=1), longest=5)
-    seen = write(cache, 0, entries([5], [6]), at(2, 0, width=1), longest=2)
-    assert seen[..., 0].tolist() == [[1, 0, 5], [6, 2, 0]]
-    cache.keep(torch.tensor([1]))
-    seen = write(cache.over(2), 0, entries([7], [8]), at(2, 2, width=1), longest=2)
-    assert seen[..., 0].tolist() == [[6, 2, 7], [6, 2, 8]]
-    version = cache.version
-    cache.reserve(cache.capacity)
-    cache.start(4, LIKE)
-    assert cache.version == version
-    cache.reserve(cache.capacity + 1)
-    assert cache.version > version
-
-
-def test_forgotten_rows_are_zeros() -> None:
-    cache = started(2)
-    write(cache, 0, entries([1, 2], [3, 4]), at(0, 0, width=2), longest=0)
-    cache.forget(1)
-    assert write(cache, 0, entries([5], [6]), at(2, 2, width=1), longest=2)[..., 0].tolist() == [[0, 0, 5], [3, 4, 6]]

@@ -11,6 +11,7 @@ from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from tests.random_blockwise import HEAD_KINDS, draw_heads, on_base, random_blockwise, save_base
 from tests.random_models import ENGINE_SHAPES, SHAPES, dictionary, random_batch, random_model
+from tests.scripted_decoding import scored
 
 WORDS = dictionary(20)
 K = 5
@@ -34,11 +35,11 @@ def test_logits_and_proposals_are_the_models(kind: str, shape: str) -> None:
     engine = ProposingDecoder(model.decoder)
     engine.start(encoder_out)
     assert engine.proposals(torch.tensor([2, 2, 2]), K) is None
-    first = engine.score(tokens[:, :4], torch.zeros(3, dtype=torch.long), 0)
+    first = scored(engine, tokens[:, :4], torch.zeros(3, dtype=torch.long))
     torch.testing.assert_close(first, model.decoder.output_layer(features[:, :4]), rtol=1e-4, atol=1e-4)
     starts = torch.tensor([2, 0, 4])
     block = torch.stack([tokens[row, start : start + 5] for row, start in enumerate(starts)])
-    engine.score(block, starts, 4)
+    scored(engine, block, starts)
     lengths = torch.tensor([2 + 5, 0 + 3, 4 + 2])  # the last token was chosen at the last, the third, the first column
     kept = torch.tensor([0, 2])
     for rows, last in ((torch.arange(3), K), (kept, K), (kept, 2), (kept, 3)):
@@ -63,7 +64,7 @@ def test_identity_head_gives_the_bits_of_the_base_models_engine(shape: str, tmp_
     scores = []
     for engine in engines:
         engine.start(encoder_out)
-        scores.append(engine.score(block, torch.zeros(2, dtype=torch.long), 0))
+        scores.append(scored(engine, block, torch.zeros(2, dtype=torch.long)))
     assert torch.equal(*scores)
 
 

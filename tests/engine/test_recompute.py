@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from tests.random_models import dictionary, model_of_shape, random_batch
+from tests.scripted_decoding import scored
 
 VOCABULARY = dictionary(12)
 PAD, EOS = VOCABULARY.pad(), VOCABULARY.eos()
@@ -44,36 +45,36 @@ def stock(model: FairseqEncoderDecoderModel, row: int, text: list[int]) -> Tenso
 def test_blocks_continue_each_row_where_it_stands(
     model: FairseqEncoderDecoderModel, verifier: RecomputeVerifier
 ) -> None:
-    verifier.score(torch.tensor([TEXT[:4], OTHER[:4]]), torch.tensor([0, 0]), 0)
-    scores = verifier.score(torch.tensor([TEXT[4:6], OTHER[2:4]]), torch.tensor([4, 2]), 4)
+    scored(verifier, torch.tensor([TEXT[:4], OTHER[:4]]), torch.tensor([0, 0]))
+    scores = scored(verifier, torch.tensor([TEXT[4:6], OTHER[2:4]]), torch.tensor([4, 2]))
     torch.testing.assert_close(scores[0], stock(model, 0, TEXT[:6])[4:], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(scores[1], stock(model, 1, OTHER[:4])[2:], atol=1e-5, rtol=1e-5)
 
 
 def test_scores_are_log_probabilities(verifier: RecomputeVerifier) -> None:
-    scores = verifier.score(torch.tensor([TEXT[:3], OTHER[:3]]), torch.tensor([0, 0]), 0)
+    scores = scored(verifier, torch.tensor([TEXT[:3], OTHER[:3]]), torch.tensor([0, 0]))
     torch.testing.assert_close(scores.exp().sum(dim=-1), torch.ones(2, 3))
 
 
 def test_a_rejected_draft_leaves_no_trace(model: FairseqEncoderDecoderModel, verifier: RecomputeVerifier) -> None:
-    verifier.score(torch.tensor([[EOS, 4, 4, 4, 4], OTHER[:5]]), torch.tensor([0, 0]), 0)
-    scores = verifier.score(torch.tensor([TEXT[1:3], OTHER[1:3]]), torch.tensor([1, 1]), 1)
+    scored(verifier, torch.tensor([[EOS, 4, 4, 4, 4], OTHER[:5]]), torch.tensor([0, 0]))
+    scores = scored(verifier, torch.tensor([TEXT[1:3], OTHER[1:3]]), torch.tensor([1, 1]))
     torch.testing.assert_close(scores[0], stock(model, 0, TEXT[:3])[1:], atol=1e-5, rtol=1e-5)
 
 
 def test_a_new_batch_knows_nothing_of_the_last(model: FairseqEncoderDecoderModel, verifier: RecomputeVerifier) -> None:
-    verifier.score(torch.tensor([TEXT, OTHER]), torch.tensor([0, 0]), 0)
+    scored(verifier, torch.tensor([TEXT, OTHER]), torch.tensor([0, 0]))
     verifier.start(model.encoder(**SOURCES))
-    scores = verifier.score(torch.tensor([TEXT[:1], OTHER[:1]]), torch.tensor([0, 0]), 0)
+    scores = scored(verifier, torch.tensor([TEXT[:1], OTHER[:1]]), torch.tensor([0, 0]))
     torch.testing.assert_close(scores[1], stock(model, 1, OTHER[:1]), atol=1e-5, rtol=1e-5)
 
 
 def test_kept_rows_keep_their_source_and_their_text(
     model: FairseqEncoderDecoderModel, verifier: RecomputeVerifier
 ) -> None:
-    verifier.score(torch.tensor([TEXT[:3], OTHER[:3]]), torch.tensor([0, 0]), 0)
+    scored(verifier, torch.tensor([TEXT[:3], OTHER[:3]]), torch.tensor([0, 0]))
     verifier.keep(torch.tensor([1]))
-    scores = verifier.score(torch.tensor([OTHER[3:5]]), torch.tensor([3]), 3)
+    scores = scored(verifier, torch.tensor([OTHER[3:5]]), torch.tensor([3]))
     torch.testing.assert_close(scores[0], stock(model, 1, OTHER[:5])[3:], atol=1e-5, rtol=1e-5)
 
 
@@ -81,6 +82,6 @@ def test_the_temperature_is_applied() -> None:
     model = model_of_shape("lightweight convolutions", 3, VOCABULARY, VOCABULARY)
     verifier = RecomputeVerifier(model, PAD)
     verifier.start(model.encoder(**SOURCES), temperature=0.5)
-    scores = verifier.score(torch.tensor([TEXT, OTHER]), torch.tensor([0, 0]), 0)
+    scores = scored(verifier, torch.tensor([TEXT, OTHER]), torch.tensor([0, 0]))
     sharper = (2 * stock(model, 0, TEXT)).log_softmax(dim=-1)
     torch.testing.assert_close(scores[0], sharper, atol=1e-5, rtol=1e-5)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from fairseq_aggdec.decoding.acceptance import MinimumBlock, TopBeta, WithinDistance, exact
+from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta, WithinDistance
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of, check_acceptance_options, numbers
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
@@ -22,28 +22,28 @@ def of(mode: str, symbols: Dictionary = WORDS, **options: Any) -> Any:
 
 
 def test_criteria_of_gad() -> None:
-    assert of("gad") is exact
-    assert of("gad++") == TopBeta(3, 1.0), "the papers' high-quality setting"
-    assert of("gad++", top_beta=5, tolerance=3.0, eos_argmax=True) == TopBeta(5, 3.0, (EOS,))
-    assert of("gad++", top_beta=1) is exact
-    assert of("gad++", tolerance=0.0) is exact
-    assert of("gad++", top_beta=100) == TopBeta(100, 1.0)
-    assert of("gad++", min_block=4) == MinimumBlock(4, TopBeta(3, 1.0))
+    assert of("gad") is EXACT
+    assert of("gad++") == Acceptance(TopBeta(3, 1.0)), "the papers' high-quality setting"
+    assert of("gad++", top_beta=5, tolerance=3.0, eos_argmax=True) == Acceptance(TopBeta(5, 3.0), strict=(EOS,))
+    assert of("gad++", top_beta=1).is_exact
+    assert of("gad++", tolerance=0.0).is_exact
+    assert of("gad++", top_beta=100) == Acceptance(TopBeta(100, 1.0))
+    assert of("gad++", min_block=4) == Acceptance(TopBeta(3, 1.0), minimum=4)
 
 
 def test_criteria_of_blockwise() -> None:
-    assert of("blockwise") is exact
-    assert of("blockwise", min_block=1) is exact
-    assert of("blockwise", top_beta=2) == TopBeta(2, math.inf), "papers/004 §5.1"
-    assert of("blockwise", tolerance=0.5) == TopBeta(100, 0.5)
-    assert of("blockwise", min_block=8, eos_argmax=True) == MinimumBlock(8, exact, (EOS,))
+    assert of("blockwise").is_exact
+    assert of("blockwise", min_block=1).is_exact
+    assert of("blockwise", top_beta=2) == Acceptance(TopBeta(2, math.inf)), "papers/004 §5.1"
+    assert of("blockwise", tolerance=0.5) == Acceptance(TopBeta(100, 0.5))
+    assert of("blockwise", min_block=8, eos_argmax=True) == Acceptance(minimum=8, strict=(EOS,))
 
 
 def test_distances_are_between_numbers() -> None:
     symbols = Dictionary()
     for value in ("0", "17", "255", "x7", "²"):
         symbols.add_symbol(value)
-    found = of("blockwise", symbols, accept_distance=2.0)
+    found = of("blockwise", symbols, accept_distance=2.0).criterion
     assert isinstance(found, WithinDistance)
     assert found.distance == 2.0
     assert found.values[4:7].tolist() == [0, 17, 255]

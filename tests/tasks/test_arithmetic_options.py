@@ -3,9 +3,7 @@
 from typing import Any
 
 import pytest
-import torch
 
-from fairseq_aggdec.engine.cuda_graph import CudaGraphs
 from fairseq_aggdec.engine.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
@@ -58,29 +56,6 @@ def test_every_lossless_mode_can_be_bit_exact(mode: str) -> None:
 def test_every_mode_of_the_plugin_takes_a_precision(mode: str) -> None:
     check_arithmetic_options(config(mode, int8=True))
     check_arithmetic_options(config(mode, bf16=True))
-
-
-@pytest.mark.parametrize(
-    ("decoding", "options", "message"),
-    [
-        ("beam", {}, "--cuda-graphs is for this plugin's own modes"),
-        ("iad", {"int8": True}, "--cuda-graphs is for GPUs, and --int8 computes on the CPU only"),
-        ("iad", {}, "--cuda-graphs needs a GPU, and PyTorch finds none"),
-    ],
-)
-def test_cuda_graphs_are_refused(
-    decoding: str, options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(AggdecError, match=message):
-        check_arithmetic_options(config(decoding, cuda_graphs=True, **options))
-
-
-@pytest.mark.parametrize("mode", ["greedy", "iad", "gad", "gad++", "nar", "blockwise", "hybrid", "aggressive"])
-def test_cuda_graphs_are_taken(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    check_arithmetic_options(config(mode, cuda_graphs=True, bf16=True))
-    assert arithmetic_of(config(mode, cuda_graphs=True)) == Arithmetic(capture=CudaGraphs)
 
 
 def test_stock_search_leaves_bf16_to_fairseq() -> None:

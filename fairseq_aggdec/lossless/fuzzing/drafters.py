@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.benchmarking.oracle import Oracle, OracleBlockDrafter, padded
-from fairseq_aggdec.decoding.loop import Drafter
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import Draft, Drafter, DraftSchedule
 from fairseq_aggdec.generator import AggressiveGenerator
 
 _FAR = 1 << 40
@@ -21,37 +22,27 @@ class OracleDrafter(Drafter):
     the same drafts. Behind a draft's claimed length stands what would be right, to tempt whoever reads too far.
     """
 
-    def __init__(
-        self,
-        targets: Sequence[Sequence[int]],
-        vocabulary: int,
-        seed: int,
-        longest: int = 12,
-        block_size: int | None = None,
-    ) -> None:
+    def __init__(self, targets: Sequence[Sequence[int]], vocabulary: int, seed: int, longest: int = 12) -> None:
         """
         Args:
             targets: the answer of each row, its EOS included.
             vocabulary: errors are drawn from all of it, special symbols too.
             seed: of the drafts.
             longest: longest draft.
-            block_size: see `loop.Drafter`.
         """
-        self.block_size = block_size
         self.targets = [list(target) for target in targets]
         self.vocabulary = vocabulary
         self.seeds = [f"{seed} {target}" for target in self.targets]
         self.longest = longest
 
-    def propose(
-        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        assert lengths_host is None or list(lengths_host) == lengths.tolist()
+    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+        assert outputs.known_lengths == outputs.lengths.tolist()
         drafts, claimed = [], []
-        for target, seed, length in zip(self.targets, self.seeds, lengths.tolist(), strict=True):
+        for target, seed, length in zip(self.targets, self.seeds, outputs.known_lengths, strict=True):
             drafts.append(self.draft(target[length - 1 :], random.Random(f"{seed} {length}")))
             claimed.append(self.claim(random.Random(f"{seed} {length} claim")))
-        return torch.tensor(drafts, dtype=torch.long).view(len(drafts), self.longest), torch.tensor(claimed)
+        tokens = torch.tensor(drafts, dtype=torch.long).view(len(drafts), self.longest)
+        return Draft(tokens, torch.tensor(claimed), claimed)
 
     def keep(self, rows: Tensor) -> None:
         self.targets = [self.targets[row] for row in rows.tolist()]
@@ -130,10 +121,12 @@ class FuzzedGenerator(AggressiveGenerator):
         self._numbers = sample["id"].tolist()
         return super()._generate(sample, *args, **kwargs)
 
-    def _drafter(self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]]) -> Drafter:
+    def make_drafter(
+        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
+    ) -> Drafter:
         answers = {number: self._answers[number] for number in self._numbers}
         if self._drafts != "oracle":
-            size = {"longest": self._longest, "block_size": self._longest} if self._longest else {}
+            size = {"longest": self._longest} if self._longest else {}
             return Adversary(
                 self._drafts, self.eos, self.pad, list(answers.values()), self.vocab_size, self._seed, **size
             )
@@ -141,11 +134,13 @@ class FuzzedGenerator(AggressiveGenerator):
         if self.decoding in ("iad", "hybrid"):
             texts = Oracle.to_copy_from(answers, edit_ratio=0.15, vocabulary=words).texts
             copied = padded([texts[number] for number in self._numbers], self.pad, net_input["src_tokens"].device)
-            return super()._drafter({**net_input, "src_tokens": copied}, start, encoder_outs)
-        drafter = super()._drafter(net_input, start, encoder_outs)
-        if not drafter.block_size:  # a single head
+            return super().make_drafter({**net_input, "src_tokens": copied}, start, encoder_outs, schedule)
+        drafter = super().make_drafter(net_input, start, encoder_outs, schedule)
+        assert self.block_draft is not None
+        block_size = self.block_draft.block_size - (self.block_draft.drafter is None)  # heads draft one token less
+        if block_size == 0:
             return drafter
-        texts = Oracle.to_propose(answers, 1 + 0.7 * drafter.block_size, drafter.block_size, words).texts
+        texts = Oracle.to_propose(answers, 1 + 0.7 * block_size, block_size, words).texts
         proposed = padded([texts[number] for number in self._numbers], self.eos, net_input["src_tokens"].device)
         # behind the longest answer, a drafter that was right so far may still be asked, in vain
-        return OracleBlockDrafter(drafter, proposed, self.eos)
+        return OracleBlockDrafter(drafter, block_size, proposed, self.eos)

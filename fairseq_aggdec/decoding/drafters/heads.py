@@ -13,15 +13,15 @@ k - 1 here.
 from collections.abc import Sequence
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.block_draft import best_tokens, lengths_to_end
-from fairseq_aggdec.decoding.loop import Drafter
+from fairseq_aggdec.decoding.drafters.block import best_tokens, lengths_to_end
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import Draft, Drafter
 
 
 class ProposingModel(Protocol):
-    """A `loop.Verifier` with proposal heads, which remembers its last forward pass."""
+    """A `roles.Verifier` with proposal heads, which remembers its last forward pass."""
 
     def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
         """What the heads 2 to `last_head` said where head 1 chose each row's last token.
@@ -36,7 +36,7 @@ class ProposingModel(Protocol):
 
 
 class HeadDrafter(Drafter):
-    """A `loop.Drafter`: the best token of each head, each for itself (the predict substep of §3)."""
+    """A `roles.Drafter`: the best token of each head, each for itself (the predict substep of §3)."""
 
     def __init__(self, model: ProposingModel, heads: int, eos: int, never: Sequence[int]) -> None:
         """
@@ -46,21 +46,19 @@ class HeadDrafter(Drafter):
             eos: what follows it is cut off.
             never: tokens that no draft contains, such as padding.
         """
-        self.block_size: int | None = heads - 1
+        self.block_size = heads - 1
         self._model = model
         self._eos = eos
         self._never = never
 
-    def propose(
-        self, tokens: Tensor, lengths: Tensor, lengths_host: Sequence[int] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """See `loop.Drafter.propose`; drafts end with the first EOS."""
-        assert self.block_size is not None
-        logits = None if self.block_size == 0 else self._model.proposals(lengths, self.block_size + 1)
+    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+        """See `roles.Drafter.propose`; drafts end with the first EOS."""
+        size = min(self.block_size, max(longest))
+        logits = None if size == 0 else self._model.proposals(outputs.lengths, size + 1)
         if logits is None:
-            return tokens.new_empty(tokens.size(0), 0), torch.zeros_like(lengths)
-        draft = best_tokens(logits, self._never)
-        return draft, lengths_to_end(draft, self._eos)
+            return Draft.none(len(outputs.rows), outputs.tokens.device)
+        tokens = best_tokens(logits, self._never)
+        return Draft.of_lengths(tokens, lengths_to_end(tokens, self._eos))
 
     def keep(self, rows: Tensor) -> None:
         """The verifier has forgotten the other rows already."""

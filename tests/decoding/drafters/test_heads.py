@@ -1,7 +1,8 @@
 """Blockwise parallel decoding through the loop against the algorithm of papers/004 §3 and §5 as it stands there."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import Acceptance, MinimumBlock, WithinDistance, exact, top_beta
-from fairseq_aggdec.decoding.blockwise import HeadDrafter
-from fairseq_aggdec.decoding.loop import Verifier, draft_verify_accept
+from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta, WithinDistance
+from fairseq_aggdec.decoding.drafters.heads import HeadDrafter, ProposingModel
+from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
+from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, examples
 
@@ -22,23 +24,25 @@ Predict = Callable[[int, Sequence[int]], Tensor]
 """p_i(y_{j+i} | y_<=j): head (from 1) and y1..yj -> scores, V"""
 
 
-class HeadedScript(Verifier):
-    """A verifier with heads whose predictions are a function of what was read; a `blockwise.ProposingModel`."""
+class HeadedScript(Verifier, ProposingModel):
+    """A verifier with heads whose predictions are a function of what was read."""
 
     def __init__(self, predicts: Sequence[Predict]) -> None:
         self.predicts = list(predicts)
         self.read: list[list[int]] = [[] for _ in predicts]
         self.calls = 0
 
-    def score(self, block: Tensor, starts: Tensor, longest: int) -> Tensor:
+    def score(self, block: Block) -> Iterator[Tensor]:
         self.calls += 1
-        logits = torch.empty(*block.shape, VOCABULARY)
-        for row, (tokens, start) in enumerate(zip(block.tolist(), starts.tolist(), strict=True)):
+        logits = []
+        widths = block.ragged.rows.bincount().tolist()
+        for row, (tokens, width, start) in enumerate(
+            zip(block.tokens.tolist(), widths, block.starts.tolist(), strict=True)
+        ):
             assert start <= len(self.read[row])
-            self.read[row][start:] = tokens
-            for column in range(len(tokens)):
-                logits[row, column] = self.predicts[row](1, self.read[row][1 : start + column + 1])
-        return logits
+            self.read[row][start:] = tokens[:width]
+            logits += [self.predicts[row](1, self.read[row][1 : start + column + 1]) for column in range(width)]
+        yield torch.stack(logits)
 
     def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
         if self.calls == 0:
@@ -85,14 +89,14 @@ def perfect(length: int) -> Predict:
 
 
 def decode(
-    predicts: Sequence[Predict], heads: int, accept: Acceptance = exact, max_len: int = 40
+    predicts: Sequence[Predict], heads: int, accept: Acceptance = EXACT, max_len: int = 40
 ) -> tuple[list[Decoded], int]:
     """Through the loop; with the number of model calls."""
     model = HeadedScript(predicts)
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=0)
     drafter = HeadDrafter(model, heads, EOS, [PAD])
     first = torch.full((len(predicts),), EOS)
-    return draft_verify_accept(drafter, model, rules, first, True, accept), model.calls
+    return draft_verify_accept(drafter, model, rules, first, accept=accept, keep_drafts=True), model.calls
 
 
 def as_in_the_paper(predict: Predict, k: int, passes: Callable[[int, Tensor], bool], least: int = 1) -> list[list[int]]:
@@ -125,15 +129,19 @@ def greedy(predict: Predict) -> list[int]:
 
 
 CRITERIA: list[tuple[str, Acceptance, Callable[[int, Tensor], bool]]] = [
-    ("exact", exact, lambda token, scores: token == int(scores.argmax())),
+    ("exact", EXACT, lambda token, scores: token == int(scores.argmax())),
     *[
-        (f"top-{beta}", top_beta(beta, math.inf), lambda token, scores, beta=beta: token in scores.topk(beta).indices)
+        (
+            f"top-{beta}",
+            Acceptance(TopBeta(beta, math.inf)),
+            lambda token, scores, beta=beta: token in scores.topk(beta).indices,
+        )
         for beta in (2, 3)
     ],
     *[
         (
             f"distance {epsilon}",
-            WithinDistance(epsilon, torch.tensor([math.nan] * FIRST_WORD + list(range(VOCABULARY - FIRST_WORD)))),
+            Acceptance(WithinDistance(epsilon, torch.tensor([math.nan] * FIRST_WORD + list(range(8))))),
             lambda token, scores, epsilon=epsilon: (
                 token == int(scores.argmax())
                 or (token != EOS != int(scores.argmax()) and abs(token - int(scores.argmax())) <= epsilon)
@@ -152,12 +160,11 @@ def test_every_criterion_is_the_papers(
 ) -> None:
     """Tokens and block sizes, with and without a least block, alone and in a batch."""
     least = data.draw(st.integers(1, k))
-    rule = accept if least == 1 else MinimumBlock(least, accept)
     predicts = [hashed(seed + number, 0.6, 0.15) for number in range(data.draw(st.sampled_from([1, 3])))]
     blocks = [as_in_the_paper(predict, k, passes, least) for predict in predicts]
     if max(sum(map(len, row)) for row in blocks) > 60:
         return
-    decoded, calls = decode(predicts, k, rule, max_len=100)
+    decoded, calls = decode(predicts, k, replace(accept, minimum=least), max_len=100)
     for sentence, expected in zip(decoded, blocks, strict=True):
         check(sentence, expected)
     assert calls == max(sentence.stats.iterations for sentence in decoded) <= max(map(len, blocks)) + 1
@@ -196,7 +203,7 @@ def test_model_calls_of_an_imperfect_model(seed: int, k: int) -> None:
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_a_least_block_of_k_gives_blocks_of_exactly_k(k: int) -> None:
     for seed in range(20):
-        [sentence], _ = decode([hashed(seed, 0.2, 0.05)], k, MinimumBlock(k))
+        [sentence], _ = decode([hashed(seed, 0.2, 0.05)], k, Acceptance(minimum=k))
         first, *between, _ = (
             [*sentence.stats.committed, 0] if sentence.stats.iterations == 1 else sentence.stats.committed
         )

@@ -1,0 +1,1 @@
+"""The papers' drafters and ours, a file each."""

@@ -1,0 +1,98 @@
+"""Generalized Aggressive Decoding: a non-autoregressive model drafts a block of k tokens at once (papers/000 §3.2)."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.acceptance import accepted_prefix_length
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.decoding.search_rules import best
+
+
+class BlockModel(Protocol):
+    """The drafter's network, started with a batch of sources."""
+
+    max_positions: int
+    """how many positions it has, the start symbol's included"""
+
+    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+        """Predict a block of tokens after each row's prefix, all at once.
+
+        Args:
+            tokens: B x T, the start symbol, then the output; junk behind `lengths`. What a row held at the last call
+                it still holds.
+            lengths: B, the start symbol counted.
+            block_size: k.
+            known_lengths: `lengths`, on the host.
+
+        Returns:
+            B x k tokens, without padding and BOS: the i-th (from 0) for position `lengths` + i.
+        """
+
+    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+        """What `draft` chooses from; the arguments are the same.
+
+        Returns:
+            logits, B x k x V, which the caller may overwrite; where a model's tokens depend on each other, after the
+            drafted ones before.
+        """
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget all rows but these; the next call has them in this order."""
+
+
+class BlockDrafter(Drafter):
+    """A `roles.Drafter`: a block of a model's own choice (the draft step of §3.2)."""
+
+    def __init__(self, model: BlockModel, block_size: int, eos: int) -> None:
+        """
+        Args:
+            model: ready to draft for this batch.
+            block_size: k, at most the one that the model was trained for.
+            eos: what follows it is cut off.
+        """
+        self.block_size = block_size
+        self._model = model
+        self._eos = eos
+
+    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+        """See `roles.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
+        known = outputs.known_lengths
+        size = min(self.block_size, max(longest))
+        tokens = self._model.draft(outputs.tokens, outputs.lengths, size, known)
+        draft = Draft.of_lengths(tokens, lengths_to_end(tokens, self._eos))
+        return draft.cut([max(0, self._model.max_positions - length) for length in known])
+
+    def keep(self, rows: Tensor) -> None:
+        self._model.keep(rows)
+
+
+def best_tokens(logits: Tensor, never: Sequence[int]) -> Tensor:
+    """The best token at each position, each for itself.
+
+    Args:
+        logits: ... x V; overwritten.
+        never: tokens that are not taken, such as padding.
+
+    Returns:
+        ...
+    """
+    exclude(logits, never)
+    return best(logits)[1]
+
+
+def exclude(logits: Tensor, never: Sequence[int]) -> None:
+    """Set the scores (... x V) of tokens that are not taken to minus infinity, in place."""
+    for token in never:
+        logits[..., token].fill_(-torch.inf)
+
+
+def lengths_to_end(draft: Tensor, eos: int) -> Tensor:
+    """How many tokens of a draft (B x K, K at least 1) count: those up to the first EOS, B."""
+    if draft.size(0) == 1 and draft.device.type == "cpu":  # a list is searched faster than a tensor
+        symbols = draft[0].tolist()
+        return torch.tensor([symbols.index(eos) + 1 if eos in symbols else len(symbols)])
+    return 1 + accepted_prefix_length(draft[:, :-1] != eos)

@@ -1,0 +1,87 @@
+"""Copying from the source and a model's drafts in one drafter.
+
+Copies are free and, where they are right, long. But behind a token that the source does not have, Algorithm 1 of
+papers/000 finds no copy until the output is back on the source's path. There a model drafts: a block drafter, or the
+verifier's own proposal heads. And where its draft meets the source again, the rest is copied: a model that foresees a
+single token after an edit saves a whole iteration, as the copy behind that token comes at once.
+
+Its rival is a guess of where the source goes on: behind the word that the edit has probably replaced. Which of the two
+is better, and whether a copy is to be taken at all, depends on the task and the model. It is learnt from what passes.
+
+In no paper; lossless as any draft is.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+from fairseq_aggdec.decoding.drafters.input_guided import SourceMatcher, draft_of
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import Draft, Drafter, Kind, Match, Origin
+
+
+class Estimates(Protocol):
+    """What is known of drafts before they are verified: a `scheduling.goodput.Goodput`."""
+
+    def expected(self, row: int, kind: Kind, length: int) -> float:
+        """Tokens that are accepted of a row's draft of a kind, so long, on average."""
+
+    def model_size(self, outputs: Outputs, kinds: Sequence[Kind], instead: Sequence[float]) -> int:
+        """How many tokens the model is best asked for, 0 for none: see `scheduling.goodput.Goodput.model_size`."""
+
+
+class TrustCopies(Estimates):
+    """Learns nothing: all copies but guesses are better than what the model drafts, which is asked for other rows."""
+
+    def expected(self, row: int, kind: Kind, length: int) -> float:
+        if length == 0:
+            return 0.0
+        if kind.origin is Origin.MODEL:
+            return 1.0
+        return 0.0 if kind.origin is Origin.COPY and kind.match is Match.GUESS else 2.0
+
+    def model_size(self, outputs: Outputs, kinds: Sequence[Kind], instead: Sequence[float]) -> int:
+        return sys.maxsize if min(instead) < 1.0 else 0
+
+
+class HybridDrafter(Drafter):
+    """A `roles.Drafter` that asks a model where that promises more than what there is to copy."""
+
+    def __init__(self, matchers: Sequence[SourceMatcher], model: Drafter, estimates: Estimates) -> None:
+        """
+        Args:
+            matchers: of the rows' sources.
+            model: ready to draft for this batch. It is not asked in every iteration, and finds more new tokens then.
+            estimates: which drafts are better.
+        """
+        self._matchers = list(matchers)
+        self._model = model
+        self._estimates = estimates
+
+    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+        """See `roles.Drafter.propose`."""
+        expected = self._estimates.expected
+        copies = [matcher.copy(text) for matcher, text in zip(self._matchers, outputs.texts, strict=True)]
+        rows = [draft for draft, _ in copies]
+        kinds = [Kind(Origin.COPY, match) for _, match in copies]
+        copied = [expected(row, kind, len(draft)) for row, (draft, kind) in enumerate(zip(rows, kinds, strict=True))]
+        size = self._estimates.model_size(outputs, [Kind(Origin.MODEL, match) for _, match in copies], copied)
+        if size > 0:
+            drafts = self._model.propose(outputs, [size] * len(rows))
+            lengths = drafts.lengths.tolist() if drafts.known is None else drafts.known
+            for row, (_, match) in enumerate(copies):
+                draft = drafts.tokens[row, : lengths[row]].tolist()
+                modelled, rejoined = Kind(Origin.MODEL, match), Kind(Origin.REJOINED, match)
+                if not draft or expected(row, modelled, len(draft)) <= copied[row]:
+                    continue
+                rows[row], kinds[row] = draft, modelled
+                joined = self._matchers[row].rejoin(draft)
+                if joined is not None and expected(row, rejoined, len(joined)) >= expected(row, modelled, len(draft)):
+                    rows[row], kinds[row] = joined, rejoined
+        return draft_of(rows, outputs.tokens.device, kinds)
+
+    def keep(self, rows: Tensor) -> None:
+        self._matchers = [self._matchers[row] for row in rows.tolist()]
+        self._model.keep(rows)

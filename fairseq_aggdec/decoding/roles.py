@@ -1,0 +1,198 @@
+"""The words of the loop: who drafts, who verifies, who decides how much, and what they hand to each other.
+
+Drafter: proposes draft tokens, what the verifier will probably say next. Verifier: the model whose own greedy output is
+wanted. Draft schedule: decides how many draft tokens are worth verifying. Block: what one pass of the verifier reads,
+each row's last committed token and its draft. Bifurcation: the first draft token that does not pass; the verifier's own
+token is committed there. Bonus token: the verifier's own token behind a draft that passed whole.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.ragged import Ragged
+
+if TYPE_CHECKING:
+    from fairseq_aggdec.decoding.outputs import Outcome, Outputs
+
+
+class Match(Enum):
+    """How the place was found behind which the source is copied."""
+
+    NONE = "no place was found"
+    START = "the start symbol alone"
+    ONE_TOKEN = "a unique suffix of one token"
+    TWO_TOKENS = "a unique suffix of two tokens"
+    THREE_TOKENS = "a unique suffix of three tokens"
+    LONGER = "a longer unique suffix"
+    NEAREST = "of several places the nearest to where the source would go on"
+    GUESS = "where the source would go on, had the last tokens replaced as many of its own"
+
+    @staticmethod
+    def by_suffix(length: int) -> Match:
+        """The match of a unique suffix of so many tokens, 0 for the start symbol alone."""
+        return _BY_SUFFIX[min(length, len(_BY_SUFFIX) - 1)]
+
+
+_BY_SUFFIX = (Match.START, Match.ONE_TOKEN, Match.TWO_TOKENS, Match.THREE_TOKENS, Match.LONGER)
+
+
+class Origin(Enum):
+    """Who made a draft."""
+
+    MODEL = "a block drafter or proposal heads"
+    COPY = "the source"
+    REJOINED = "a model, up to where its draft meets the source; then the source"
+
+
+class Kind(NamedTuple):
+    """Drafts of one kind are about equally good."""
+
+    origin: Origin
+    match: Match = Match.NONE
+    """the copy that the source offered for the row, taken or not"""
+
+
+BY_A_MODEL = Kind(Origin.MODEL)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What is proposed for each row."""
+
+    tokens: Tensor
+    """B x K; junk behind `lengths`"""
+    lengths: Tensor
+    """B, 0 for no draft"""
+    known: list[int] | None
+    """`lengths`, where the host knows them without waiting for the device"""
+    kinds: Sequence[Kind] = field(default_factory=list)
+    """of each row's draft; empty: all are by a model"""
+
+    @classmethod
+    def of_known(cls, tokens: Tensor, known: list[int], kinds: Sequence[Kind] = ()) -> Draft:
+        """A draft whose lengths the host knows."""
+        return cls(tokens[:, : max(known)], torch.tensor(known, device=tokens.device), known, kinds)
+
+    @classmethod
+    def of_lengths(cls, tokens: Tensor, lengths: Tensor) -> Draft:
+        """A draft whose lengths were computed on the tokens' device."""
+        return cls(tokens, lengths, lengths.tolist() if lengths.device.type == "cpu" else None)
+
+    @classmethod
+    def whole(cls, tokens: Tensor) -> Draft:
+        """A draft in which all of B x K tokens count."""
+        rows, width = tokens.shape
+        return cls(tokens, torch.full((rows,), width, device=tokens.device), [width] * rows)
+
+    @classmethod
+    def none(cls, rows: int, device: torch.device) -> Draft:
+        """No draft for any row."""
+        lengths = torch.zeros(rows, dtype=torch.long, device=device)
+        return cls(lengths.new_empty(rows, 0), lengths, [0] * rows)
+
+    def cut(self, longest: Sequence[int]) -> Draft:
+        """The same, no row's draft longer than `longest` says."""
+        if self.known is None:
+            limits = torch.tensor(longest, device=self.lengths.device)
+            return Draft(self.tokens[:, : max(longest)], torch.minimum(self.lengths, limits), None, self.kinds)
+        known = [min(length, limit) for length, limit in zip(self.known, longest, strict=True)]
+        if known == self.known and self.tokens.size(1) == max(known):
+            return self
+        return Draft.of_known(self.tokens, known, self.kinds)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one pass of the verifier reads: each row's last committed token, then its draft."""
+
+    tokens: Tensor
+    """B x W, W = K + 1; junk behind a row's tokens"""
+    starts: Tensor
+    """B, the position of each row's first block token"""
+    first_start: int
+    last_start: int
+    """the least and the largest entry of `starts`, as the host knows them"""
+    ragged: Ragged
+    """which entries of `tokens` are read: N in all, row by row"""
+
+    @classmethod
+    def of(cls, tokens: Tensor, starts: Tensor, known_starts: Sequence[int], widths: Sequence[int] | None) -> Block:
+        """A block.
+
+        Args:
+            tokens, starts: see above.
+            known_starts: `starts`, on the host.
+            widths: how many of each row's tokens are read; None for all.
+        """
+        if widths is None:
+            ragged = Ragged.full(tokens.size(0), tokens.size(1), tokens.device)
+        else:
+            ragged = Ragged.of(widths, tokens.device)
+        return cls(tokens, starts, min(known_starts), max(known_starts), ragged)
+
+
+class Drafter(Protocol):
+    """Proposes what the verifier will probably say next."""
+
+    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+        """Draft a continuation of every row.
+
+        Args:
+            outputs: so far.
+            longest: how many tokens of each row's draft are wanted at most; not all of them are 0.
+        """
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget all rows but these; the next call has them in this order."""
+
+
+class Verifier(Protocol):
+    """The model whose greedy output is wanted."""
+
+    def score(self, block: Block) -> Iterator[Tensor]:
+        """Read a block behind what each row has committed; what was cached from `starts` on is overwritten.
+
+        Returns:
+            what follows each of the block's N tokens, piece by piece, since all scores may be more than the caches
+            hold: n x V logits or log-probabilities, the temperature applied, of the first n tokens; then of the next.
+        """
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget all rows but these; the next call has them in this order."""
+
+
+class DraftSchedule(Protocol):
+    """Decides how much of a batch's drafts is verified. A lossless output does not depend on it."""
+
+    def longest(self, outputs: Outputs) -> list[int]:
+        """How long each row's next draft may be, before it is made; 0 for no draft, `sys.maxsize` for any length."""
+
+    def trim(self, draft: Draft, outputs: Outputs) -> Draft:
+        """What is worth verifying of drafts that are there."""
+
+    def learn(self, draft: Draft, outcome: Outcome) -> None:
+        """Take in what became of a draft."""
+
+
+class VerifyAll(DraftSchedule):
+    """The papers' behaviour: every draft token is verified."""
+
+    def longest(self, outputs: Outputs) -> list[int]:
+        return [sys.maxsize] * len(outputs.rows)
+
+    def trim(self, draft: Draft, outputs: Outputs) -> Draft:
+        return draft
+
+    def learn(self, draft: Draft, outcome: Outcome) -> None:
+        return None
+
+
+VERIFY_ALL = VerifyAll()

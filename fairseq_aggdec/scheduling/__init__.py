@@ -1,0 +1,1 @@
+"""How much to draft: in no paper. Plain Python."""

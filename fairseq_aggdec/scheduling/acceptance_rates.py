@@ -1,0 +1,136 @@
+"""How likely draft tokens pass, by what led to the draft and by position, learnt while decoding."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+_MEMORY = 200
+"""tries of a position after which older ones count half"""
+_FADING = 2000
+"""rows' iterations after which what was learnt counts half: what was not tried for long is forgotten, so that it looks
+as at first and is tried again"""
+_REFRESHED = 100
+"""rows' iterations after which all is estimated anew"""
+_NEWS = 0.1
+"""the share of news in what was learnt of a kind, from which on it is estimated anew before"""
+_PRIOR = 4.0
+"""how many tries of a position its neighbour's share of passes counts for"""
+_POSITIONS = 16
+"""of a draft, that are told apart; those behind are taken to be like the last"""
+LONGEST_STREAK = 3
+"""failures of a row, one after the other, that are told apart"""
+
+
+@dataclass
+class _Record:
+    """What became of drafts, by position."""
+
+    tried: list[float] = field(default_factory=lambda: [0.0] * _POSITIONS)
+    passed: list[float] = field(default_factory=lambda: [0.0] * _POSITIONS)
+    news: int = 0
+    """drafts since an estimate was made"""
+
+    def fade(self, factor: float) -> None:
+        self.tried = [count * factor for count in self.tried]
+        self.passed = [count * factor for count in self.passed]
+
+
+class AcceptanceRates:
+    """a_k(i): the probability that the first i tokens of a draft of kind k all pass.
+
+    Blocks get worse towards their end, and copies better: each position is learnt by itself. How often a row's drafts
+    have failed one after the other is part of the kind. An output that has lost its source keeps finding a place there
+    and never goes on with it, and averages over all rows hardly notice.
+    """
+
+    def __init__(self, acceptance: float) -> None:
+        """
+        Args:
+            acceptance: the probability of a token to pass behind others that have passed, before any was seen.
+        """
+        self._acceptance = acceptance
+        self._records: dict[tuple[Hashable, int], _Record] = defaultdict(_Record)
+        self._known: dict[Hashable, dict[int, list[float]]] = {}  # chances by kind and streak, as estimated last
+        self._seen = 0  # iterations, those of all rows
+
+    def chances(self, kind: Hashable, failures: int, length: int) -> list[float]:
+        """a(1), a(2), ... a(length), maybe more, of a draft of a kind; the row's last so many have failed."""
+        streak = min(failures, LONGEST_STREAK)
+        of_kind = self._known.setdefault(kind, {})
+        known = of_kind.get(streak)
+        if known is None:
+            known = of_kind[streak] = self._estimate(kind, streak)
+        if len(known) < length:
+            passes = known[-1] / known[-2] if known[-1] else 0.0
+            known += [known[-1] * passes**place for place in range(1, length - len(known) + 1)]
+        return known
+
+    def learn(self, kind: Hashable, failures: int, verified: int, accepted: int) -> None:
+        """Take in what became of a row in an iteration: of so many draft tokens, maybe none, the first few passed."""
+        self._seen += 1
+        if self._seen % _REFRESHED == 0:
+            for record in self._records.values():
+                record.fade(0.5 ** (_REFRESHED / _FADING))
+            self._known.clear()
+        if verified == 0:
+            return
+        streak = min(failures, LONGEST_STREAK)
+        record = self._records[kind, streak]
+        for place in range(min(accepted + 1, verified, _POSITIONS)):
+            if record.tried[place] >= _MEMORY:  # of this position alone: one that is seldom tried is not forgotten
+                record.tried[place] /= 2
+                record.passed[place] /= 2
+            record.tried[place] += 1
+            record.passed[place] += place < accepted
+        record.news += 1
+        if record.news > _NEWS * record.tried[0]:
+            record.news = 0
+            self._known.pop(kind, None)
+
+    def _estimate(self, kind: Hashable, streak: int) -> list[float]:
+        """The chances of positions that are told apart."""
+        records = [record for fewer in range(streak + 1) if (record := self._records.get((kind, fewer))) is not None]
+        chances: list[float] = []
+        all_pass, passes = 1.0, self._acceptance
+        for place in range(_POSITIONS):
+            for record in records:  # one failure fewer tells most of a streak that has not been seen yet
+                passes = (record.passed[place] + _PRIOR * passes) / (record.tried[place] + _PRIOR)
+            all_pass *= passes
+            chances.append(all_pass)
+        return chances
+
+
+class BatchTails:
+    """How many tokens a batch still takes when so many of its rows are left.
+
+    Sentences of similar length share a batch: once others have ended, the last ones seldom go on for long.
+    """
+
+    _UNKNOWN = 20.0
+    """tokens that are taken to be left before any batch was seen"""
+    _NEWS = 0.2
+    """the share of the last batch in a mean over batches"""
+
+    def __init__(self) -> None:
+        self._left: dict[int, float] = {}  # by rows, a running mean
+        self._first: dict[int, int] = {}  # of this batch, by rows, where the longest row was
+        self._last = 0
+
+    def see(self, lengths: Sequence[int]) -> None:
+        """Take in how many tokens each remaining row has; 1 begins a batch."""
+        rows, position = len(lengths), max(lengths)
+        if position == 1:
+            for number, first in self._first.items():
+                left = self._last + 1 - first
+                before = self._left.get(number, float(left))
+                self._left[number] = before + self._NEWS * (left - before)
+            self._first.clear()
+        self._first.setdefault(rows, position)
+        self._last = position
+
+    def left(self, rows: int) -> float:
+        """Tokens until the last row ends, from where there are first no more than so many."""
+        if rows in self._left:
+            return self._left[rows]
+        nearest = min(self._left, key=lambda number: abs(number - rows), default=None)
+        return self._UNKNOWN if nearest is None else self._left[nearest]

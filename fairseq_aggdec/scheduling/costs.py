@@ -1,0 +1,90 @@
+"""What a block and a draft cost, in rows of the verifier: what one token more in a block costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# What a call costs beside its rows, in multiplications with weights that a CPU does in the time: docs/engine-log.md.
+_CALL = 50e6
+"""the small operations of a block that stand outside its layers"""
+_LAYER = 50e6
+"""those of a layer"""
+_DRAFT = 60e6
+"""those of a draft that stand outside its block's layers"""
+_START = 0.3
+"""what a drafter's first call of a batch costs more, as a share of others"""
+_CHOICE = 500
+"""choosing a drafted token after the one before it, for each symbol"""
+_READING = 19
+"""reading a weight from memory, where a model's do not fit into the processor's caches"""
+_CACHED = 8e6
+"""how many weights do"""
+_LEAST_OF_A_GPU = 256
+"""A GPU has to read its weights for the time in which it could multiply some hundred rows."""
+
+
+@dataclass(frozen=True)
+class DraftCost:
+    """Of a drafter that is a model."""
+
+    block_size: int
+    """the longest draft"""
+    call: float = 0.0
+    """each draft, of a whole batch"""
+    token: float = 0.0
+    """each draft token"""
+    unread: float = 0.0
+    """each committed token that has to be read first"""
+    start: float = 0.0
+    """the first draft of a batch, beside that"""
+    rereads: bool = False
+    """whether every draft reads all that is committed anew"""
+
+    @classmethod
+    def of(cls, drafter: Any, block_size: int, verifiers: Sequence[Any], on_cpu: bool) -> DraftCost:
+        """Derived from sizes.
+
+        Args:
+            drafter: a `NarDrafterDecoder`.
+            block_size: tokens drafted at once.
+            verifiers: decoders, one or an ensemble.
+            on_cpu: whether they run on a CPU.
+        """
+        row = sum(map(_row, verifiers))
+        share, projection = _row(drafter) / row, drafter.output_projection.weight
+        call = (_call(drafter) - _CALL + _DRAFT) / row if on_cpu else _LEAST_OF_A_GPU * share
+        choice = _CHOICE * projection.size(0) / row
+        unread = share - projection.numel() / row
+        return cls(block_size, call, share + choice, unread, _START * call, rereads=not drafter.is_causal)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of one verifier and its drafter."""
+
+    least: float
+    """c_0: rows that cost as much as reading the weights and all else that is paid once a block"""
+    ragged: bool = False
+    """whether padding is left out of a block"""
+    draft: DraftCost | None = None
+    """of a model; None where there is none"""
+
+
+def of_call(verifiers: Sequence[Any], on_cpu: bool) -> float:
+    """c_0 of some decoders, one or an ensemble."""
+    return sum(map(_call, verifiers)) / sum(map(_row, verifiers)) if on_cpu else _LEAST_OF_A_GPU
+
+
+def _row(decoder: Any) -> int:
+    """Multiplications for one token, those with the source's keys and values aside."""
+    weights = decoder.named_parameters(remove_duplicate=False)  # the projection's may be the embedding's
+    return sum(weight.numel() for name, weight in weights if weight.dim() >= 2 and "embed" not in name)
+
+
+def _call(decoder: Any) -> float:
+    """What a block costs a CPU whatever it holds, in multiplications."""
+    weights = _row(decoder)
+    layers = len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder calls them otherwise
+    return _CALL + _LAYER * layers + (_READING * weights if weights > _CACHED else 0)

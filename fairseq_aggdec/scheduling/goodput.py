@@ -1,0 +1,200 @@
+"""How many draft tokens to verify: as many as make an iteration commit the most tokens for its cost.
+
+    a_k(i)  probability that the first i tokens of a draft of kind k all pass          (`acceptance_rates`)
+    G(l)  = sum over rows r of [1 + sum over i <= l_r of a_{k_r}(i)]                   tokens that an iteration commits
+    C(l)  = c_0 + sum over rows r of (1 + l_r) + c_draft                               its cost, in rows of the verifier
+            where the verifier cannot leave padding out: c_0 + B (1 + max l) + c_draft
+    choose l to maximise G / C
+
+`a` falls with i, so the best lengths are found by adding draft tokens in the order of their `a` while G / C rises. One
+row's block costs a CPU little more than one token, since the weights have to be read anyway: c_0 is some dozen rows.
+Many rows make the arithmetic bind, and then every draft token that does not pass costs as much as one that does.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import accumulate
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairseq_aggdec.scheduling.acceptance_rates import LONGEST_STREAK, AcceptanceRates, BatchTails
+from fairseq_aggdec.scheduling.costs import Costs
+
+if TYPE_CHECKING:
+    from fairseq_aggdec.decoding.outputs import Outcome, Outputs
+    from fairseq_aggdec.decoding.roles import Draft
+
+_LEAST_GAIN = 1.1
+"""what a draft that is still to be made has to promise over none: estimates are no better"""
+_UNSEEN = 0.9
+"""how likely a draft token is taken to pass before any of its kind was seen: what is bad shows in one iteration of a
+batch, and what is taken to be bad is never seen"""
+
+_Group = tuple[Hashable, int]
+"""Kind of a draft and failures of its row: rows of one group are alike."""
+
+
+class _Step(NamedTuple):
+    """One draft token more: of a group's rows, or of all."""
+
+    gain: float
+    """tokens that it promises"""
+    cost: float
+    """rows of the verifier"""
+    group: _Group | None = None
+
+
+class Goodput:
+    """A `decoding.roles.DraftSchedule` that learns how often draft tokens pass, from batch to batch."""
+
+    def __init__(self, costs: Costs, by_a_model: Hashable = None, is_asked: bool = False) -> None:
+        """
+        Args:
+            costs: of the verifier and the drafter.
+            by_a_model: the kind of drafts that say nothing of theirs.
+            is_asked: the drafter itself calls `model_size`, as it has other drafts than a model's, too.
+        """
+        self.costs = costs
+        self.rates = AcceptanceRates(_UNSEEN)
+        self._by_a_model = by_a_model
+        self._is_asked = is_asked
+        self._tails = BatchTails()
+        self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
+        self._failures: list[int] = []  # of each row, before the iteration
+        self._expected: dict[_Group, list[float]] = {}  # in this iteration, of drafts of no token, one, two, ...
+
+    def longest(self, outputs: Outputs) -> list[int]:
+        """See `decoding.roles.DraftSchedule.longest`: whole drafts, or what pays of a drafter that costs something."""
+        lengths = outputs.known_lengths
+        self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
+        self._expected.clear()
+        if max(lengths) == 1:
+            self._read = dict.fromkeys(outputs.rows, 0)
+        self._tails.see(lengths)
+        size = sys.maxsize
+        if self.costs.draft is not None and not self._is_asked:
+            size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
+        return [size] * len(lengths)
+
+    def trim(self, draft: Draft, outputs: Outputs) -> Draft:
+        """See `decoding.roles.DraftSchedule.trim`."""
+        if draft.known is None or not any(draft.known):
+            return draft
+        rows = len(draft.known)
+        groups = list(zip(self._kinds(draft, rows), self._failures, strict=True))
+        best = _best(float(rows), self.costs.least + rows, self._steps(groups, draft.known))
+        if not self.costs.ragged:
+            return draft.cut([len(best)] * rows)
+        lengths = Counter(step.group for step in best)
+        return draft.cut([lengths[group] for group in groups])
+
+    def learn(self, draft: Draft, outcome: Outcome) -> None:
+        """See `decoding.roles.DraftSchedule.learn`."""
+        rows = len(outcome.drafted)
+        for row in zip(self._kinds(draft, rows), self._failures, outcome.drafted, outcome.accepted, strict=True):
+            self.rates.learn(*row)
+
+    def expected(self, row: int, kind: Hashable, length: int) -> float:
+        """Tokens that are accepted of a row's draft of a kind, so long, on average."""
+        return self._sums((kind, self._failures[row]), length)[length]
+
+    def _sums(self, group: _Group, length: int) -> list[float]:
+        """Tokens that are accepted of drafts of no token, one, two, ... `length`, maybe more."""
+        sums = self._expected.get(group, [])
+        if len(sums) <= length:
+            sums = self._expected[group] = list(accumulate(self.rates.chances(*group, length), initial=0.0))
+        return sums
+
+    def _kinds(self, draft: Draft, rows: int) -> Sequence[Hashable]:
+        return draft.kinds or [self._by_a_model] * rows
+
+    def _steps(self, groups: Sequence[_Group], lengths: Sequence[int]) -> list[_Step]:
+        """Draft tokens in the order in which they are worth it.
+
+        Args:
+            groups: of the rows.
+            lengths: of each row's draft.
+        """
+        rows = len(groups)
+        of_group: dict[_Group, list[int]] = {}
+        for group, length in zip(groups, lengths, strict=True):
+            of_group.setdefault(group, []).append(length)
+        # where each token is paid for by itself, one that lowers what a cost brings without drafts is not worth it
+        least = rows / (self.costs.least + rows) if self.costs.ragged else 0.0
+        tokens: list[tuple[float, int, _Group]] = []
+        gains = [0.0] * max(lengths)
+        for group, ends in of_group.items():
+            ends.sort()
+            chances = self.rates.chances(*group, ends[-1])
+            for place in range(ends[-1]):
+                if chances[place] <= least:
+                    break
+                having = len(ends) - bisect_right(ends, place)  # rows with a token there
+                tokens.append((chances[place], having, group))
+                gains[place] += chances[place] * having
+        if not self.costs.ragged:
+            return [_Step(gain, rows) for gain in gains]
+        tokens.sort(key=itemgetter(0), reverse=True)  # each group's own stay in their order
+        return [_Step(chance * having, having, group) for chance, having, group in tokens]
+
+    def model_size(self, outputs: Outputs, kinds: Sequence[Hashable], instead: Sequence[float]) -> int:
+        """The best size of a model's draft that is still to be made, 0 for none.
+
+        What it costs to begin has to be earned until the batch's last row ends.
+
+        Args:
+            outputs: so far.
+            kinds: what each row's draft by the model would be.
+            instead: tokens that are accepted, on average, of what each row has without it.
+        """
+        draft, sentences, lengths = self.costs.draft, outputs.rows, outputs.known_lengths
+        if draft is None or draft.block_size == 0:
+            return 0
+        rows, sizes = len(lengths), range(draft.block_size + 1)
+        tokens = [float(rows)] * len(sizes)  # that an iteration commits, with blocks of no token, one, two, ...
+        verified = [float(rows)] * len(sizes)
+        for (kind, failures, otherwise), count in Counter(zip(kinds, self._failures, instead, strict=True)).items():
+            accepted = self._sums((kind, failures), draft.block_size)
+            for size in sizes:
+                better = accepted[size] > otherwise
+                tokens[size] += count * (accepted[size] if better else otherwise)
+                verified[size] += count * (size if better else otherwise)
+        unread = sum(length - self._read[sentence] for sentence, length in zip(sentences, lengths, strict=True))
+        costs = [
+            self.costs.least + verified[size] + draft.call + rows * draft.token * size
+            + draft.unread * (unread if draft.rereads else tokens[size])
+            for size in sizes
+        ]  # fmt: skip
+        best = max(sizes[1:], key=lambda size: tokens[size] / costs[size])
+        beginning = 0.0 if draft.rereads else draft.unread * max(0.0, unread - tokens[best])
+        if not any(self._read[sentence] for sentence in sentences):
+            beginning += draft.start
+        left = self._tails.left(rows) * rows
+        with_model = beginning + max(1.0, left / tokens[best] + 0.5) * costs[best]
+        without = left / tokens[0] * (self.costs.least + verified[0])
+        if with_model > without / _LEAST_GAIN:
+            return 0
+        if not draft.rereads:
+            self._read.update(zip(sentences, lengths, strict=True))
+        return best
+
+
+def _best(tokens: float, cost: float, steps: Iterable[_Step]) -> list[_Step]:
+    """The first steps, as many as bring the most tokens a cost.
+
+    Args:
+        tokens, cost: without any step.
+        steps: each brings at most as much for its cost as the one before.
+    """
+    best = []
+    for step in steps:
+        if step.gain * cost <= tokens * step.cost:
+            break
+        tokens += step.gain
+        cost += step.cost
+        best.append(step)
+    return best

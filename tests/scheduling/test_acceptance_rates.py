@@ -1,0 +1,78 @@
+"""What is learnt of drafts and of the ends of batches."""
+
+import pytest
+
+from fairseq_aggdec.scheduling.acceptance_rates import AcceptanceRates, BatchTails
+
+
+def learned(*drafts: tuple[str, int, int, int], times: int = 100) -> AcceptanceRates:
+    """From drafts again and again: kind, failures, verified, accepted."""
+    rates = AcceptanceRates(0.5)
+    for _ in range(times):
+        for draft in drafts:
+            rates.learn(*draft)
+    return rates
+
+
+def test_chances_of_a_kind_that_is_not_known_are_those_to_begin_with() -> None:
+    assert AcceptanceRates(0.5).chances("new", 0, 3)[:3] == [0.5, 0.25, 0.125]
+    assert AcceptanceRates(0.5).chances("new", 2, 40)[39] == pytest.approx(0.5**40)
+    assert learned(("known", 0, 3, 3)).chances("new", 0, 1)[0] == 0.5
+
+
+def test_chances_are_learnt_for_each_kind_and_position() -> None:
+    rates = learned(("all", 0, 2, 2), ("first", 0, 2, 1), ("none", 0, 2, 0))
+    assert rates.chances("all", 0, 2)[:2] == pytest.approx([1, 1], abs=0.1)
+    assert rates.chances("first", 0, 2)[:2] == pytest.approx([1, 0], abs=0.1)
+    assert rates.chances("none", 0, 2)[:2] == pytest.approx([0, 0], abs=0.1)
+
+
+def test_drafts_that_end_say_nothing_of_what_would_have_come_behind() -> None:
+    """Half the drafts have two tokens, half four; the fourth never passes."""
+    rates = learned(("kind", 0, 2, 2), ("kind", 0, 4, 3))
+    assert rates.chances("kind", 0, 4)[:4] == pytest.approx([1, 1, 1, 0], abs=0.15)
+
+
+def test_drafts_are_as_long_as_they_are() -> None:
+    rates = learned(("kind", 0, 40, 40), ("kind", 0, 40, 30))
+    chances = rates.chances("kind", 0, 60)
+    assert chances == sorted(chances, reverse=True)
+    assert min(chances[:30]) > 0.5
+
+
+def test_rows_whose_drafts_have_failed_are_told_apart() -> None:
+    rates = learned(("kind", 0, 1, 1), ("kind", 1, 1, 0))
+    fresh, failed, failed_more, lost = (rates.chances("kind", failures, 1)[0] for failures in (0, 1, 2, 99))
+    assert fresh > 0.9
+    assert failed < 0.1
+    assert failed_more == lost == failed  # what one failure fewer has told
+
+
+def test_new_drafts_count_more_than_old_ones() -> None:
+    rates = learned(("kind", 0, 1, 0), times=1000)
+    assert rates.chances("kind", 0, 1)[0] < 0.05
+    for _ in range(300):
+        rates.learn("kind", 0, 1, 1)
+    assert rates.chances("kind", 0, 1)[0] > 0.7
+
+
+def test_what_was_not_tried_for_long_is_forgotten() -> None:
+    rates = learned(("kind", 0, 1, 0))
+    assert rates.chances("kind", 0, 1)[0] < 0.1
+    for _ in range(20_000):
+        rates.learn("kind", 0, 0, 0)
+    assert rates.chances("kind", 0, 1)[0] > 0.45
+
+
+def test_how_many_tokens_a_batch_takes_from_when_few_rows_are_left() -> None:
+    tails = BatchTails()
+    unknown = tails.left(2)
+    for rows, position in [(3, 1), (3, 2), (2, 5), (2, 6), (1, 10), (1, 12)]:
+        tails.see([position] + [1] * (rows - 1))
+    assert tails.left(2) == unknown  # the batch has not ended
+    tails.see([1] * 4)
+    assert [tails.left(rows) for rows in (1, 2, 3)] == [3, 8, 12]
+    assert tails.left(30) == 12  # the nearest
+    tails.see([30])
+    tails.see([1] * 4)
+    assert 1 < tails.left(1) < 3

@@ -1,0 +1,51 @@
+"""What blocks and drafts are taken to cost, from the sizes of models."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from fairseq_aggdec.scheduling.costs import DraftCost, of_call
+
+
+class Sized(nn.Module):
+    """A decoder of so many layers with `width` x `width` weights each, and a projection to 1000 symbols."""
+
+    def __init__(self, layers: int, width: int, is_causal: bool = True) -> None:
+        super().__init__()
+        self.embed_tokens = nn.Embedding(1000, width)
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.output_projection = nn.Linear(width, 1000, bias=False)
+        self.output_projection.weight = self.embed_tokens.weight
+        self.is_causal = is_causal
+
+
+SMALL, LARGE = Sized(2, 64), Sized(6, 256)
+
+
+def test_the_larger_the_model_the_fewer_rows_cost_as_much_as_a_call_on_a_cpu() -> None:
+    small, large = of_call([SMALL], on_cpu=True), of_call([LARGE], on_cpu=True)
+    assert small > large > 1
+    assert of_call([LARGE, LARGE], on_cpu=True) == pytest.approx(large)
+    assert of_call([SMALL], on_cpu=False) == of_call([LARGE], on_cpu=False) > 100
+
+
+@pytest.mark.parametrize("on_cpu", [True, False])
+def test_what_a_drafter_costs_in_rows_of_its_verifier(on_cpu: bool) -> None:
+    like_it, smaller, of_two = (
+        DraftCost.of(drafter, 5, verifiers, on_cpu)
+        for drafter, verifiers in ((LARGE, [LARGE]), (SMALL, [LARGE]), (LARGE, [LARGE, LARGE]))
+    )
+    assert like_it.block_size == 5
+    assert like_it.token >= 1 > like_it.unread > 0  # what is only read is not projected
+    for name in ("call", "token", "unread", "start"):
+        assert getattr(smaller, name) < getattr(like_it, name) == pytest.approx(2 * getattr(of_two, name))
+    assert not like_it.rereads
+    assert DraftCost.of(Sized(6, 256, is_causal=False), 5, [LARGE], on_cpu).rereads
+
+
+def test_a_decoder_without_a_list_of_layers_has_a_cost() -> None:
+    parameters: Any = SimpleNamespace(named_parameters=lambda **_: [("weight", torch.zeros(10, 10))])
+    assert of_call([parameters], on_cpu=True) > 0

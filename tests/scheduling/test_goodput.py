@@ -1,0 +1,235 @@
+"""What of drafts is verified: what it promises against what it costs."""
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+
+from fairseq_aggdec.decoding.outputs import Outcome
+from fairseq_aggdec.decoding.roles import Draft
+from fairseq_aggdec.scheduling.costs import Costs, DraftCost
+from fairseq_aggdec.scheduling.goodput import Goodput
+from tests.scripted_decoding import outputs_of
+
+FREE_ROWS = 24
+"""rows of the verifier that cost as much as reading its weights"""
+RAGGED, PADDED = Costs(FREE_ROWS, ragged=True), Costs(FREE_ROWS)
+ONE, OTHER = "one", "other"
+"""kinds of drafts"""
+
+Passes = Callable[[], int]
+
+
+def draft_of(lengths: Sequence[int], kinds: Sequence[str] | None = None) -> Draft:
+    kinds = [ONE] * len(lengths) if kinds is None else kinds
+    return Draft.of_known(torch.zeros(len(lengths), max(lengths), dtype=torch.long), list(lengths), kinds)  # type: ignore[arg-type]
+
+
+class Decoding:
+    """Batches without a model: of each row's draft so many tokens pass, and the verifier adds one."""
+
+    def __init__(self, costs: Costs) -> None:
+        self.goodput = Goodput(costs, ONE)
+        self.cost = self.wasted = 0.0
+        """of all blocks and drafts, and of those tokens that did not pass; in rows"""
+
+    def batch(
+        self,
+        lengths: Sequence[int],
+        passing: Sequence[int | Passes],
+        kinds: Sequence[str] | None = None,
+        tokens: int = 150,
+    ) -> list[list[int]]:
+        """Decode outputs of so many tokens.
+
+        Args:
+            lengths: of each row's drafts.
+            passing: how many tokens of each.
+            kinds: of them.
+            tokens: of every output.
+
+        Returns:
+            how much of each row's draft was verified in each iteration.
+        """
+        outputs, verified = outputs_of([[]] * len(lengths)), []
+        while max(outputs.known_lengths) <= tokens:
+            longest = self.goodput.longest(outputs)
+            draft = Draft.none(len(lengths), torch.device("cpu"))
+            if any(longest):
+                draft = self.goodput.trim(draft_of(lengths, kinds).cut(longest), outputs)
+            known = draft.known or []
+            could = [passes if isinstance(passes, int) else passes() for passes in passing]
+            accepted = [min(pair) for pair in zip(known, could, strict=True)]
+            committed = [1 + passed for passed in accepted]
+            self.goodput.learn(draft, Outcome(known, accepted, committed, None))
+            self._count(known, accepted, max(longest))
+            for row, length in enumerate(known):
+                outputs.texts[row] += [0] * committed[row]
+                if length:
+                    outputs.failures[row] = 0 if accepted[row] else outputs.failures[row] + 1
+            verified.append(known)
+        return verified
+
+    def trimmed(self, lengths: Sequence[int], kinds: Sequence[str] | None = None) -> list[int] | None:
+        """What is verified of the first drafts of a batch."""
+        outputs = outputs_of([[]] * len(lengths))
+        return self.goodput.trim(draft_of(lengths, kinds).cut(self.goodput.longest(outputs)), outputs).known
+
+    def _count(self, verified: Sequence[int], accepted: Sequence[int], drafted: int) -> None:
+        costs, rows = self.goodput.costs, len(verified)
+        block = sum(verified) if costs.ragged else rows * max(verified)
+        model = costs.draft if drafted else None
+        asked = 0.0 if model is None else model.call + rows * (model.token * drafted + model.unread)
+        self.cost += costs.least + rows + block + asked
+        self.wasted += block - sum(accepted) + (asked if not any(accepted) else 0.0)
+
+
+def geometric(chance: float) -> Passes:
+    """Each token passes with the same probability."""
+    rng = random.Random(1)
+    return lambda: next(number for number in range(1000) if rng.random() > chance)
+
+
+@pytest.mark.parametrize("costs", [RAGGED, PADDED])
+@pytest.mark.parametrize("rows", [1, 32])
+def test_drafts_that_pass_are_verified_whole(rows: int, costs: Costs) -> None:
+    assert all(row == [10] * rows for row in Decoding(costs).batch([10] * rows, [10] * rows)[2:])
+
+
+@pytest.mark.parametrize("costs", [RAGGED, PADDED])
+def test_wide_drafts_are_trimmed_in_a_large_batch_and_not_in_a_batch_of_one(costs: Costs) -> None:
+    decoding = Decoding(costs)
+    decoding.batch([10] * 4, [geometric(0.6)] * 4)
+    widths = [max(decoding.trimmed([10] * rows) or []) for rows in (1, 2, 4, 8, 16, 32, 64)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] >= 3
+    assert widths[-1] <= 1
+
+
+@pytest.mark.parametrize("costs", [RAGGED, PADDED])
+@pytest.mark.parametrize("rows", [1, 32])
+def test_no_further_than_what_ever_passes(rows: int, costs: Costs) -> None:
+    """Each position of a draft is judged by itself: three tokens are always right here, the fourth never is."""
+    decoding = Decoding(costs)
+    for _ in range(3):
+        verified = [max(row) for row in decoding.batch([10] * rows, [3] * rows)]
+    assert min(verified) == 3
+    assert sum(verified) < 3.2 * len(verified)
+
+
+def test_a_beginning_that_is_often_wrong_does_not_hide_what_comes_behind_it() -> None:
+    """As with copies: once the first token is right, so are the others."""
+    decoding, rng = Decoding(RAGGED), random.Random(1)
+    for _ in range(10):
+        decoding.batch([20], [lambda: rng.choice([0, 20])])
+    assert decoding.trimmed([20]) == [20]
+
+
+def test_a_few_good_drafts_are_worth_it_where_the_others_are_not_padded() -> None:
+    lengths = [10] * 4 + [0] * 60
+    for costs, expected in ((RAGGED, lengths), (PADDED, [0] * 64)):
+        decoding = Decoding(costs)
+        decoding.batch([10] * 64, [10] * 64)
+        assert decoding.trimmed(lengths) == expected
+
+
+def test_drafts_are_trimmed_by_their_kind_where_rows_are_ragged() -> None:
+    """Of three tokens of the first kind all pass, of the second none, of the third one."""
+    kinds = ["all", "none", "one"] * 10
+    ragged, padded = Decoding(RAGGED), Decoding(PADDED)
+    for decoding in (ragged, padded):
+        decoding.batch([3] * 30, [3, 0, 1] * 10, kinds)
+    assert ragged.trimmed([3] * 30, kinds) == [3, 0, 1] * 10
+    assert ragged.trimmed([2, 3, 0] * 10, kinds) == [2, 0, 0] * 10
+    assert len(set(padded.trimmed([3] * 30, kinds) or [])) == 1
+
+
+def test_a_kind_that_fails_is_left_alone_while_another_goes_on() -> None:
+    verified = Decoding(RAGGED).batch([5] * 32, [0, 5] * 16, [ONE, OTHER] * 16, tokens=190)
+    assert verified[-1] == [0, 5] * 16
+    assert sum(row[0] > 0 for row in verified) <= 3
+
+
+@pytest.mark.parametrize("rows", [4, 32])
+def test_a_row_whose_drafts_fail_again_and_again_gets_none_until_after_a_while(rows: int) -> None:
+    """Others' drafts of the same kind pass."""
+    decoding, tried = Decoding(RAGGED), []
+    for _ in range(20):
+        verified = decoding.batch([5] * rows, [0] + [5] * (rows - 1), tokens=190)
+        tried.append(sum(row[0] > 0 for row in verified))
+        assert all(min(row[1:]) > 0 for row in verified)
+    assert 1 <= min(tried) <= max(tried) < len(verified)
+    assert sum(tried[5:]) < 0.4 * 15 * len(verified)
+
+
+DRAFTER = DraftCost(block_size=10, call=10.0, token=0.1, unread=0.1, start=3.0)
+ALL_COSTS = [
+    pytest.param(costs, rows, id=f"{name}-{rows}")
+    for name, costs in (
+        ("ragged", RAGGED),
+        ("padded", PADDED),
+        ("gpu", Costs(256, ragged=True)),
+        ("drafter", Costs(100, draft=DRAFTER)),
+        ("drafter of ragged", Costs(100, ragged=True, draft=DRAFTER)),
+    )
+    for rows in (4, 32)
+]
+
+
+@pytest.mark.parametrize(("costs", "rows"), ALL_COSTS)
+def test_what_fails_is_tried_again_but_seldom(costs: Costs, rows: int) -> None:
+    """After as many tokens as some thousand sentences have, drafts that have become good are verified again."""
+    decoding = Decoding(costs)
+    for _ in range(64 // rows):
+        decoding.batch([10] * rows, [0] * rows)
+    decoding.cost = decoding.wasted = 0.0
+    tries = sum(max(row) > 0 for _ in range(192 // rows) for row in decoding.batch([10] * rows, [0] * rows))
+    assert tries > 0
+    assert decoding.wasted < 0.03 * decoding.cost
+    for _ in range(320 // rows):
+        last = decoding.batch([10] * rows, [10] * rows)[-1]
+        if min(last) > 5:
+            return
+    raise AssertionError("never again")
+
+
+def test_an_expensive_drafter_is_not_begun_for_the_last_tokens_of_a_batch() -> None:
+    """Of equal batches: with long sentences it pays to read what there is, with short ones not."""
+    for tokens, expected in ((6, 0), (60, 3)):
+        decoding = Decoding(Costs(12, draft=DraftCost(10, 3.6, 0.3, 0.3, start=30)))
+        for _ in range(30):
+            last = decoding.batch([3] * 2, [3] * 2, tokens=tokens)
+        assert max(map(max, last)) == expected
+
+
+@pytest.mark.parametrize(
+    ("draft", "asked"), [(DraftCost(10, 1.0, 0.1, 0.1), True), (DraftCost(10, 60.0, 2.0, 2.0), False)]
+)
+def test_an_expensive_drafter_is_asked_less_often(draft: DraftCost, asked: bool) -> None:
+    """Two of its tokens pass."""
+    decoding = Decoding(Costs(FREE_ROWS, draft=draft))
+    for _ in range(3):
+        verified = decoding.batch([10] * 8, [2] * 8)
+    assert (max(verified[-1]) == 2) == asked
+    assert any(map(max, verified)) == asked
+
+
+def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
+    decoding = Decoding(RAGGED)
+    assert decoding.trimmed([0] * 4) == [0] * 4
+    outputs = outputs_of([[], []])
+    decoding.goodput.longest(outputs)
+    unknown = Draft(torch.zeros(2, 3, dtype=torch.long), torch.tensor([3, 2]), None)
+    assert decoding.goodput.trim(unknown, outputs) is unknown
+    decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))
+
+
+def test_estimates_of_drafts_that_are_still_to_be_chosen() -> None:
+    decoding = Decoding(RAGGED)
+    decoding.batch([10] * 8, [3, 0] * 4, [ONE, OTHER] * 4)
+    decoding.goodput.longest(outputs_of([[]] * 8))
+    assert decoding.goodput.expected(0, ONE, 10) == pytest.approx(3, abs=0.6)
+    assert decoding.goodput.expected(0, ONE, 2) == pytest.approx(2, abs=0.2)
+    assert decoding.goodput.expected(7, OTHER, 10) < 1
+    assert decoding.goodput.expected(7, OTHER, 0) == 0
