@@ -36,10 +36,20 @@ def _start() -> None:
     import fairseq.models
     import fairseq.optim.lr_scheduler
     import fairseq.tasks  # noqa: F401
+    from hydra.core.config_store import ConfigStore
 
     import fairseq_aggdec
 
     fairseq_aggdec.register()
+    # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time
+    ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
+
+
+@cache
+def _known_to_hydra(model: str) -> None:
+    from fairseq.dataclass.initialize import hydra_init
+
+    hydra_init(model)
 
 
 @cache
@@ -50,11 +60,11 @@ def compose(experiment: str, model: str, overrides: tuple[str, ...] = ()) -> Any
         hydra.errors.HydraException: a file or an override does not fit.
     """
     _start()
-    from fairseq.dataclass.initialize import add_defaults, hydra_init
+    from fairseq.dataclass.initialize import add_defaults
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
 
-    hydra_init(model)
+    _known_to_hydra(model)
     paths = ["common.user_dir=plugin", "task.data=data-bin", "checkpoint.save_dir=checkpoints"]
     search = f"hydra.searchpath=[file://{SHARED}]"
     with initialize_config_dir(str(CONFIGS / experiment), version_base="1.1"):
