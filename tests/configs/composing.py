@@ -36,13 +36,10 @@ def _start() -> None:
     import fairseq.models
     import fairseq.optim.lr_scheduler
     import fairseq.tasks  # noqa: F401
-    from hydra.core.config_store import ConfigStore
 
     import fairseq_aggdec
 
     fairseq_aggdec.register()
-    # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time
-    ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
 
 
 @cache
