@@ -16,4 +16,5 @@ run ruff format --check
 run mypy
 # one process and one thread a core: many tests wait for commands that they start
 export OMP_NUM_THREADS=1
+export PYTHONDONTWRITEBYTECODE= # compiled modules are kept: hundreds of processes import them
 run python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@"

@@ -2,7 +2,7 @@
 
     python -I -S fork_client.py SOCKET FILE ARGUMENTS
 
-FILE is a console script, or `python`, which is forked where `-m MODULE` follows and started as usual where not. The
+FILE is a console script, or `python`, which is forked where `-m` or `-c` follows and started as usual where not. The
 command has the arguments, folder, environment, standard streams, signals and exit code that it would have otherwise.
 """
 
@@ -18,7 +18,7 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def main() -> None:
     path, *command = sys.argv[1:]
     is_python = os.path.basename(command[0]).startswith("python")
-    if is_python and command[1:2] != ["-m"]:
+    if is_python and command[1:2] not in (["-m"], ["-c"]):
         os.execv(command[0], command)
     request = {"command": command, "folder": os.getcwd(), "environment": dict(os.environ)}
     message = json.dumps(request).encode()

@@ -34,6 +34,7 @@ _PRELOADED = (
     "torch", "fairseq.tasks", "fairseq.models", "fairseq.criterions", "fairseq.optim.lr_scheduler", "fairseq.trainer",
     "fairseq.sequence_generator", "fairseq.checkpoint_utils", "hydra.core.config_store", "hydra.experimental",
     "sacrebleu", "sacremoses", "torch._dynamo", "matplotlib.figure", "tqdm", "fairseq.models.transformer",
+    "multiprocessing.spawn",  # which starts Python itself, with files that it inherits
 )  # fmt: skip
 """not this package: `--user-dir` refuses what is imported already, and not fairseq's commands, which set up the log"""
 
@@ -127,11 +128,16 @@ def _run(request: dict[str, Any]) -> NoReturn:
 
     torch.set_num_threads(int(environment.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
     first, *arguments = command
+    sys.executable = str(Path(sys.argv[1]).with_name("bin") / "python")  # what the command starts is forked as well
     given = [part for part in environment.get("PYTHONPATH", "").split(os.pathsep) if part]
     if Path(first).name == "python":
         sys.path[:] = [os.getcwd(), *given, *sys.path[1:]]
-        sys.argv = ["-m", *arguments[2:]]
-        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        option, what, *rest = arguments
+        sys.argv = [option, *rest]
+        if option == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            exec(what, {"__name__": "__main__"})
     else:
         sys.path[:] = [str(Path(first).parent), *given, *sys.path[1:]]
         sys.argv = [first, *arguments]

@@ -24,12 +24,13 @@ LONGEST = 64  # positions of the model, EOS included
 BLOCK_SIZE = 6  # of the drafter
 HEADS = 4
 
+AT_THE_END = "--validate-interval 1000 --save-interval 1000".split()  # not after every epoch of a few updates
 MODEL = (
     "--arch transformer --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 64 --decoder-embed-dim 64 "
     "--encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 2 --decoder-attention-heads 2 "
     "--encoder-learned-pos --decoder-learned-pos --share-all-embeddings --max-source-positions 64 "
-    "--max-target-positions 64 --lr 0.005 --save-interval-updates 250 --validate-interval 1000 --save-interval 1000"
-).split()
+    "--max-target-positions 64 --lr 0.005 --save-interval-updates 250"
+).split() + AT_THE_END
 
 
 def make_correction_data(folder: Path, seed: int = 1) -> Path:
@@ -61,7 +62,7 @@ def train_drafter(verifier: ToyModel, folder: Path, *options: object, updates: i
     drafter += ["--block-size", BLOCK_SIZE, "--blocks-per-sentence", 4, "--encoder-from", verifier.checkpoint]
     drafter += ["--freeze-encoder", "--decoder-from", verifier.checkpoint, "--user-dir", PLUGIN]
     saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--max-update", updates, "--disable-validation"]
-    run_cli("fairseq-train", verifier.data, *drafter, *architecture, *training, *saving, *options)
+    run_cli("fairseq-train", verifier.data, *drafter, *architecture, *training, *saving, *AT_THE_END, *options)
     return folder / "checkpoint_last.pt"
 
 
@@ -79,7 +80,7 @@ def train_heads(base: ToyModel, folder: Path, updates: int = 200) -> TrainedHead
     training = "--optimizer adam --lr 0.005 --clip-norm 1 --max-tokens 2000 --seed 1 --cpu --no-progress-bar".split()
     saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--max-update", updates, "--log-format", "simple"]
     saving += ["--best-checkpoint-metric", "accepted", "--maximize-best-checkpoint-metric"]
-    done = run_cli("fairseq-train", base.data, *model, *training, *saving)
+    done = run_cli("fairseq-train", base.data, *model, *training, *saving, *AT_THE_END)
     copy.unlink()
     return TrainedHeads(folder / "checkpoint_last.pt", done.stdout + done.stderr)
 

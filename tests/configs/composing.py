@@ -43,6 +43,13 @@ def _start() -> None:
 
 
 @cache
+def _known_to_hydra(model: str) -> None:
+    from fairseq.dataclass.initialize import hydra_init
+
+    hydra_init(model)
+
+
+@cache
 def compose(experiment: str, model: str, overrides: tuple[str, ...] = ()) -> Any:
     """The configuration with fairseq's defaults; what scripts/train.sh fills in is filled in.
 
@@ -50,11 +57,11 @@ def compose(experiment: str, model: str, overrides: tuple[str, ...] = ()) -> Any
         hydra.errors.HydraException: a file or an override does not fit.
     """
     _start()
-    from fairseq.dataclass.initialize import add_defaults, hydra_init
+    from fairseq.dataclass.initialize import add_defaults
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
 
-    hydra_init(model)
+    _known_to_hydra(model)
     paths = ["common.user_dir=plugin", "task.data=data-bin", "checkpoint.save_dir=checkpoints"]
     search = f"hydra.searchpath=[file://{SHARED}]"
     with initialize_config_dir(str(CONFIGS / experiment), version_base="1.1"):

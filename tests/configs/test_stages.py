@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
 from fairseq_aggdec.benchmarking.modes import parse_modes
 from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
 from fairseq_aggdec.data.prepare_config import read_config
 from fairseq_aggdec.reporting.counterparts import Source, read_tables
-from tests.configs.composing import CONFIGS, ROOT, compose, experiments
+from tests.configs.composing import CONFIGS, ROOT, compose, experiments, written
 from tests.configs.recording import recorded
 
 ABOUT = [read_experiment(CONFIGS / name) for name in experiments()]
@@ -63,24 +64,26 @@ def test_trainings_compose(commands: tuple[str, list[list[str]]]) -> None:
     assert trainings
     folders = [[word for word in command if word.startswith("checkpoint.save_dir=")][-1] for command in trainings]
     assert len(set(folders)) == len(folders), "two models in one folder"
-    languages, seen = set(), set()
+    of_model: dict[tuple[str, str], dict[str, str]] = {}
     for command in trainings:
         name = command[command.index("--config-name") + 1]
         folder = Path(command[command.index("--config-dir") + 1]).name
         overrides = [word for word in command[1:] if "=" in word and not word.startswith("hydra.")]
-        options = (folder, name, frozenset(word.partition("=")[0] for word in overrides))
-        if options in seen:  # composing takes a while
-            continue
-        seen.add(options)
-        config = compose(folder, name, tuple(overrides))
-        languages.add((config.task.get("source_lang"), config.task.get("target_lang")))
-        if experiment in SMALL:
-            continue
-        batch = config.optimization.update_freq[0] * config.distributed_training.distributed_world_size
-        of_paper = compose(folder, name)
-        of_paper_batch = of_paper.optimization.update_freq[0] * of_paper.distributed_training.distributed_world_size
-        assert batch == of_paper_batch
+        of_model.setdefault((folder, name), {}).update({word.partition("=")[0]: word for word in overrides})
+        if experiment in FULL_SIZE:
+            of_paper = written(folder, name)
+            sizes = OmegaConf.from_dotlist([word for word in overrides if word.startswith(("optimiz", "distributed"))])
+            assert batch(OmegaConf.merge(of_paper, sizes)) == batch(of_paper)
+    # composing takes a while: each model once, with all that one of its trainings changes
+    composed = [compose(*model, tuple(changes.values())) for model, changes in of_model.items()]
+    languages = {(config.task.get("source_lang"), config.task.get("target_lang")) for config in composed}
     assert len(languages) == 1, experiment
+
+
+def batch(config: Any) -> int:
+    """Of how many GPU's gradients an update is made."""
+    frequency = OmegaConf.select(config, "optimization.update_freq", default=[1])
+    return int(frequency[0] * config.distributed_training.distributed_world_size)
 
 
 def test_what_is_read_was_made(commands: tuple[str, list[list[str]]]) -> None:

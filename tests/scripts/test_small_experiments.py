@@ -35,6 +35,7 @@ def shorten(config: Any, updates: int) -> None:
     config.lr_scheduler.warmup_updates = 1
     config.checkpoint.save_interval_updates = config.dataset.validate_interval_updates = 1
     config.dataset.max_tokens = 600
+    config.common.bf16 = False  # emulated, very slowly, where the processor does not multiply bfloat16
 
 
 @pytest.mark.parametrize("copied", ["scitldr"], indirect=True)
@@ -45,7 +46,13 @@ def test_summaries(copied: Path, tmp_path: Path, aggdec_data: Path) -> None:
             lines = read_lines(aggdec_data / f"scitldr/{name}.jsonl.gz")
             output.writelines(line + "\n" for line in islice(lines, count))
     rewrite(copied / "prepare.yaml", ("symbols: 6000", "symbols: 400"))
-    rewrite(copied / "stages.sh", ("--threads 2 --limit 200", "--threads 1 --limit 2 --repeats 1 --no-memory"))
+    rewrite(
+        copied / "stages.sh",
+        ("--threads 2 --limit 200", "--threads 1 --limit 2 --repeats 1 --no-memory"),
+        ("beam5,beam1,greedy,iad,nar,gad,gad++:3:1,gad++:5:3", "beam1,greedy,iad,gad"),
+        ("--max-len-b 80", "--max-len-b 12"),
+        ("--shards 2 --bf16", "--shards 1"),
+    )
     sizes = {"embed_dim": 32, "ffn_embed_dim": 64, "layers": 1}
     for name in ("pretrain", "verifier", "drafter"):
         config = OmegaConf.load(copied / f"{name}.yaml")
@@ -78,7 +85,7 @@ def test_depths(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     rng, words = random.Random(1), [a + b for a in "bdfgkl" for b in "aeiou"]
     data, files = tmp_path / "data", {}
     data.mkdir()
-    for name, count in (("train", 1000), ("valid", 10), ("test", 8)):
+    for name, count in (("train", 100), ("valid", 10), ("test", 8)):
         sentences = [" ".join(rng.choices(words, k=rng.randint(2, 9))) for _ in range(count)]
         for side in ("src", "tgt"):
             (data / f"{name}.{side}").write_text("".join(sentence + "\n" for sentence in sentences))

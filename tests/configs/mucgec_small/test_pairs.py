@@ -27,6 +27,16 @@ def test_pairs_depend_on_their_number_and_the_seed() -> None:
     assert all(source == target for source, target in WordSentences(30, error_rate=0).pairs(WORDS))
 
 
+@pytest.fixture
+def small_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What seems to be installed as jieba."""
+    write_lines(tmp_path / "jieba/dict.txt", LINES)
+    write_lines(tmp_path / "jieba/__init__.py", [])
+    monkeypatch.delitem(sys.modules, "jieba", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("small_dictionary")
 def test_settings() -> None:
     assert len(list(pairs(lines=3, seed=5))) == 3
     with pytest.raises(AggdecError, match=r"settings: missing or unknown entries \(line, lines\); see WordSentences"):
@@ -35,13 +45,9 @@ def test_settings() -> None:
         pairs(lines=0)
 
 
-@pytest.mark.usefixtures("quick_commands")
-def test_from_words_to_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("quick_commands", "small_dictionary")
+def test_from_words_to_binary(tmp_path: Path) -> None:
     """The experiment's own configuration with few lines, a small dictionary and test set."""
-    write_lines(tmp_path / "jieba/dict.txt", LINES)
-    write_lines(tmp_path / "jieba/__init__.py", [])
-    monkeypatch.delitem(sys.modules, "jieba", raising=False)
-    monkeypatch.syspath_prepend(str(tmp_path))
     test = ["1\t我喜换学习鼐。\t我喜欢学习鼐。\t我很喜欢学习鼐。", "2\t好 。\t没有错误", "3\t齤。\t无法标注"]
     write_lines(tmp_path / "mucgec-dev/MuCGEC_dev.txt", test)
     config = PrepareConfig.read(ROOT / "configs/mucgec_small/prepare.yaml")
