@@ -11,7 +11,9 @@ __version__ = "0.1.0"
 
 def register() -> None:
     """Make the plugin known to fairseq and mend what a newer Python or torch broke; harmless to repeat."""
-    from fairseq_aggdec import compat, interactive_input, whole_lines
+    from fairseq_aggdec import compat
+    from fairseq_aggdec.compat import interactive_input
+    from fairseq_aggdec.generation import whole_lines
 
     compat.install()
     interactive_input.install()

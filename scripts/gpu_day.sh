@@ -73,7 +73,7 @@ pack() {
     "${pip[@]}" wheel --no-deps --constraint "$root/scripts/constraints.txt" --wheel-dir "$folder/wheels" \
         antlr4-python3-runtime # of which there is no wheel
     "${pip[@]}" download "${pip_options[@]}" "${names[@]}"
-    python -m fairseq_aggdec.gpu_day.smaller_wheels "$folder"/wheels/*.whl
+    python -m fairseq_aggdec.lab.gpu_day.smaller_wheels "$folder"/wheels/*.whl
     if [[ "$without" != *" $data_set "* ]]; then
         mkdir -p "$folder/data/$data_set"
         cp "$data/$data_set/deu.txt.gz" "$folder/data/$data_set"

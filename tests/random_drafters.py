@@ -4,7 +4,7 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
-from fairseq_aggdec.lossless.fuzzing.random_models import random_network, share_encoder
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import random_network, share_encoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_models import SHAPES
 

@@ -9,7 +9,7 @@ from fairseq.models.lightconv import LightConvModel
 from fairseq.models.transformer import TransformerModel
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_aggdec.lossless.fuzzing.random_models import dictionary, draw_weights, random_network
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary, draw_weights, random_network
 
 __all__ = ["dictionary", "draw_weights"]
 

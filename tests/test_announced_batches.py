@@ -1,6 +1,6 @@
-"""Tests of `fairseq_aggdec.announced_batches`."""
+"""Tests of `fairseq_aggdec.compat.announced_batches`."""
 
-from fairseq_aggdec.announced_batches import AnnouncedBatches
+from fairseq_aggdec.compat.announced_batches import AnnouncedBatches
 
 
 class Batches(list):

@@ -1,4 +1,4 @@
-"""Tests of `fairseq_aggdec.compat_nat`."""
+"""Tests of `fairseq_aggdec.compat.nat`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generator import AggressiveGenerator, DraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator, DraftOptions
 from tests.random_models import (
     ALL_SHAPES,
     ENGINE_SHAPES,

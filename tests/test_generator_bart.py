@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.acceptance import EXACT
-from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.engine.engines import unsupported_decoder
-from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.decoding.test_search_rules import repeated_ngram_ends

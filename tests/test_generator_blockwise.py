@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import fairseq_aggdec
 from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from tests.random_blockwise import HEAD_KINDS, draw_heads, on_base, random_blockwise
 from tests.random_models import ENGINE_SHAPES, random_batch, stock_beam_one

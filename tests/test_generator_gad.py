@@ -13,9 +13,9 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_drafters import DRAFTER_SHAPES, random_drafter, share_encoder
 from tests.random_models import ALL_SHAPES, ENGINE_SHAPES, FALLBACK_SHAPES, random_batch, stock_beam_one

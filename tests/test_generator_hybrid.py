@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
-from fairseq_aggdec.drafters import LoadedDrafter
-from fairseq_aggdec.drafting import BlockDraftOptions, DraftOptions
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generator import AggressiveGenerator
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, DraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_blockwise import HEAD_KINDS
 from tests.random_drafters import DRAFTER_SHAPES

@@ -12,10 +12,10 @@ import pytest
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 
-from fairseq_aggdec.benchmarking.oracle import Oracle, OracleGenerator
-from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
 from tests.random_bart import random_bart
 from tests.random_blockwise import random_blockwise
 from tests.random_drafters import random_drafter

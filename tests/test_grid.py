@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from fairseq_aggdec.grid import TERMINAL, Grid, Group, escape, latex, markdown, text_table
-from fairseq_aggdec.reporting.beside import all_grids, paper_grid
-from fairseq_aggdec.reporting.counterparts import read_tables
-from fairseq_aggdec.reporting.paper_tables import all_tables
-from tests.reporting.made_up import made_up_results
+from fairseq_aggdec.lab.grid import TERMINAL, Grid, Group, escape, latex, markdown, text_table
+from fairseq_aggdec.lab.reporting.beside import all_grids, paper_grid
+from fairseq_aggdec.lab.reporting.counterparts import read_tables
+from fairseq_aggdec.lab.reporting.paper_tables import all_tables
+from tests.lab.reporting.made_up import made_up_results
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 GRID = Grid(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.compat.interactive_input import buffered_read
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.interactive_input import buffered_read
 
 TEXT = "ein Satz\n\n   \n  ümlaut \r\nlast"
 

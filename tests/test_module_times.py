@@ -1,15 +1,15 @@
-"""Tests of `fairseq_aggdec.module_times`."""
+"""Tests of `fairseq_aggdec.lab.benchmarking.module_times`."""
 
 import time
 
 import pytest
 import torch
 
-from fairseq_aggdec import module_times
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.lab.benchmarking import module_times
 
 
 class Slow(BlockDecoder):

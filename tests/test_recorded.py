@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.benchmarking.modes import Mode
-from fairseq_aggdec.benchmarking.record import Record, Run, load_record
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))

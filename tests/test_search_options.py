@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from fairseq_aggdec.search_options import add_search_options, given_search_options, option
+from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options, option
 
 
 def parsed(*arguments: str) -> argparse.Namespace:

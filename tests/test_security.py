@@ -22,7 +22,7 @@ from omegaconf import OmegaConf
 from fairseq_aggdec import compat
 from fairseq_aggdec.cli import distill
 from fairseq_aggdec.cli.user_dir import user_dir
-from fairseq_aggdec.stored_options import EVALUATED, find_code, is_plain
+from fairseq_aggdec.compat.stored_options import EVALUATED, find_code, is_plain
 from tests.helpers import ToyModel
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.stats_file import DecodedText, StatsFile
+from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
 
 STATS = SentenceStats(drafted=[4, 0, 2], accepted=[1, 0, 2], committed=[2, 1, 2])
 

@@ -13,10 +13,10 @@ from fairseq_cli.interactive import make_batches
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.decoding.acceptance import EXACT
-from fairseq_aggdec.drafters import LoadedDrafter
-from fairseq_aggdec.drafting import BlockDraftOptions
-from fairseq_aggdec.generator import AggressiveGenerator
-from fairseq_aggdec.stats_file import StatsFile
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 from tests.random_drafters import random_drafter, share_encoder
 from tests.random_models import dictionary, random_batch, random_model

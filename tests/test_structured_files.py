@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from fairseq_aggdec.benchmarking.record import load_record
-from fairseq_aggdec.benchmarking.report import markdown
 from fairseq_aggdec.cli import prepare
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.reporting.results import Results, load_results
+from fairseq_aggdec.lab.benchmarking.record import load_record
+from fairseq_aggdec.lab.benchmarking.report import markdown
+from fairseq_aggdec.lab.reporting.results import Results, load_results
 from fairseq_aggdec.structured_files import read_json, read_yaml
-from tests.benchmarking.tiny import made_up_record, made_up_run
+from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 
 ODD: list[Any] = [None, True, -1, 0, 1.5, 1e308, 10**30, "x", "", [], {}, [[]], {"a": 1}, "\ud800"]
 

@@ -1,11 +1,11 @@
-"""Tests of `fairseq_aggdec.trace`."""
+"""Tests of `fairseq_aggdec.lab.reporting.trace`."""
 
 import io
 
 import pytest
 
 from fairseq_aggdec.decoding.stats import SentenceStats
-from fairseq_aggdec.trace import Segment, render, render_iterations, segments, wants_colour
+from fairseq_aggdec.lab.reporting.trace import Segment, render, render_iterations, segments, wants_colour
 
 # "a b" drafted and accepted, "X" corrected, "c" a single step, "d </s>" drafted with its EOS
 STATS = SentenceStats(drafted=[5, 0, 2], accepted=[2, 0, 2], committed=[3, 1, 2])

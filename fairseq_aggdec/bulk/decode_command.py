@@ -21,8 +21,8 @@ from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.pipeline import shard_of_environment
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256, written_whole
-from fairseq_aggdec.search_options import option
-from fairseq_aggdec.translator import fingerprints
+from fairseq_aggdec.generation.translator import fingerprints
+from fairseq_aggdec.tasks.search_options import option
 
 logger = logging.getLogger(__name__)
 

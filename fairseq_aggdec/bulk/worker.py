@@ -18,8 +18,8 @@ from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
 from fairseq_aggdec.distillation.pipeline import device_of_environment
 from fairseq_aggdec.distillation.settings import SearchOptions
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.search_options import given_search_options
-from fairseq_aggdec.translator import Translator
+from fairseq_aggdec.generation.translator import Translator
+from fairseq_aggdec.tasks.search_options import given_search_options
 
 _NOTHING: Tokens = np.array([], dtype=np.int64)
 """in place of a line's tokens: an empty line, or one that is no text"""

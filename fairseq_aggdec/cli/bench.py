@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.benchmarking.modes import parse_modes
-from fairseq_aggdec.benchmarking.search_settings import SearchSettings
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.search_options import add_search_options, option
+from fairseq_aggdec.lab.benchmarking.modes import parse_modes
+from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.tasks.search_options import add_search_options, option
 
 
 @on_command_line()
@@ -26,8 +26,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     SearchSettings.of(args).check_peers(modes)
 
     options.start(args.threads)
-    from fairseq_aggdec.benchmarking import measure, report
-    from fairseq_aggdec.benchmarking.alarm import refuse
+    from fairseq_aggdec.lab.benchmarking import measure, report
+    from fairseq_aggdec.lab.benchmarking.alarm import refuse
 
     record = measure.measure(args, modes, options.command("bench", argv))
     if args.json:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.evaluation.comparison import describe, differing, is_near_tie
-from fairseq_aggdec.evaluation.generate_file import read_generate_file
+from fairseq_aggdec.lab.evaluation.comparison import describe, differing, is_near_tie
+from fairseq_aggdec.lab.evaluation.generate_file import read_generate_file
 
 
 @on_command_line()

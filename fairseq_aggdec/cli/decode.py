@@ -13,7 +13,7 @@ from fairseq_aggdec.bulk.shards import STDIN
 from fairseq_aggdec.cli.options import add_batch_options, check_least
 from fairseq_aggdec.distillation.settings import MAX_TOKENS
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.search_options import add_search_options, option
+from fairseq_aggdec.tasks.search_options import add_search_options, option
 
 _SHARD_LINES = 2000
 _OF_FAIRSEQ_INTERACTIVE = "as_written"

@@ -7,7 +7,7 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.demo.sentences import read_sentences
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.trace import wants_colour
+from fairseq_aggdec.lab.reporting.trace import wants_colour
 
 
 @on_command_line()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairseq_aggdec.cli.options import add_batch_options, check_least
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.search_options import add_search_options
+from fairseq_aggdec.tasks.search_options import add_search_options
 
 _EPILOG = """\
 Without shards one process does it all. With shards each of them is a process of its own, and --gather is run last:

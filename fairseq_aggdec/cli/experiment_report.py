@@ -14,8 +14,8 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.reporting.counterparts import Source
-    from fairseq_aggdec.reporting.results import Results
+    from fairseq_aggdec.lab.reporting.counterparts import Source
+    from fairseq_aggdec.lab.reporting.results import Results
 
 
 def add_paper_options(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +75,7 @@ def print_papers(args: argparse.Namespace) -> None:
     Raises:
         AggdecError: there is no such table.
     """
-    from fairseq_aggdec.reporting.pages import paper_page
+    from fairseq_aggdec.lab.reporting.pages import paper_page
 
     _show(paper_page(args.tables, args.format), args.output)
 
@@ -90,9 +90,9 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
     Raises:
         AggdecError: there is no such experiment or table, or nothing has been measured.
     """
-    from fairseq_aggdec.reporting.counterparts import FILE, read_tables
-    from fairseq_aggdec.reporting.pages import beside_page, own_page
-    from fairseq_aggdec.reporting.paper_tables import paper_table
+    from fairseq_aggdec.lab.reporting.counterparts import FILE, read_tables
+    from fairseq_aggdec.lab.reporting.pages import beside_page, own_page
+    from fairseq_aggdec.lab.reporting.paper_tables import paper_table
 
     config = _config(args.experiment)
     axes = {name: values.split(",") for name, values in _pairs("--axis", args.axis, "k=2,4").items()}
@@ -135,7 +135,7 @@ def _show(text: str, output: Path | None) -> None:
 def _results(
     args: argparse.Namespace, config: Path, metrics: Sequence[str], command: str, only: Sequence[Source] | None = None
 ) -> Results:
-    from fairseq_aggdec.reporting.results import load_results
+    from fairseq_aggdec.lab.reporting.results import load_results
 
     results = load_results(args.results) if args.results else _gathered(args, config, metrics, command, only)
     if results.experiment != config.name:
@@ -149,7 +149,7 @@ def _gathered(
     args: argparse.Namespace, config: Path, metrics: Sequence[str], command: str, only: Sequence[Source] | None
 ) -> Results:
     from fairseq_aggdec.cli.experiments import read_experiment
-    from fairseq_aggdec.reporting.gathering import gather
+    from fairseq_aggdec.lab.reporting.gathering import gather
 
     work = args.work or Path(os.environ.get("AGGDEC_WORK", "work")) / config.name
     if not work.is_dir():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError, on_command_line
-from fairseq_aggdec.grid import TERMINAL, text_table
+from fairseq_aggdec.lab.grid import TERMINAL, text_table
 from fairseq_aggdec.structured_files import read_yaml
 
 SHARED = "shared"

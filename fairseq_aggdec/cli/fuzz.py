@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("ignore", category=FutureWarning)
     fairseq_aggdec.register()
     logging.getLogger("fairseq_aggdec").setLevel(logging.ERROR)  # fallbacks and options without effect are wanted here
-    from fairseq_aggdec.lossless.fuzzing.running import Run
+    from fairseq_aggdec.lab.lossless.fuzzing.running import Run
 
     if args.case is not None:
         return _one(args)
@@ -70,8 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _one(args: argparse.Namespace) -> int:
-    from fairseq_aggdec.lossless.fuzzing import running
-    from fairseq_aggdec.lossless.fuzzing.cases import draw
+    from fairseq_aggdec.lab.lossless.fuzzing import running
+    from fairseq_aggdec.lab.lossless.fuzzing.cases import draw
 
     try:
         case = draw(args.case).changed(**json.loads(args.changes))

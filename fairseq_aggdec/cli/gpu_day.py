@@ -19,15 +19,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Command line; see --help. Returns 1 where a step has failed."""
     args = _parser().parse_args(argv)
     if args.command == "data":
-        from fairseq_aggdec.gpu_day.data import write_data
+        from fairseq_aggdec.lab.gpu_day.data import write_data
 
         write_data(args.folder, args.data, args.task, args.pairs)
         return 0
     work = args.work.resolve() / ("gpu_day_rehearsal" if args.rehearse else "gpu_day")
     results = args.results.resolve() if args.results else work / "results"
 
-    from fairseq_aggdec.gpu_day import page, running
-    from fairseq_aggdec.gpu_day.parts import Day
+    from fairseq_aggdec.lab.gpu_day import page, running
+    from fairseq_aggdec.lab.gpu_day.parts import Day
 
     parts = {part.name: part for part in Day(_ROOT, work, args.data.resolve(), args.rehearse).parts()}
     unknown = [name for name in args.parts if name not in parts]

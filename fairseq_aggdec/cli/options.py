@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fairseq_aggdec.distillation.settings import MAX_TOKENS
 from fairseq_aggdec.models.sizes import SIZES
-from fairseq_aggdec.search_options import option
+from fairseq_aggdec.tasks.search_options import option
 
 
 def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", required: bool = False) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 from fairseq_aggdec.cli.options import add_data_sets_option, check_least
 from fairseq_aggdec.data.prepare_config import read_config
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.evaluation.experiment_scores import experiment_tables
-from fairseq_aggdec.evaluation.gleu import corpus_gleu
-from fairseq_aggdec.evaluation.metrics import all_metrics, mean_edit_ratio
-from fairseq_aggdec.evaluation.reference_set import read_beside, read_tokens
-from fairseq_aggdec.evaluation.score_table import ScoreTable, files_table
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables
+from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
+from fairseq_aggdec.lab.evaluation.metrics import all_metrics, mean_edit_ratio
+from fairseq_aggdec.lab.evaluation.reference_set import read_beside, read_tokens
+from fairseq_aggdec.lab.evaluation.score_table import ScoreTable, files_table
 
 
 @on_command_line()

@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
     args = _options(argv)
     options.start(args.threads)
-    from fairseq_aggdec.benchmarking.image_decoding import Settings, decode, load, write
+    from fairseq_aggdec.lab.benchmarking.image_decoding import Settings, decode, load, write
 
     task, model = load(args.path, args.data, args.device)
     settings = Settings(

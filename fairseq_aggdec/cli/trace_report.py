@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.trace import wants_colour
+from fairseq_aggdec.lab.reporting.trace import wants_colour
 
 SENTENCES = 10
 """shown without further ado"""
@@ -34,9 +34,9 @@ def print_trace(args: argparse.Namespace) -> None:
     Raises:
         AggdecError: a file holds something else, or lacks a sentence.
     """
-    from fairseq_aggdec.reporting.trace_page import page
-    from fairseq_aggdec.reporting.trace_text import text
-    from fairseq_aggdec.reporting.traces import Named, read_traces
+    from fairseq_aggdec.lab.reporting.trace_page import page
+    from fairseq_aggdec.lab.reporting.trace_text import text
+    from fairseq_aggdec.lab.reporting.traces import Named, read_traces
 
     wanted = None if args.sentences is None else _numbers(args.sentences)
     limit = SENTENCES if wanted is None else None

@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     _check(parser, args)
     options.start(args.threads)
-    from fairseq_aggdec.tuning.tune_command import tune
+    from fairseq_aggdec.lab.tuning.tune_command import tune
 
     tune(args)
 

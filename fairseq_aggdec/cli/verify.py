@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.benchmarking.modes import PRECISIONS
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.search_options import add_search_options, given_search_options, option
+from fairseq_aggdec.lab.benchmarking.modes import PRECISIONS
+from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options, option
 
 
 @on_command_line()
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     _check(parser, args)
 
     options.start(args.threads)
-    from fairseq_aggdec.lossless.verify_command import run
+    from fairseq_aggdec.lab.lossless.verify_command import run
 
     report = run(args, options.command("verify", argv))
     if args.json:

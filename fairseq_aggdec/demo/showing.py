@@ -7,17 +7,17 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
-from fairseq_aggdec import trace
-from fairseq_aggdec.benchmarking.alarm import compare_with_greedy, refuse, say
-from fairseq_aggdec.benchmarking.fairseq_runner import runners_of
-from fairseq_aggdec.benchmarking.machine import describe, machine
-from fairseq_aggdec.benchmarking.record import run_of
-from fairseq_aggdec.benchmarking.rounds import compare
-from fairseq_aggdec.benchmarking.tables import speed_table
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import DemoTask
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.loading import batches_of
+from fairseq_aggdec.generation.loading import batches_of
+from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, refuse, say
+from fairseq_aggdec.lab.benchmarking.fairseq_runner import runners_of
+from fairseq_aggdec.lab.benchmarking.machine import describe, machine
+from fairseq_aggdec.lab.benchmarking.record import run_of
+from fairseq_aggdec.lab.benchmarking.rounds import compare
+from fairseq_aggdec.lab.benchmarking.tables import speed_table
+from fairseq_aggdec.lab.reporting import trace
 
 
 def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: bool) -> None:

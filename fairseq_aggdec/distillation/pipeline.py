@@ -19,7 +19,7 @@ from fairseq_aggdec.distillation.settings import SearchOptions, ShardSettings
 from fairseq_aggdec.distillation.shard_file import ShardName
 from fairseq_aggdec.distillation.writing import DistilledSplit, read_record, record_of, write_data_bin
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.translator import Translator, fingerprints
+from fairseq_aggdec.generation.translator import Translator, fingerprints
 
 logger = logging.getLogger(__name__)
 

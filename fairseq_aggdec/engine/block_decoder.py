@@ -15,12 +15,12 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.ragged import Ragged
 from fairseq_aggdec.decoding.roles import Block, Verifier
-from fairseq_aggdec.engine.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.decoder_layer import BlockShape, DecoderLayer, head_by_head
 from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
 from fairseq_aggdec.engine.layers import Norm, Positions, hiding
-from fairseq_aggdec.engine.linear import Linear, fused, rounded_rows
-from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.products.bit_exact import exact_keys, exact_rows
+from fairseq_aggdec.engine.products.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported_reason
 
 _PART = 128

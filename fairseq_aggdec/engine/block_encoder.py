@@ -12,7 +12,6 @@ from fairseq.models.transformer import TransformerEncoder, TransformerEncoderBas
 from fairseq.modules.transformer_layer import TransformerEncoderLayer, TransformerEncoderLayerBase
 from torch import Tensor
 
-from fairseq_aggdec.engine.bit_exact import aligned
 from fairseq_aggdec.engine.layers import (
     Norm,
     Positions,
@@ -22,8 +21,9 @@ from fairseq_aggdec.engine.layers import (
     unsupported_attention,
     unsupported_feed_forward,
 )
-from fairseq_aggdec.engine.linear import Linear, fused, rounded_rows
-from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.products.bit_exact import aligned
+from fairseq_aggdec.engine.products.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
 
 
 def unsupported_encoder(encoder: Any) -> str | None:

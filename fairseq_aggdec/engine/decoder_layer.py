@@ -11,8 +11,8 @@ from torch import Tensor
 from fairseq_aggdec.decoding.ragged import Ragged
 from fairseq_aggdec.engine.kv_cache import KVCache
 from fairseq_aggdec.engine.layers import Norm, attend, attend_in_products, split_heads
-from fairseq_aggdec.engine.linear import fused
-from fairseq_aggdec.engine.precision import Arithmetic
+from fairseq_aggdec.engine.products.linear import fused
+from fairseq_aggdec.engine.products.precision import Arithmetic
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from typing import Any
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import nn
 
-from fairseq_aggdec.engine.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder, unsupported_encoder
-from fairseq_aggdec.engine.host_memory import keep_freed_memory
-from fairseq_aggdec.engine.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.products.bit_exact_probe import BitExactProbe
+from fairseq_aggdec.engine.products.host_memory import keep_freed_memory
+from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported_reason
 from fairseq_aggdec.errors import AggdecError

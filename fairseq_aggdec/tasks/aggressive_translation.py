@@ -18,14 +18,14 @@ from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 from torch import Tensor
 
-from fairseq_aggdec import interactive_input
-from fairseq_aggdec.announced_batches import AnnouncedBatches
-from fairseq_aggdec.drafters import LoadedDrafter, load_drafter, only_drafter, refuse_drafters
-from fairseq_aggdec.drafting import BlockDraftOptions
+from fairseq_aggdec.compat import interactive_input
+from fairseq_aggdec.compat.announced_batches import AnnouncedBatches
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generator import AggressiveGenerator
-from fairseq_aggdec.stats_file import StatsFile
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter, load_drafter, only_drafter, refuse_drafters
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
 from fairseq_aggdec.tasks.arithmetic_options import ArithmeticOptions, arithmetic_of, check_arithmetic_options
 from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copying_of

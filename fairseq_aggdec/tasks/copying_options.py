@@ -5,8 +5,8 @@ from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_aggdec.drafting import DraftOptions
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.drafting import DraftOptions
 
 
 @dataclass

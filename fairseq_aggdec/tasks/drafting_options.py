@@ -10,8 +10,8 @@ from omegaconf.errors import InterpolationKeyError
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
-from fairseq_aggdec.search_options import option
 from fairseq_aggdec.tasks.acceptance_options import AcceptanceOptions, check_acceptance_options
+from fairseq_aggdec.tasks.search_options import option
 
 _OPTIONS = {
     "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive"),

@@ -1,4 +1,4 @@
-"""Tests of `aggdec bench`; its numbers are tested in `tests/benchmarking/test_measure.py`."""
+"""Tests of `aggdec bench`; its numbers are tested in `tests/lab/benchmarking/test_measure.py`."""
 
 import json
 from pathlib import Path

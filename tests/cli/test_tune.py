@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.benchmarking.random_models import RandomModel
 from fairseq_aggdec.cli.tune import main
 from fairseq_aggdec.errors import AggdecError
-from tests.tuning.conftest import SENTENCES, tuned  # noqa: F401  (a fixture)
+from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
+from tests.lab.tuning.conftest import SENTENCES, tuned  # noqa: F401  (a fixture)
 
 
 def test_tables_choice_and_figure(

@@ -1,4 +1,4 @@
-"""Tests of `aggdec verify`; what it finds out is tested in `tests/lossless/test_verification.py`."""
+"""Tests of `aggdec verify`; what it finds out is tested in `tests/lab/lossless/test_verification.py`."""
 
 import json
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
-from fairseq_aggdec.benchmarking import random_models
 from fairseq_aggdec.cli.verify import main
 from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
-from tests.benchmarking.tiny import TINY
+from fairseq_aggdec.lab.benchmarking import random_models
 from tests.helpers import ToyModel
+from tests.lab.benchmarking.tiny import TINY
 
 
 def test_a_data_bin_and_a_checkpoint_are_enough(

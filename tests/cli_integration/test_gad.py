@@ -14,7 +14,7 @@ from fairseq_cli import generate as generate_command
 
 from fairseq_aggdec.cli.export import main as export
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.reporting.traces import read_traces
+from fairseq_aggdec.lab.reporting.traces import read_traces
 from tests.cli_integration.correction import (
     BLOCK_SIZE,
     PLUGIN,

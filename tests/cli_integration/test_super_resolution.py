@@ -9,10 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
-from fairseq_aggdec.benchmarking.image_decoding import Settings, decode, load
-from fairseq_aggdec.benchmarking.image_record import ImageRecord
 from fairseq_aggdec.cli.super_resolve import main
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.image_decoding import Settings, decode, load
+from fairseq_aggdec.lab.benchmarking.image_record import ImageRecord
 from tests.cli_integration.correction import PLUGIN
 from tests.helpers import parse_generate, run_cli
 from tests.synthetic_images import make_images, write_npz

@@ -8,7 +8,7 @@ import pytest
 from fairseq.models.transformer import TransformerModel
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generator import AggressiveGenerator
+from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.cli_integration.correction import MODEL, PLUGIN, WORDS, Process, at_once
 from tests.helpers import ToyModel, run_cli
 

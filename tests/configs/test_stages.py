@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.benchmarking.modes import parse_modes
 from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
 from fairseq_aggdec.data.prepare_config import read_config
-from fairseq_aggdec.reporting.counterparts import Source, read_tables
+from fairseq_aggdec.lab.benchmarking.modes import parse_modes
+from fairseq_aggdec.lab.reporting.counterparts import Source, read_tables
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments, written
 from tests.configs.recording import recorded
 

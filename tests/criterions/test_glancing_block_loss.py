@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairseq_aggdec.criterions.block_sampling import blocks_at
+from fairseq_aggdec.criterions.glancing import uniform_noise
 from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acceptance, smoothed_loss
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from fairseq_aggdec.training.block_sampling import blocks_at
-from fairseq_aggdec.training.glancing import uniform_noise
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch
 from tests.scripted_decoding import examples

@@ -9,7 +9,7 @@ import torch
 
 from fairseq_aggdec.cli.user_dir import user_dir
 from fairseq_aggdec.demo.tasks import TASKS
-from fairseq_aggdec.lossless.differences import NEAR_TIES, first_difference
+from fairseq_aggdec.lab.lossless.differences import NEAR_TIES, first_difference
 from tests.helpers import Generated, parse_generate, run_cli
 
 MT = TASKS["mt"].folder

@@ -10,12 +10,12 @@ from fairseq import utils
 from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.decoding.acceptance import EXACT
-from fairseq_aggdec.drafters import LoadedDrafter
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.precision import Arithmetic
+from fairseq_aggdec.engine.products.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generator import AggressiveGenerator, BlockDraftOptions
-from fairseq_aggdec.lossless.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
 from tests.random_blockwise import random_blockwise
 from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fairseq_aggdec.benchmarking.modes import parse_modes
 from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 
 
 @pytest.mark.parametrize("name", list(TASKS))

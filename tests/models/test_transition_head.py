@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from fairseq_aggdec.criterions.block_sampling import blocks_at
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.transition_head import TransitionHead
-from fairseq_aggdec.training.block_sampling import blocks_at
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch
 

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from fairseq_aggdec.cli import compare
 from fairseq_aggdec.data.preparation import read_lines
 from fairseq_aggdec.files import file_sha256
-from fairseq_aggdec.reporting.results import load_results
+from fairseq_aggdec.lab.reporting.results import load_results
 from tests.scripts.checkout import AWKWARD, checkout_with, run, run_whatever_comes
 
 SMALL = [

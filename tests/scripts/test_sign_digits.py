@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.benchmarking.image_record import ImageRecord
+from fairseq_aggdec.lab.benchmarking.image_record import ImageRecord
 from tests.scripts.checkout import checkout_with, run, run_whatever_comes
 from tests.synthetic_images import make_images, write_npz
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fairseq_aggdec.drafting import DraftOptions
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.drafting import DraftOptions
 from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copying_of
 
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from fairseq_aggdec.criterions.glancing import GlancingSchedule, revealed_positions, uniform_noise
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.training.glancing import GlancingSchedule, revealed_positions, uniform_noise
 
 
 def test_schedule_of_the_papers() -> None:

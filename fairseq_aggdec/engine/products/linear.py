@@ -1,0 +1,109 @@
+"""Linear layers as the engine runs them: projections of one input fused, weights arranged where that is faster.
+
+oneDNN makes machine code for every number of rows that it meets, about a millisecond for every shape of layer: so
+numbers of rows are rounded up to a few.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fairseq_aggdec.engine.products.bit_exact import exact_rows
+from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic, arranged
+
+Activation = Callable[[Tensor], Tensor]
+
+_WORTH_PACKING = 400_000  # multiplications; below, oneDNN's fixed cost of a call is more than it saves
+_WIDE = 512  # inputs and outputs; models of such layers read their weights from memory, and half as many are enough
+
+
+class Linear:
+    """x W^T + b, then an activation where one is given. For inference: no gradients."""
+
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        activation: Activation | None = None,
+        arithmetic: Arithmetic = AS_THE_MODEL,
+    ) -> None:
+        """
+        Args:
+            weight: O x I.
+            bias: O.
+            activation: applied to the result.
+            arithmetic: of the product.
+
+        Raises:
+            AggdecError: the precision is not to be had on the weights' device.
+        """
+        weight, bias = weight.detach(), None if bias is None else bias.detach()
+        is_relu = activation in (F.relu, torch.relu)
+        self._product = arranged(weight, bias, is_relu, arithmetic.precision)
+        self._behind = None if is_relu else activation
+        self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE else 1)  # for each input
+        self._fixed_shapes = arithmetic.fixed_shapes
+        self._always = self._product is not None and self._fixed_shapes  # `F.linear` has other results
+        self._plain = None if self._always else (weight, bias, activation)
+
+    @property
+    def rounds_rows(self) -> bool:
+        """Whether it pays to hand over a number of rows from `rounded_rows`."""
+        return self._product is not None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """... x I -> ... x O."""
+        if self._product is None or not (self._always or x.numel() * self._gain >= _WORTH_PACKING):
+            assert self._plain is not None
+            weight, bias, activation = self._plain
+            y = F.linear(x, weight, bias)
+            return y if activation is None else activation(y)
+        rows = x.numel() // x.size(-1)
+        computed = rounded_rows(rows)
+        if self._fixed_shapes:
+            computed = exact_rows(computed)
+        if computed == rows:
+            y = self._product(x)
+            return y if self._behind is None else self._behind(y)
+        padded = x.new_zeros(computed, x.size(-1))
+        padded[:rows] = x.reshape(rows, -1)
+        y = self._product(padded)
+        if self._behind is not None:
+            y = self._behind(y)
+        return y[:rows].view(*x.shape[:-1], -1)
+
+
+def rounded_rows(rows: int) -> int:
+    """The number of rows to compute where `rows` are wanted: at most a quarter more, four numbers an octave."""
+    step = 1 << max(0, (rows - 1).bit_length() - 3)
+    return -(-rows // step) * step
+
+
+def fused(
+    *projections: nn.Linear,
+    activation: Activation | None = None,
+    arithmetic: Arithmetic = AS_THE_MODEL,
+    order: Tensor | None = None,
+) -> Linear:
+    """One product for several projections of the same input; a single one keeps the model's own tensor.
+
+    Args:
+        projections: their outputs stand one behind the other.
+        activation, arithmetic: see `Linear`.
+        order: numbers of all outputs as they are to stand instead.
+    """
+    if len(projections) == 1 and order is None:
+        return Linear(projections[0].weight, projections[0].bias, activation, arithmetic)
+    weight, bias = torch.cat([projection.weight for projection in projections]), None
+    if any(projection.bias is not None for projection in projections):
+        biases: list[Tensor] = [
+            projection.weight.new_zeros(projection.weight.size(0)) if projection.bias is None else projection.bias
+            for projection in projections
+        ]
+        bias = torch.cat(biases)
+    if order is not None:
+        order = order.to(weight.device)
+        weight, bias = weight[order], None if bias is None else bias[order]
+    return Linear(weight, bias, activation, arithmetic)

@@ -1,0 +1,1 @@
+"""What fairseq calls: a sample goes in, hypotheses come out."""

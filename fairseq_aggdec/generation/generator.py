@@ -1,0 +1,275 @@
+"""fairseq sample -> decoding loop -> fairseq hypotheses."""
+
+import logging
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor
+
+from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance
+from fairseq_aggdec.decoding.drafters.alone import draft_alone
+from fairseq_aggdec.decoding.loop import draft_verify_accept
+from fairseq_aggdec.decoding.outputs import Decoded
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule, Verifier
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.stats import DecodingTotals
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
+from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, Drafting, DraftOptions
+from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
+
+logger = logging.getLogger(__name__)
+
+ModelVerifier = BlockDecoder | RecomputeVerifier
+
+
+class AggressiveGenerator(SequenceGenerator):
+    """A drop-in for fairseq's generator: the same samples in, the same hypotheses as its beam of one out, sooner.
+
+    (`gad++` and `nar` are not lossless: their hypotheses are nearly those, or the drafter's own.)
+
+    Each hypothesis carries, beyond fairseq's entries, `steps` (iterations) and `history` (the draft of each iteration),
+    which `fairseq-generate` prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
+    """
+
+    def __init__(
+        self,
+        models: list[FairseqEncoderDecoderModel],
+        tgt_dict: Dictionary,
+        *,
+        src_dict: Dictionary,
+        decoding: str,
+        draft_options: DraftOptions | None = None,
+        block_draft: BlockDraftOptions | None = None,
+        stats_file: StatsFile | None = None,
+        engines: Engines | None = None,
+        block_ngrams: bool = False,
+        keep_drafts: bool = True,
+        shorten_drafts: bool = True,
+        adaptive_draft: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """
+        Args:
+            models: the verifier, or an ensemble of them.
+            tgt_dict: target dictionary.
+            src_dict: source dictionary.
+            decoding: `greedy`, `iad`, `gad`, `gad++`, `nar`, `blockwise` or `hybrid`.
+            draft_options: for `iad` and `hybrid`.
+            block_draft: for `gad`, `gad++`, `nar` and `blockwise`; `hybrid` can do without.
+            stats_file: takes one record a sentence.
+            engines: the models' engines, kept between generators.
+            block_ngrams: make `no_repeat_ngram_size` work where fairseq's own blocker does not.
+            keep_drafts: fill `history`; without, it stays empty.
+            shorten_drafts: in batches on a CPU, and in `hybrid` always, draft no more than what saves time, learning
+                from batch to batch how much of it passes. Outputs are the same, iterations may be more.
+            adaptive_draft: do so at every batch size, on every device and in every mode that verifies drafts. Under an
+                `accept` that lets more pass than the verifier's own choice, outputs may then depend on it.
+            kwargs: as for fairseq's `SequenceGenerator`; the beam is one.
+        """
+        kwargs["beam_size"] = 1
+        super().__init__(models, tgt_dict, **kwargs)
+        self.decoding = decoding
+        self.no_repeat_ngram_size = self._effective_ngram_size(kwargs.get("no_repeat_ngram_size", 0), block_ngrams)
+        self.block_draft = block_draft
+        self.stats_file = stats_file
+        self.keep_drafts = keep_drafts
+        self.totals = DecodingTotals()
+        self.shorten_drafts = shorten_drafts
+        self.adaptive_draft = adaptive_draft
+        self._engines = Engines() if engines is None else engines
+        self.draft_options = draft_options or DraftOptions()
+        self._dictionaries = (src_dict, tgt_dict)
+        self._drafting = Drafting(decoding, models, self._engines, self._dictionaries, self.draft_options, block_draft)
+        self._said_fallback = False
+
+    def _effective_ngram_size(self, size: int, block_ngrams: bool) -> int:
+        """fairseq's n-gram blocker works only with its CUDA extension: without, it compares padding and bans nothing.
+
+        Lossless means doing as it does; who wants the n-grams blocked says so.
+        """
+        if size == 0 or block_ngrams or self.repeat_ngram_blocker.use_extension:
+            return size
+        logger.warning(
+            f"--no-repeat-ngram-size {size} has no effect here, as in fairseq's own search, whose n-gram blocker "
+            "needs its CUDA extension; add --block-ngrams to have repeated n-grams banned"
+        )
+        return 0
+
+    def _generate(
+        self,
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+        bos_token: int | None = None,
+    ) -> list[list[dict[str, Any]]]:
+        if constraints is not None:
+            raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
+        began = time.perf_counter()
+        net_input = sample["net_input"]
+        source = net_input["src_tokens"]
+        start = self.eos if bos_token is None else bos_token
+        first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
+        if self.decoding == "nar":
+            decoded = self._draft_alone(net_input, prefix_tokens, first_tokens)
+        else:
+            encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
+            verifier = self._started_verifier(encoder_outs)
+            rules = self._rules(net_input, prefix_tokens)
+            accept = EXACT if self.block_draft is None else self.block_draft.accept
+            schedule = self._schedule(source.size(0), source.device, accept)
+            drafter = self.make_drafter(net_input, start, encoder_outs, schedule)
+            decoded = draft_verify_accept(
+                drafter, verifier, rules, first_tokens, accept=accept, schedule=schedule, keep_drafts=self.keep_drafts
+            )
+        self._record(sample, decoded, time.perf_counter() - began)
+        hypotheses = [self._hypothesis(sentence) for sentence in decoded]
+        if self.match_source_len:
+            for hypothesis, length in zip(hypotheses, net_input["src_lengths"].tolist(), strict=True):
+                if hypothesis["tokens"].numel() - 1 > length:  # an unk of negative penalty can beat even a forced EOS
+                    hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
+        return [[hypothesis] for hypothesis in hypotheses]
+
+    def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
+        source = net_input["src_tokens"]
+        source_lengths = None
+        if self.match_source_len:
+            source_lengths = net_input["src_lengths"]
+            max_len = int(source_lengths.max())
+        else:
+            max_len = min(int(self.max_len_a * source.size(1) + self.max_len_b), self.max_len - 1)
+        if self.min_len > max_len:
+            raise AggdecError(
+                f"--min-len {self.min_len} is above the longest output allowed here, {max_len} tokens "
+                "(--max-len-a, --max-len-b and the model's positions): lower it or raise them"
+            )
+        suppressed = self.token_indices_to_suppress
+        return SearchRules(
+            pad=self.pad,
+            unk=self.unk,
+            eos=self.eos,
+            max_len=max_len,
+            symbols=self.vocab_size,
+            min_len=self.min_len,
+            unk_penalty=self.unk_penalty,
+            no_repeat_ngram_size=self.no_repeat_ngram_size,
+            suppressed=() if suppressed is None else tuple(suppressed.tolist()),
+            prefix=prefix_tokens,
+            source_lengths=source_lengths,
+        )
+
+    def make_drafter(
+        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
+    ) -> Drafter:
+        """The drafter of a batch; subclasses may have another (docs/extending.md).
+
+        Args:
+            net_input: as fairseq's encoder takes it.
+            start: the decoder's first input.
+            encoder_outs: what the verifiers' encoders returned for it.
+            schedule: of the batch.
+        """
+        return self._drafting.start(net_input, start, encoder_outs, schedule)
+
+    def _schedule(self, rows: int, device: torch.device, accept: Acceptance) -> DraftSchedule:
+        """What decides how much of a batch's drafts is verified."""
+        if not self.adaptive_draft:
+            pays = self.decoding == "hybrid" or (
+                rows > 1 and device.type == "cpu" and accept.is_exact and self.decoding in ("iad", "gad")
+            )
+            if not (self.shorten_drafts and pays):
+                return VERIFY_ALL
+        return self._drafting.schedule(device)
+
+    def _draft_alone(
+        self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor
+    ) -> list[Decoded]:
+        assert self.block_draft is not None
+        assert self.block_draft.drafter is not None
+        loaded = self.block_draft.drafter
+        model = loaded.start(net_input, _dtype(self.model.models[0]), arithmetic=self._engines.arithmetic)
+        rules = self._rules(net_input, prefix_tokens)
+        rules = replace(
+            rules,
+            max_len=min(rules.max_len, model.max_positions - 1),
+            suppressed=(*rules.suppressed, *loaded.model.decoder.never_drafted),
+        )
+        return draft_alone(model, self.block_draft.block_size, rules, first_tokens, self.keep_drafts, self.temperature)
+
+    def _started_verifier(self, encoder_outs: list[dict[str, Any]]) -> Verifier:
+        """The verifier of this batch."""
+        verifiers = [self._verifier(model) for model in self.model.models]
+        for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
+            verifier.start(encoder_out, self.temperature)
+        if len(verifiers) == 1:
+            return verifiers[0]
+        return EnsembleVerifier(list(verifiers))
+
+    def _verifier(self, model: FairseqEncoderDecoderModel) -> ModelVerifier:
+        engine = self._engines.decoder(model.decoder)  # models reach their device and precision after our making
+        if engine is not None:
+            return engine
+        if not self._said_fallback:
+            self._said_fallback = True
+            reason = unsupported_decoder(model.decoder)
+            logger.warning(f"no fast engine for this decoder ({reason}): recomputing every block, slower and as exact")
+        return RecomputeVerifier(model, self.pad)
+
+    def _hypothesis(self, sentence: Decoded) -> dict[str, Any]:
+        score = sentence.log_probs.sum()
+        if self.normalize_scores:
+            score = score / sentence.tokens.numel() ** self.len_penalty
+        return {
+            "tokens": sentence.tokens,
+            "score": score,
+            "attention": torch.empty(0),
+            "alignment": torch.empty(0),
+            "positional_scores": sentence.log_probs,
+            "steps": sentence.stats.iterations,
+            "history": [{"tokens": draft} for draft in sentence.drafts or []],
+            "stats": sentence.stats,
+        }
+
+    def _record(self, sample: dict[str, Any], decoded: list[Decoded], seconds: float) -> None:
+        first = self.totals.sentences
+        for sentence in decoded:
+            self.totals.add(sentence.stats)
+        if self.stats_file is None:
+            return
+        source = sample["net_input"]["src_tokens"]
+        ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
+        aligned = self._drafting.align(source)
+        for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
+            self.stats_file.write(
+                sentence_id=int(number),
+                source=aligned[row][:-1],
+                output=sentence.tokens[:-1].tolist(),
+                stats=sentence.stats,
+                seconds=seconds if len(decoded) == 1 else None,
+                text=self._text(source[row], sentence),
+            )
+
+    def _text(self, source: Tensor, sentence: Decoded) -> DecodedText | None:
+        """For the statistics, where drafts are kept; `source` may be padded."""
+        if sentence.drafts is None:
+            return None
+        src_dict, tgt_dict = self._dictionaries
+        read = [token for token in source.tolist() if token not in (src_dict.pad(), src_dict.eos())]
+        return DecodedText(
+            source=[src_dict[token] for token in read],
+            output=[tgt_dict[token] for token in sentence.tokens.tolist()],
+            drafts=[[tgt_dict[token] for token in draft.tolist()] for draft in sentence.drafts],
+        )
+
+
+def _dtype(model: FairseqEncoderDecoderModel) -> torch.dtype:
+    return next(model.parameters()).dtype

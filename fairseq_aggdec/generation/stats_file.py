@@ -1,0 +1,81 @@
+"""`--decoding-stats`: one JSON line a sentence."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from fairseq_aggdec.decoding.stats import SentenceStats
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.edit_ratio import edit_ratio
+from fairseq_aggdec.generation.whole_lines import WholeLines, text_in_whole_lines
+
+
+@dataclass(frozen=True)
+class DecodedText:
+    """A sentence in symbols of the dictionaries, where drafts are kept (`--retain-iter-history`)."""
+
+    source: list[str]
+    """without EOS"""
+    output: list[str]
+    """with EOS"""
+    drafts: list[list[str]]
+    """of each iteration"""
+
+
+class StatsFile:
+    """Writes records as they come, each at once and whole: a killed run loses none, and leaves no part of one."""
+
+    def __init__(self, path: str) -> None:
+        """Open `path`, replacing what was there.
+
+        Raises:
+            AggdecError: it cannot be written.
+        """
+        try:
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        except OSError as error:
+            raise AggdecError(f"--decoding-stats {path}: cannot be written ({error.strerror})") from error
+        self._file = text_in_whole_lines(WholeLines(self._descriptor, f"--decoding-stats {path}"))
+
+    def close(self) -> None:
+        """Nothing can be written afterwards."""
+        self._file.close()
+        os.close(self._descriptor)
+
+    def write(
+        self,
+        sentence_id: int,
+        source: Sequence[int],
+        output: Sequence[int],
+        stats: SentenceStats,
+        seconds: float | None,
+        text: DecodedText | None = None,
+    ) -> None:
+        """Append one sentence.
+
+        Args:
+            sentence_id: fairseq's number of it.
+            source: source tokens without EOS, in the target's vocabulary.
+            output: output tokens without EOS.
+            stats: its trace.
+            seconds: wall time from encoder to output where the sentence was decoded alone.
+            text: what `aggdec report trace` shows.
+
+        Raises:
+            AggdecError: the disk is full, for example; the file then ends with the sentence before.
+        """
+        record = {
+            "id": sentence_id,
+            "source_length": len(source),
+            "output_length": len(output),
+            "iterations": stats.iterations,
+            "drafted": sum(stats.drafted),
+            "accepted": sum(stats.accepted),
+            "accepted_per_iteration": stats.accepted,
+            "seconds": seconds,
+            "edit_ratio": round(edit_ratio(source, output), 4),
+        }
+        if text is not None:
+            record |= {"committed_per_iteration": stats.committed, **asdict(text)}
+        self._file.write(json.dumps(record, ensure_ascii=False) + "\n")

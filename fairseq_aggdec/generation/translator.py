@@ -1,0 +1,119 @@
+"""One model, or an ensemble, that translates batches of sources in any mode."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.models import BaseFairseqModel
+
+from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
+from fairseq_aggdec.distillation.settings import SearchOptions
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import file_sha256
+from fairseq_aggdec.generation.loading import load
+
+PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class Translator:
+    """Translates batches of sources.
+
+    Args:
+        path: checkpoint, or several joined by `:` whose probabilities are averaged.
+        data: the dictionaries that it was trained with.
+        search: beam and further options.
+        device: where it runs.
+        precision: a key of `PRECISIONS`.
+        options: of the plugin's task (`decoding="iad"`); without any it is fairseq's own beam search.
+
+    Raises:
+        AggdecError: a checkpoint cannot be read or does not fit the dictionaries.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        data: DataBin,
+        search: SearchOptions,
+        device: torch.device,
+        precision: str = "fp32",
+        **options: Any,
+    ) -> None:
+        if precision == "bf16" and device.type == "cpu" and options.get("decoding", "beam") != "beam":
+            precision, options = "fp32", {**options, "bf16": True}  # the engine's products alone
+        try:
+            self._task, models = load(path, str(data.folder), data.source_lang, data.target_lang, **options)
+        except RuntimeError as error:
+            if "state_dict" not in str(error):
+                raise
+            raise AggdecError(
+                f"checkpoint {path}: does not fit the dictionaries in {data.folder} "
+                f"({len(data.source_dictionary)} and {len(data.target_dictionary)} symbols): {_last_line(error)}; "
+                "name a data folder with the dictionaries that it was trained with"
+            ) from error
+        self._models: list[BaseFairseqModel] = [
+            model.to(device=device, dtype=PRECISIONS[precision]) for model in models
+        ]
+        for model in self._models:
+            model.eval()
+        self._device = device
+        self._search = search
+        self.start_afresh()
+
+    def start_afresh(self) -> None:
+        """Forget what drafting has learnt from the batches so far: the next ones are translated as by a new one."""
+        self._generator = self._task.build_generator(self._models, Namespace(**asdict(self._search)))
+
+    @property
+    def longest_source(self) -> int:
+        """Tokens of the longest source that all models take, EOS included."""
+        return min(int(model.max_positions()[0]) for model in self._models)
+
+    @torch.inference_mode()
+    def translate(self, numbers: Sequence[int], sources: Sequence[Tokens]) -> list[Tokens]:
+        """The best hypothesis for each source.
+
+        Args:
+            numbers: what an error calls the sentences.
+            sources: their tokens, EOS included.
+
+        Returns:
+            tokens, EOS included, in the same order.
+
+        Raises:
+            AggdecError: the search found nothing, since all scores were NaN.
+        """
+        sentences = [torch.from_numpy(source) for source in sources]
+        dataset = self._task.build_dataset_for_inference(sentences, [len(sentence) for sentence in sentences])
+        batch: dict[str, Any] = dataset.collater([dataset[i] for i in range(len(sentences))])
+        if self._device.type != "cpu":
+            batch = utils.apply_to_sample(lambda tensor: tensor.to(self._device), batch)
+        hypotheses = self._task.inference_step(self._generator, self._models, batch)
+        targets: dict[int, Tokens] = {}
+        for position, found in zip(batch["id"].tolist(), hypotheses, strict=True):
+            if not found:
+                raise AggdecError(f"sentence {numbers[position]}: the model gives no finite score; try without --fp16")
+            targets[position] = found[0]["tokens"].cpu().numpy()
+        return [targets[position] for position in range(len(sources))]
+
+
+def fingerprints(path: str) -> list[str]:
+    """SHA-256 of each checkpoint of an ensemble.
+
+    Raises:
+        AggdecError: one is not there.
+    """
+    missing = [name for name in path.split(":") if not Path(name).is_file()]
+    if missing:
+        raise AggdecError(f"checkpoint {missing[0]}: no such file")
+    return [file_sha256(Path(name)) for name in path.split(":")]
+
+
+def _last_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1].strip()

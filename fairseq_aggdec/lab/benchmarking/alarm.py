@@ -1,0 +1,104 @@
+"""Outputs of lossless modes that are not those of greedy decoding: whoever decodes with several modes compares them.
+
+A speed of other outputs is worth nothing, so a difference that rounding does not explain ends every command that sees
+it.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.results import ModeResult
+from fairseq_aggdec.lab.benchmarking.rounds import Runner
+from fairseq_aggdec.lab.lossless.differences import Difference, differences, near_tie_of, stock_computes
+
+
+def lacking_greedy(modes: Sequence[Mode], precision: Callable[[Mode], str]) -> list[Mode]:
+    """Greedy decoding in each precision in which a lossless mode has nothing to be compared with.
+
+    Args:
+        modes: all that are decoded.
+        precision: of a mode, one of `PRECISIONS`.
+    """
+    wanted = dict.fromkeys(precision(mode) for mode in modes if mode.lossless)
+    there = {precision(mode) for mode in modes if _is_reference(mode)}
+    return [Mode.parse(f"greedy@{name}") for name in wanted if name not in there]
+
+
+def compare_with_greedy(
+    runners: Sequence[Runner],
+    results: Sequence[ModeResult],
+    precision: Callable[[Mode], str],
+    block_ngrams: bool = False,
+) -> dict[str, list[Difference]]:
+    """What lossless modes say otherwise than greedy decoding of their precision, and greedy otherwise than fairseq.
+
+    Args:
+        runners: what has decoded the results; for each lossless mode greedy decoding of its precision is among them.
+        results: of one batch size, one a runner.
+        precision: see `lacking_greedy`.
+        block_ngrams: under --block-ngrams, which fairseq's own search does not know: greedy is another search then.
+
+    Returns:
+        by the name of each lossless mode that something was there to be compared with; empty lists for no difference.
+    """
+    found: dict[str, list[Difference]] = {}
+    for result in results:
+        mode = result.mode
+        is_greedy = _is_reference(mode)
+        if not mode.lossless:
+            continue
+        for runner, reference in zip(runners, results, strict=True):
+            fits = _is_stock(reference.mode) if is_greedy else _is_reference(reference.mode)
+            if not fits or precision(reference.mode) != precision(mode):
+                continue
+            assert isinstance(runner, FairseqRunner)
+            if not is_greedy or (not block_ngrams and stock_computes(precision(mode), runner.device)):
+                near_tie = 0.0 if precision(mode) == "exact" else near_tie_of(precision(mode), runner.device)
+                found[mode.name] = differences(_tokens(reference), _tokens(result), runner.gap(), near_tie)
+                break
+    return found
+
+
+def say(found: Mapping[str, Sequence[Difference]], symbols: Sequence[str]) -> None:
+    """Print on stderr where outputs differ, a line each.
+
+    Args:
+        found: from `compare_with_greedy`.
+        symbols: of the target dictionary.
+    """
+    for mode, different in found.items():
+        reference = "fairseq's beam of 1" if mode.partition("@")[0] == "greedy" else "greedy"
+        for difference in different:
+            print(difference.describe(mode, reference, symbols), file=sys.stderr)
+
+
+def refuse(found: Mapping[str, Sequence[Difference]]) -> None:
+    """End where rounding does not explain all differences.
+
+    Args:
+        found: by the names of modes.
+
+    Raises:
+        AggdecError: naming the modes.
+    """
+    faulty = [mode for mode, different in found.items() if not all(difference.near_tie for difference in different)]
+    if faulty:
+        raise AggdecError(
+            f"{', '.join(faulty)}: not the output of greedy decoding, which a lossless mode has to have: do not use "
+            "it, and report the command with the lines above that name sentences and tokens"
+        )
+
+
+def _is_reference(mode: Mode) -> bool:
+    return mode.implementation == "fairseq_aggdec" and mode.decoding == "greedy"
+
+
+def _is_stock(mode: Mode) -> bool:
+    return mode.implementation == "fairseq" and mode.decoding == "beam" and mode.beam == 1
+
+
+def _tokens(result: ModeResult) -> dict[int, list[int]]:
+    return {number: output.tokens for number, output in result.outputs.items()}

@@ -1,0 +1,158 @@
+"""CTranslate2 as a peer: the same checkpoint through its converter for fairseq, the same sentences and limits."""
+
+import logging
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+
+from fairseq_aggdec.compat import allowed_globals, read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.results import Output
+
+_COMPUTE_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int8": "int8"}
+
+
+class CTranslate2Runner:
+    """Its translator, loaded in the mode's precision; sentences go in and come out as symbols, outside the clock."""
+
+    def __init__(
+        self,
+        translator: Any,
+        dictionaries: tuple[Dictionary, Dictionary],
+        batches: Sequence[Mapping[str, Any]],
+        mode: Mode,
+        generation: Mapping[str, Any],
+    ) -> None:
+        """
+        Args:
+            translator: from `load_translator`.
+            dictionaries: source and target.
+            batches: from `batches_of`.
+            mode: of the peer.
+            generation: fairseq's generation options, such as `SearchSettings.check_peers` lets pass.
+        """
+        source, target = dictionaries
+        self._translator = translator
+        self._indices = {symbol: number for number, symbol in enumerate(target.symbols)}
+        self._eos = target.eos()
+        self.mode = mode
+        self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
+        self.batch_size = max(map(len, self.batches), default=0)
+        specials = (source.pad(), source.eos())
+        self._texts: list[list[list[str]]] = [
+            [[source.symbols[i] for i in row if i not in specials] for row in batch["net_input"]["src_tokens"].tolist()]
+            for batch in batches
+        ]
+        self._max_len = [_max_len(batch, generation) for batch in batches]
+        self._options = {
+            "beam_size": mode.beam,
+            "min_decoding_length": generation.get("min_len", 1),
+            "length_penalty": generation.get("lenpen", 1),
+            "no_repeat_ngram_size": generation.get("no_repeat_ngram_size", 0),
+            "max_input_length": 0,  # none but what was cut already
+        }
+
+    def decode(self, number: int) -> Any:
+        # fairseq ends a sentence of the greatest length by one more step, for EOS
+        return self._translator.translate_batch(
+            self._texts[number], max_decoding_length=self._max_len[number] + 1, **self._options
+        )
+
+    def outputs(self, number: int, decoded: Any) -> dict[int, Output]:
+        longest = self._max_len[number]
+        return {
+            sentence: Output([*(self._indices[symbol] for symbol in result.hypotheses[0][:longest]), self._eos])
+            for sentence, result in zip(self.batches[number], decoded, strict=True)
+        }
+
+    def wait(self) -> None:
+        """Its calls return when all is done."""
+
+
+def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> Path:
+    """Convert a checkpoint.
+
+    Args:
+        path: of a single model.
+        data: folder with the dictionaries.
+        languages: suffixes of the dictionaries' names.
+        folder: where the converted model goes, in a folder of its own; one that is there is taken as it is.
+
+    Raises:
+        AggdecError: the package is not installed, or the model is of a kind that it does not know.
+    """
+    try:
+        from ctranslate2.converters import FairseqConverter
+    except ImportError as error:
+        raise AggdecError(
+            f"--peers ctranslate2: the package is not installed ({error}); pip install 'fairseq-aggdec[bench]'"
+        ) from error
+    if ":" in path:
+        raise AggdecError(f"--peers ctranslate2: takes one model, and --path {path} is an ensemble")
+    converted = folder / "ctranslate2"
+    if (converted / "model.bin").is_file():
+        return converted
+    plain = folder / "plain.pt"
+    torch.save({"args": _plain_options(path), "model": _single_precision(path)}, plain)
+    try:
+        with torch.serialization.safe_globals(allowed_globals()):
+            FairseqConverter(str(plain), data, *languages).convert(str(converted), force=True)
+    except Exception as error:  # whatever its many checks raise
+        reason = " ".join(str(error).split())
+        raise AggdecError(f"--peers ctranslate2: cannot convert {path}: {reason}") from error
+    finally:
+        plain.unlink()
+    return converted
+
+
+def load_translator(converted: Path, precision: str, device: str, threads: int) -> Any:
+    """The converted model, ready to translate, one batch at a time.
+
+    Raises:
+        AggdecError: it cannot compute in that precision on that device.
+    """
+    import ctranslate2
+
+    ctranslate2.set_log_level(logging.ERROR)
+    try:
+        return ctranslate2.Translator(
+            str(converted),
+            device=device,
+            compute_type=_COMPUTE_TYPES[precision],
+            inter_threads=1,
+            intra_threads=threads,
+        )
+    except (ValueError, RuntimeError) as error:
+        raise AggdecError(f"ctranslate2 in {precision} on {device}: {error}") from error
+
+
+def _max_len(batch: Mapping[str, Any], generation: Mapping[str, Any]) -> int:
+    """The longest output, EOS not counted, as fairseq computes it."""
+    width = batch["net_input"]["src_tokens"].size(1)
+    return int(generation.get("max_len_a", 0) * width + generation.get("max_len_b", 200))
+
+
+def _plain_options(path: str) -> Namespace:
+    """A model's options by fairseq's flat names, as its command line has them, whatever way it was trained."""
+    state = read_checkpoint(path)
+    model = state["args"] if state.get("args") is not None else state["cfg"]["model"]
+    options = dict(vars(model)) if isinstance(model, Namespace) else dict(model)
+    for side in ("encoder", "decoder"):
+        group = options.pop(side, None)
+        if hasattr(group, "items"):
+            # flat names beside a group are defaults that were not used; these two follow the width
+            if "embed_dim" in group:
+                options |= {f"{side}_{name}": group["embed_dim"] for name in ("input_dim", "output_dim")}
+            options |= {f"{side}_{name}": value for name, value in group.items()}
+    name = options.pop("_name", None)
+    return Namespace(**{"arch": name or "transformer", **options, "task": "translation", "_name": None})
+
+
+def _single_precision(path: str) -> dict[str, torch.Tensor]:
+    weights = read_checkpoint(path)["model"]
+    return {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}

@@ -1,0 +1,85 @@
+"""Runs this plugin's modes and fairseq's own search."""
+
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairseq import utils
+from fairseq.models import BaseFairseqModel
+
+from fairseq_aggdec.lab.benchmarking import module_times
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
+from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.lab.lossless.differences import Gap, gap_of
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+
+
+class FairseqRunner:
+    """A generator of the task, with its batches on the models' device."""
+
+    def __init__(
+        self,
+        task: AggressiveTranslationTask,
+        models: list[BaseFairseqModel],
+        batches: Sequence[dict[str, Any]],
+        mode: Mode,
+        oracle: Oracle | None = None,
+        **generation: Any,
+    ) -> None:
+        """
+        Args:
+            task: from `load`.
+            models: from `load`, on their device, in the mode's precision.
+            batches: from `batches_of` or fairseq's iterator.
+            mode: not a peer's.
+            oracle: what to draft, in place of the text's or the drafter's own drafts.
+            generation: fairseq's generation options (`lenpen=...`); the beam belongs to the mode.
+        """
+        device = next(models[0].parameters()).device
+        self._task, self.models = task, models
+        self.samples = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
+        self.mode = mode
+        self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
+        self.batch_size = max(map(len, self.batches), default=0)
+        self.device = device.type
+        self.wait: Callable[[], None] = module_times.device_wait(models)
+        task.cfg.decoding = mode.decoding
+        task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
+        task.cfg.adaptive_draft = mode.adaptive
+        drafts = oracle is not None and mode.decoding in ("iad", "hybrid", "gad", "gad++")
+        self.generator = task.build_generator(
+            models,
+            Namespace(**generation, beam=mode.beam),
+            seq_gen_cls=OracleGenerator if drafts else None,
+            extra_gen_cls_kwargs={"oracle": oracle} if drafts else None,
+        )
+
+    def decode(self, number: int) -> list[list[dict[str, Any]]]:
+        return self._task.inference_step(self.generator, self.models, self.samples[number])
+
+    def gap(self) -> Gap:
+        """Measures by this mode how near to each other two tokens are: see `differences`."""
+        samples = {}
+        for sentences, batch in zip(self.batches, self.samples, strict=True):
+            for row, number in enumerate(sentences):
+                net_input = {name: value[row : row + 1] for name, value in batch["net_input"].items()}
+                samples[number] = {"id": batch["id"][row : row + 1], "net_input": net_input}
+        return gap_of(self.generator, self.models, samples)
+
+    def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
+        return {
+            sentence: Output(best["tokens"].tolist(), best.get("stats"), best)
+            for sentence, (best, *_) in zip(self.batches[number], decoded, strict=True)
+        }
+
+
+def runners_of(
+    task: AggressiveTranslationTask,
+    models: list[BaseFairseqModel],
+    batches: Sequence[dict[str, Any]],
+    modes: Sequence[str],
+    **generation: Any,
+) -> list[FairseqRunner]:
+    """One runner a mode, all in the precision of the models at hand."""
+    return [FairseqRunner(task, models, batches, Mode.parse(mode), **generation) for mode in modes]

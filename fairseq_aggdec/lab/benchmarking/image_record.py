@@ -1,0 +1,130 @@
+"""What decoding images leaves behind: times and counters as for text, and how good each image is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
+from fairseq_aggdec.lab.evaluation.image_quality import psnr
+from fairseq_aggdec.lab.grid import text_table
+from fairseq_aggdec.structured_files import made_of, read_json
+
+BASELINE, EXACT, APPROXIMATE = "greedy", "blockwise", "approximate"
+"""modes"""
+RECORD, QUALITY = "record.json", "quality.json"
+"""files of a folder; the first is one of aggdec bench --json, which aggdec report reads"""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a mode did, and greedy decoding in the same process."""
+
+    run: Run
+    baseline: Run
+
+    @property
+    def accepted(self) -> float:
+        """Mean accepted block."""
+        return self.run.mean_accepted_block or 0.0
+
+    @property
+    def speed_up(self) -> float:
+        """In wall-clock time, over greedy decoding."""
+        return self.baseline.seconds / self.run.seconds
+
+
+@dataclass
+class Quality:
+    """Of the images that one mode made; lists have one entry an image."""
+
+    squared_errors: list[float]
+    """mean squared difference from the original, of intensities from 0 to 255"""
+    identical: list[float]
+    """share of pixels that are those of greedy decoding"""
+
+    @property
+    def psnr(self) -> float:
+        """dB, the mean over images."""
+        return psnr(self.squared_errors)
+
+    @property
+    def identical_share(self) -> float:
+        return sum(self.identical) / len(self.identical)
+
+
+@dataclass
+class ImageRecord:
+    """One model and one block size."""
+
+    record: Record
+    distance: float
+    """of `APPROXIMATE`"""
+    enlarged: list[float]
+    """squared errors of the small images enlarged by bicubic interpolation"""
+    quality: dict[str, Quality]
+    """by mode"""
+
+    def compared(self, mode: str) -> Compared:
+        """A mode against greedy decoding."""
+        runs = {run.mode: run for run in self.record.runs}
+        return Compared(runs[mode], runs[BASELINE])
+
+    def save(self, folder: Path) -> None:
+        """Write `RECORD` and `QUALITY`, the one that tells of completeness last."""
+        content = {
+            "distance": self.distance,
+            "enlarged": self.enlarged,
+            "quality": {mode: asdict(quality) for mode, quality in self.quality.items()},
+        }
+        self.record.save(folder / RECORD)
+        with written_whole(folder / QUALITY) as partial:
+            partial.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> ImageRecord:
+        """Read what `save` wrote.
+
+        Raises:
+            AggdecError: it is something else, or damaged.
+        """
+        record, path = load_record(folder / RECORD), folder / QUALITY
+        content = read_json(path, "run aggdec super-resolve again")
+        if isinstance(content, dict):
+            content["record"] = record
+        made: ImageRecord = made_of(cls, content, str(path), "run aggdec super-resolve again")
+        if not {BASELINE, EXACT, APPROXIMATE} <= made.quality.keys() & {run.mode for run in record.runs}:
+            raise AggdecError(f"{folder}: lacks a mode; run aggdec super-resolve again")
+        return made
+
+    def table(self) -> str:
+        """A row each mode, in Markdown."""
+        names = {BASELINE: "greedy", EXACT: "blockwise, exact", APPROXIMATE: f"blockwise, ε = {self.distance:g}"}
+        rows = [["bicubic", "", "", "", "", f"{psnr(self.enlarged):.2f}", ""]]
+        for mode, name in names.items():
+            entry, quality = self.compared(mode), self.quality[mode]
+            images = len(entry.run.tokens)
+            rows.append(
+                [
+                    name,
+                    f"{entry.run.mean_iterations:.1f}",
+                    f"{entry.accepted:.2f}",
+                    f"{1000 * entry.run.seconds / images:.0f}",
+                    f"{entry.speed_up:.2f}x",
+                    f"{quality.psnr:.2f}",
+                    f"{quality.identical_share:.1%}",
+                ]
+            )
+        head = [
+            "decoding",
+            "iterations",
+            "mean accepted block",
+            "ms an image",
+            "speed-up",
+            "PSNR, dB",
+            "greedy's pixels",
+        ]
+        return text_table(head, rows)

@@ -1,0 +1,164 @@
+"""One call of the benchmark, from its options to its record."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.generation.edit_ratio import edit_ratio
+from fairseq_aggdec.lab.benchmarking import machine, module_times, random_models
+from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, lacking_greedy, say
+from fairseq_aggdec.lab.benchmarking.memory import peak_memory
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.record import Record, Run, run_of
+from fairseq_aggdec.lab.benchmarking.results import ModeResult
+from fairseq_aggdec.lab.benchmarking.rounds import Runner, compare, run_once, warm_up
+from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners, Subject, read_subject
+from fairseq_aggdec.lab.evaluation.bleu import detokenised_bleu
+
+_RANDOM_SENTENCES = 16
+_RANDOM_BLOCK = 25  # k of papers/000
+
+
+def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Record:
+    """Do what the options of `aggdec bench` say.
+
+    Args:
+        args: the options, checked.
+        modes: peers included.
+        command: for the record.
+
+    Raises:
+        AggdecError: files or options that cannot be used.
+    """
+    with TemporaryDirectory(prefix="aggdec-bench-") as folder:
+        references: list[str] = []
+        if args.random_model:
+            folder = str(args.keep / args.random_model) if args.keep else folder
+            subject, title = random_subject(args, modes, Path(folder)), f"random {args.random_model} model"
+        else:
+            subject, references = _subject(args)
+            title = f"{args.gen_subset} of {args.data} by {args.path}"
+        with Runners(subject) as runners:
+            return _measure(args, modes, runners, references, title, command)
+
+
+def _subject(args: argparse.Namespace) -> tuple[Subject, list[str]]:
+    """What to decode, and its references."""
+    subject, task = read_subject(args)
+    references = list(read_text_lines(args.reference)) if args.reference else []
+    sentences = len(task.dataset(args.gen_subset))
+    if references and len(references) != sentences:
+        raise AggdecError(
+            f"{args.reference} has {len(references)} lines, {args.gen_subset} of {args.data} {sentences} sentences"
+        )
+    return subject, references
+
+
+def random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path) -> Subject:
+    drafts = any(mode.decoding in ("gad", "gad++", "nar") for mode in modes)
+    block_size = args.block_size or _RANDOM_BLOCK
+    size = random_models.SIZES[args.random_model]
+    model = random_models.write_random_model(folder, size, args.drafter_layers if drafts else 0, block_size)
+    return Subject(
+        path=str(model.checkpoint),
+        data=str(folder),
+        sentences=random_models.random_sentences(args.limit or _RANDOM_SENTENCES, args.length),
+        source_lang=random_models.SOURCE,
+        target_lang=random_models.TARGET,
+        drafter_path=None if model.drafter is None else str(model.drafter),
+        block_size=block_size if drafts else 0,
+        device=args.device,
+        precision=args.precision or "fp32",
+        generation={"min_len": args.length, "max_len_a": 0, "max_len_b": args.length},
+        oracle=OracleSettings(args.edit_ratio, args.accepted),
+        keep=str(folder),
+    )
+
+
+def _measure(
+    args: argparse.Namespace,
+    modes: Sequence[Mode],
+    runners: Runners,
+    references: Sequence[str],
+    title: str,
+    command: str,
+) -> Record:
+    subject, runs = runners.subject, []
+    ratios: list[float] = []
+    missing = lacking_greedy(modes, runners.precision)
+    for batch_size in args.batch_sizes:
+        made = [runners.make(mode, batch_size) for mode in modes]
+        results = compare(made, args.repeats)
+        untimed = [runners.make(mode, batch_size) for mode in missing]
+        decoded = [*results, *compare(untimed, repeats=1)]
+        compared = compare_with_greedy([*made, *untimed], decoded, runners.precision, subject.block_ngrams)
+        say(compared, runners.any_task().target_dictionary.symbols)
+        for runner, result in zip(made, results, strict=True):
+            result.batch_size = batch_size  # a runner knows that of its largest batch
+            run = run_of(result, runners.precision(result.mode), compared.get(result.mode.name))
+            if args.profile and run.implementation == "fairseq_aggdec":
+                run.modules = profile(runner)
+            if references:
+                run.bleu = _bleu(runners, result, references)
+            runs.append(run)
+        ratios = ratios or _edit_ratios(runners, results, batch_size)
+    if args.memory:
+        _fill_in_memory(subject, modes, args.batch_sizes, runs)
+    return Record(
+        title=f"{title}, {len(subject.sentences)} sentences, {subject.device}",
+        command=command,
+        date=machine.now(),
+        commit=machine.commit(),
+        machine=machine.machine(),
+        source_tokens=[len(sentence) for sentence in subject.sentences],
+        edit_ratios=[round(ratio, 4) for ratio in ratios],
+        runs=runs,
+        search=SearchSettings.of(args).given,
+    )
+
+
+def profile(runner: Runner) -> dict[str, float]:
+    """Seconds by module of one round of a mode of this plugin; the clocks themselves cost a little."""
+    warm_up(runner)
+    result = ModeResult(runner.mode, runner.batch_size, runner.batches)
+    with module_times.measured(runner.wait) as seconds:
+        run_once(runner, result)
+    return {module: round(time, 6) for module, time in module_times.shares(seconds, result.seconds).items()}
+
+
+def _bleu(runners: Runners, result: ModeResult, references: Sequence[str]) -> float:
+    task = runners.any_task()
+    numbers = sorted(result.outputs)
+    lines = [
+        task.target_dictionary.string(torch.tensor(result.outputs[number].tokens), bpe_symbol="subword_nmt")
+        for number in numbers
+    ]
+    return detokenised_bleu(lines, [[references[number] for number in numbers]], task.cfg.target_lang)
+
+
+def _edit_ratios(runners: Runners, results: Sequence[ModeResult], batch_size: int) -> list[float]:
+    """Of each sentence: how far the output of `greedy`, or of the first mode, is from what it can be copied from."""
+    result = next((result for result in results if result.mode.decoding == "greedy"), results[0])
+    task = runners.any_task()
+    source, target = task.source_dictionary.symbols, task.target_dictionary.symbols
+    return [
+        edit_ratio([source[token] for token in text[:-1]], [target[token] for token in result.outputs[n].tokens[:-1]])
+        for n, text in sorted(runners.copied_texts(result.mode, batch_size).items())
+    ]
+
+
+def _fill_in_memory(subject: Subject, modes: Sequence[Mode], sizes: Sequence[int], runs: Sequence[Run]) -> None:
+    by_place = {(run.mode, run.batch_size): run for run in runs}
+    for mode in tqdm(modes, desc="memory", unit="mode", disable=None, leave=False):
+        peaks: list[Any] = peak_memory(subject, mode, sizes, torch.get_num_threads())
+        for size, (host, device) in zip(sizes, peaks, strict=True):
+            run = by_place[mode.name, size]
+            run.host_bytes, run.device_bytes = host, device

@@ -1,0 +1,72 @@
+"""Where the time of a decoding mode goes, by module (papers/000 Table 15)."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+
+from fairseq_aggdec.decoding.drafters.block import BlockDrafter
+from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+
+MODULES: dict[str, Sequence[tuple[type, str]]] = {
+    "verifier's encoder": [(Engines, "encode")],
+    "verifier's decoder": [(BlockDecoder, name) for name in ("start", "features", "project")],
+    "drafter's encoder": [(LoadedDrafter, "start")],
+    "drafter": [(BlockDrafter, "propose"), (SourceCopyDrafter, "propose")],
+}
+"""what is timed as what; a call within a timed call belongs to the outer one"""
+REST = "rest"
+
+
+@contextmanager
+def measured(synchronise: Callable[[], None] | None = None) -> Iterator[dict[str, float]]:
+    """Seconds spent in each of `MODULES` while the context lasts, filled in as it goes.
+
+    Args:
+        synchronise: waits for the device, before each look at the clock.
+    """
+    seconds: dict[str, float] = defaultdict(float)
+    running: list[str] = []
+
+    def timed(module: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if running:
+                return function(*args, **kwargs)
+            running.append(module)
+            began = _now(synchronise)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                seconds[module] += _now(synchronise) - began
+                running.pop()
+
+        return call
+
+    with ExitStack() as stack:
+        for module, methods in MODULES.items():
+            for owner, name in methods:
+                stack.enter_context(mock.patch.object(owner, name, timed(module, getattr(owner, name))))
+        yield seconds
+
+
+def shares(seconds: dict[str, float], total: float) -> dict[str, float]:
+    """Seconds of every module that was called, and of the rest of `total`."""
+    return {module: seconds[module] for module in MODULES if module in seconds} | {REST: total - sum(seconds.values())}
+
+
+def _now(synchronise: Callable[[], None] | None) -> float:
+    if synchronise is not None:
+        synchronise()
+    return time.perf_counter()
+
+
+def device_wait(models: Sequence[torch.nn.Module]) -> Callable[[], None]:
+    """How to wait for the device of some models."""
+    return torch.cuda.synchronize if next(models[0].parameters()).is_cuda else lambda: None

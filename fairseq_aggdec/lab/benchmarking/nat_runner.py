@@ -1,0 +1,108 @@
+"""fairseq's non-autoregressive models as peers: its task `translation_lev`, its generator, the same sentences."""
+
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, utils
+from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
+from fairseq.models.nat import FairseqNATModel
+from fairseq.tasks.translation_lev import TranslationLevenshteinConfig, TranslationLevenshteinTask
+
+from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation import loading
+from fairseq_aggdec.lab.benchmarking import module_times
+from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
+from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.models.weight_copying import recorded_option
+
+Loaded = tuple[TranslationLevenshteinTask, BaseFairseqModel]
+
+
+class NatRunner:
+    """A non-autoregressive model with its batches on its device."""
+
+    def __init__(self, loaded: Loaded, mode: Mode, sentences: Sequence[torch.Tensor], batch_size: int) -> None:
+        """
+        Args:
+            loaded: from `load_nat`.
+            mode: with the peer's settings.
+            sentences: token numbers of the source, EOS last.
+            batch_size: sentences a batch.
+
+        Raises:
+            AggdecError: a length beam for a model that does not predict lengths.
+        """
+        self._task, self._model = loaded
+        assert mode.nat is not None
+        if mode.nat.length_beam > 1 and not self._model.allow_length_beam:
+            raise AggdecError(
+                f"{mode.nat.option}: {type(self._model).__name__} predicts no lengths: leave the length beam out"
+            )
+        device = next(self._model.parameters()).device
+        batches = loading.batches_of(self._task, sentences, batch_size, by_length=batch_size > 1)
+        self._batches = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
+        self.mode = mode
+        self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
+        self.batch_size = max(map(len, self.batches), default=0)
+        self.wait: Callable[[], None] = module_times.device_wait([self._model])
+        # fairseq counts the passes after the first
+        settings = Namespace(iter_decode_max_iter=mode.nat.iterations - 1, iter_decode_with_beam=mode.nat.length_beam)
+        self._generator = self._task.build_generator([self._model], settings)
+
+    def decode(self, number: int) -> list[list[dict[str, Any]]]:
+        decoded: list[list[dict[str, Any]]] = self._task.inference_step(
+            self._generator, [self._model], self._batches[number]
+        )
+        return decoded
+
+    def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
+        """Tokens as the other modes have them: these models' outputs begin with BOS."""
+        bos = self._task.target_dictionary.bos()
+        found = {}
+        for sentence, (best, *_) in zip(self.batches[number], decoded, strict=True):
+            tokens = best["tokens"].tolist()
+            kept = tokens[1:] if tokens[:1] == [bos] else tokens
+            found[sentence] = Output(kept, hypothesis=best, passes=best["steps"] + 1)
+        return found
+
+
+def load_nat(peer: NatPeer, data: str, source_lang: str | None, target_lang: str | None) -> Loaded:
+    """A model of fairseq's and the task that it decodes with.
+
+    Args:
+        peer: whose checkpoint to load.
+        data: folder with the dictionaries.
+        source_lang, target_lang: suffixes of the dictionaries' names.
+
+    Raises:
+        AggdecError: the checkpoint cannot be read, is of another kind of model, or of other dictionaries.
+    """
+    checkpoint = read_checkpoint(peer.path)
+    _check_architecture(peer, checkpoint)
+    config = TranslationLevenshteinConfig(data=data, source_lang=source_lang, target_lang=target_lang)
+    # these point into fairseq's whole configuration, which only its own command lines build
+    config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
+    task = TranslationLevenshteinTask.setup_task(config)
+    for side, dictionary in (("encoder", task.source_dictionary), ("decoder", task.target_dictionary)):
+        rows = checkpoint["model"][f"{side}.embed_tokens.weight"].size(0)
+        if rows != len(dictionary):
+            raise AggdecError(
+                f"{peer.option}: {peer.path} has {rows} symbols in its {side}, the dictionary in {data} has "
+                f"{len(dictionary)}: train it on data that was binarised with this dictionary"
+            )
+    (model,), _ = checkpoint_utils.load_model_ensemble([peer.path], task=task)
+    model.eval()
+    return task, model
+
+
+def _check_architecture(peer: NatPeer, checkpoint: dict[str, Any]) -> None:
+    options = (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
+    name = recorded_option(options, "_name") or recorded_option(options, "arch")
+    if not issubclass(ARCH_MODEL_REGISTRY.get(name, object), FairseqNATModel):
+        raise AggdecError(
+            f"{peer.option}: {peer.path} is a {name or 'model of unknown kind'}, none of fairseq's non-autoregressive "
+            "models (nonautoregressive_transformer, cmlm_transformer, levenshtein_transformer, ...)"
+        )

@@ -1,0 +1,79 @@
+"""The clock: all modes on the same batches, in turns.
+
+One process, batch after batch, the modes interleaved in rounds so that a machine that slows down slows them all; the
+first batches of each mode are run once before any clock starts; a device is waited for before each look at the clock.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tqdm import tqdm
+
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.results import ModeResult, Output
+
+WARM_UP_BATCHES = 3
+
+
+class Runner(Protocol):
+    """One mode, ready to decode the batches."""
+
+    mode: Mode
+    batch_size: int
+    batches: list[list[int]]
+    """the sentences' numbers"""
+
+    def decode(self, number: int) -> Any:
+        """Decode a batch: what is timed."""
+
+    def outputs(self, number: int, decoded: Any) -> dict[int, Output]:
+        """What `decode` returned for a batch, by sentence number."""
+
+    def wait(self) -> None:
+        """Until the device has done all."""
+
+
+def compare(runners: Sequence[Runner], repeats: int = 3, progress: bool = True) -> list[ModeResult]:
+    """Decode all batches with every mode, `repeats` times.
+
+    Args:
+        runners: one a mode.
+        repeats: how often each mode runs through all batches.
+        progress: show a bar, on a terminal.
+
+    Returns:
+        one result a mode, in the given order.
+    """
+    results = [ModeResult(runner.mode, runner.batch_size, runner.batches) for runner in runners]
+    steps = repeats * sum(len(runner.batches) for runner in runners)
+    with tqdm(total=steps, unit="batch", disable=None if progress else True, leave=False) as bar:
+        for runner in runners:
+            bar.set_description(f"{runner.mode.name}, warming up")
+            warm_up(runner)
+        for _ in range(repeats):
+            for runner, result in zip(runners, results, strict=True):
+                bar.set_description(f"{runner.mode.name}, batch size {runner.batch_size}")
+                run_once(runner, result, bar.update)
+    return results
+
+
+def warm_up(runner: Runner) -> None:
+    """Decode the first batches."""
+    for number in range(min(WARM_UP_BATCHES, len(runner.batches))):
+        runner.decode(number)
+    runner.wait()
+
+
+def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[], Any] = lambda: None) -> None:
+    """One round: adds to `result`."""
+    latencies = []
+    for number in range(len(runner.batches)):
+        runner.wait()
+        began = time.perf_counter()
+        decoded = runner.decode(number)
+        runner.wait()
+        latencies.append(time.perf_counter() - began)
+        result.outputs.update(runner.outputs(number, decoded))
+        after_batch()
+    result.latencies.append(latencies)

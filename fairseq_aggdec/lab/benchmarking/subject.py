@@ -1,0 +1,256 @@
+"""What is timed, as plain data that another process can take, and the runners made of it."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from fairseq.models import BaseFairseqModel
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation import loading
+from fairseq_aggdec.lab.benchmarking import ctranslate2_runner, nat_runner
+from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner
+from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
+from fairseq_aggdec.lab.benchmarking.modes import CTRANSLATE2, Mode
+from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner
+from fairseq_aggdec.lab.benchmarking.oracle import Oracle
+from fairseq_aggdec.lab.benchmarking.rounds import Runner
+from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+
+
+@dataclass(frozen=True)
+class OracleSettings:
+    """How good the drafts for a random model are, where a mode does not say so itself."""
+
+    edit_ratio: float = 0.1
+    accepted: float = 5.5
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Checkpoints, sentences and options."""
+
+    path: str
+    data: str
+    sentences: Sequence[Sequence[int]]
+    """sources, EOS included"""
+    source_lang: str | None = None
+    target_lang: str | None = None
+    drafter_path: str | None = None
+    block_size: int = 0
+    device: str = "cpu"
+    precision: str = "fp32"
+    """of modes that name none"""
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    """fairseq's generation options"""
+    block_ngrams: bool = False
+    """under --block-ngrams"""
+    full_drafts: bool = False
+    """under --full-drafts"""
+    oracle: OracleSettings | None = None
+    """for random models"""
+    keep: str | None = None
+    """folder for what is converted for peers; None to make and remove one"""
+
+
+def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslationTask]:
+    """What the options of a command name: the first sentences of a split, and the task, which has loaded the split.
+
+    Args:
+        args: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`, `target_lang`, `device`,
+            `precision` and, where the command has them, `block_size` and those of `SearchSettings`.
+
+    Raises:
+        AggdecError: the data or the checkpoint cannot be used.
+    """
+    search = SearchSettings.of(args)
+    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, **search.reading)
+    task.load_dataset(args.gen_subset)
+    sources = task.dataset(args.gen_subset).src
+    search.check_lengths(sources.sizes[: args.limit].tolist())
+    subject = Subject(
+        path=args.path,
+        data=args.data,
+        sentences=[sources[number].tolist() for number in range(len(sources))[: args.limit]],
+        source_lang=task.cfg.source_lang,
+        target_lang=task.cfg.target_lang,
+        drafter_path=args.drafter_path,
+        block_size=getattr(args, "block_size", None) or 0,
+        device=args.device,
+        precision=args.precision or "fp32",
+        generation=search.generation,
+        block_ngrams=search.block_ngrams,
+    )
+    return subject, task
+
+
+Loaded = tuple[AggressiveTranslationTask, list[BaseFairseqModel]]
+
+_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
+"""the task's options that make the engine compute otherwise than the model, which stays in single precision"""
+
+
+class Runners:
+    """Makes runners of a subject; what they need is loaded once a precision. A context that frees it and removes
+    temporary files."""
+
+    def __init__(self, subject: Subject) -> None:
+        """
+        Raises:
+            AggdecError: there is no such device.
+        """
+        if subject.device == "cuda" and not torch.cuda.is_available():
+            raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
+        self.subject = subject
+        self._loaded: dict[tuple[str, str | None, int], Loaded] = {}
+        self._on_gpu = subject.device != "cpu"
+        self._nat_models: dict[tuple[str, str], nat_runner.Loaded] = {}
+        self._translators: dict[str, Any] = {}
+        self._converted: Path | None = None
+        self._greedy: dict[tuple[str, int], dict[int, list[int]]] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Runners":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for task, _ in self._loaded.values():
+            task.release()
+        self._stack.close()
+
+    def precision(self, mode: Mode) -> str:
+        """In which a mode computes."""
+        return mode.precision or self.subject.precision
+
+    def load(self, precision: str, stock: bool = False, beam: int = 1) -> Loaded:
+        """Task and models of a precision; each precision has its own, engines and drafter included.
+
+        Args:
+            precision: one of `PRECISIONS`.
+            stock: for fairseq's own search, which knows only models that are converted as a whole.
+            beam: for models of a search of this width alone.
+
+        Raises:
+            AggdecError: the engine does not have it.
+        """
+        kept = precision if precision == "fp16" or (precision == "bf16" and (stock or self._on_gpu)) else "fp32"
+        key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam)
+        if key not in self._loaded:
+            subject, option = self.subject, key[1]
+            options: dict[str, Any] = {"drafter_path": subject.drafter_path, "block_size": subject.block_size}
+            if option is not None:
+                options[option] = True
+            if subject.full_drafts:
+                options["full_drafts"] = True
+            if subject.block_ngrams:
+                options["block_ngrams"] = True
+            task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
+            for model in models:
+                model.to(device=subject.device, dtype=_DTYPES[kept])
+            self._loaded[key] = task, models
+        return self._loaded[key]
+
+    def make(self, mode: Mode, batch_size: int, shuffled: bool = False) -> Runner:
+        """The runner of a mode.
+
+        Args:
+            mode: how to decode.
+            batch_size: sentences, of similar length.
+            shuffled: put them together as they come instead; not of peers.
+
+        Raises:
+            AggdecError: the mode cannot decode this.
+        """
+        precision = self.precision(mode)
+        if mode.nat is not None:
+            return self._nat(mode, precision, batch_size)
+        if mode.peer == CTRANSLATE2:
+            return self._peer(mode, precision, batch_size)
+        task, models = self.load(precision, stock=mode.decoding == "beam")
+        if mode.beam > 1 and any(hasattr(model, "set_beam_size") for model in models):
+            # fairseq's search tells BART how wide it is, and BART does not forget
+            task, models = self.load(precision, stock=True, beam=mode.beam)
+        batches = self._batches(task, batch_size, shuffled)
+        oracle = self._oracle(mode, precision, batch_size)
+        return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
+
+    def any_task(self) -> AggressiveTranslationTask:
+        """One with the dictionaries."""
+        return next(iter(self._loaded.values()))[0] if self._loaded else self.load("fp32")[0]
+
+    def copied_texts(self, mode: Mode, batch_size: int) -> Mapping[int, Sequence[int]]:
+        """What `iad` copies from, in the symbols of the source, EOS included."""
+        if self.subject.oracle is None:
+            return dict(enumerate(self.subject.sentences))
+        return self._copying_oracle(self.precision(mode), batch_size, self.subject.oracle.edit_ratio).texts
+
+    def _sentences(self) -> list[torch.Tensor]:
+        return [torch.tensor(sentence) for sentence in self.subject.sentences]
+
+    def _batches(self, task: AggressiveTranslationTask, size: int, shuffled: bool = False) -> list[dict[str, Any]]:
+        order = None
+        if shuffled:
+            order = Random(1).sample(range(len(self.subject.sentences)), len(self.subject.sentences))
+        return loading.batches_of(task, self._sentences(), size, by_length=size > 1, order=order)
+
+    def _nat(self, mode: Mode, precision: str, batch_size: int) -> NatRunner:
+        assert mode.nat is not None
+        key = (mode.nat.path, precision)
+        if key not in self._nat_models:
+            subject = self.subject
+            task, model = nat_runner.load_nat(mode.nat, subject.data, subject.source_lang, subject.target_lang)
+            self._nat_models[key] = task, model.to(device=subject.device, dtype=_DTYPES[precision])
+        return NatRunner(self._nat_models[key], mode, self._sentences(), batch_size)
+
+    def _peer(self, mode: Mode, precision: str, batch_size: int) -> CTranslate2Runner:
+        task = self.any_task()
+        languages = (task.cfg.source_lang, task.cfg.target_lang)
+        if precision not in self._translators:
+            if self._converted is None:
+                keep = self.subject.keep or self._stack.enter_context(TemporaryDirectory(prefix="aggdec-bench-"))
+                folder = Path(keep)
+                self._converted = ctranslate2_runner.convert(self.subject.path, self.subject.data, languages, folder)
+            self._translators[precision] = ctranslate2_runner.load_translator(
+                self._converted, precision, self.subject.device, torch.get_num_threads()
+            )
+        dictionaries = (task.source_dictionary, task.target_dictionary)
+        batches = self._batches(task, batch_size)
+        return CTranslate2Runner(self._translators[precision], dictionaries, batches, mode, self.subject.generation)
+
+    def _oracle(self, mode: Mode, precision: str, batch_size: int) -> Oracle | None:
+        settings = self.subject.oracle
+        if settings is None:
+            return None
+        if mode.decoding in ("iad", "hybrid"):
+            ratio = settings.edit_ratio if mode.oracle is None else mode.oracle
+            return self._copying_oracle(precision, batch_size, ratio)
+        if mode.decoding in ("gad", "gad++"):
+            accepted = settings.accepted if mode.oracle is None else mode.oracle
+            outputs = self._greedy_outputs(precision, batch_size)
+            return Oracle.to_propose(outputs, accepted, self.subject.block_size, self._words(precision))
+        return None
+
+    def _copying_oracle(self, precision: str, batch_size: int, ratio: float) -> Oracle:
+        return Oracle.to_copy_from(self._greedy_outputs(precision, batch_size), ratio, self._words(precision))
+
+    def _words(self, precision: str) -> range:
+        dictionary = self.load(precision)[0].target_dictionary
+        return range(dictionary.nspecial, len(dictionary))
+
+    def _greedy_outputs(self, precision: str, batch_size: int) -> dict[int, list[int]]:
+        key = (precision, batch_size)
+        if key not in self._greedy:
+            task, models = self.load(precision)
+            batches = self._batches(task, batch_size)
+            runner = FairseqRunner(task, models, batches, Mode("greedy", "greedy"), **self.subject.generation)
+            decoded = [runner.outputs(number, runner.decode(number)) for number in range(len(batches))]
+            self._greedy[key] = {number: output.tokens for part in decoded for number, output in part.items()}
+        return self._greedy[key]

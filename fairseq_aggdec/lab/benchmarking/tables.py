@@ -1,0 +1,104 @@
+"""Tables of records: every number is computed from the rounds and counters of `record`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fairseq_aggdec.lab.benchmarking.record import Run
+
+Table = tuple[list[str], list[list[str]]]
+"""headers (line feeds where they may be broken) and rows"""
+
+BASELINES = ("beam5", "beam1", "greedy")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that each run fills by itself."""
+
+    header: str
+    cell: Callable[[Run], str]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _megabytes(count: int | None) -> str:
+    return "" if count is None else f"{count / 1e6:.0f}"
+
+
+_SECONDS = Column(
+    "seconds\n(median, range)", lambda run: f"{run.seconds:.2f} ({min(run.rounds):.2f}-{max(run.rounds):.2f})"
+)
+_COUNTERS = (
+    Column("iterations\nper sentence", lambda run: _number(run.mean_iterations, 2)),
+    Column("mean accepted\ntokens", lambda run: _number(run.mean_accepted_tokens, 2)),
+)
+_LATENCIES = tuple(
+    Column(f"p{share}\nms", lambda run, share=share: f"{1e3 * run.percentile(share):.1f}")  # type: ignore[misc]
+    for share in (50, 95, 99)
+)
+_THROUGHPUT = Column("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}")
+_OPTIONAL = (
+    Column("BLEU", lambda run: _number(run.bleu, 2)),
+    Column("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
+    Column("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
+)
+"""shown where a run has them"""
+
+
+def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
+    """Times, speed-ups, counters and identity with `greedy`, a row each mode.
+
+    Args:
+        runs: of one batch size.
+        short: leave out percentiles, throughput and memory.
+    """
+    baselines = [run for name in BASELINES for run in runs if run.mode == name]
+    columns = [_SECONDS, *(_speed_up(baseline) for baseline in baselines)]
+    columns += [] if short else [*_LATENCIES, _THROUGHPUT]
+    columns += [*_COUNTERS, Column("identical\nto greedy", lambda run: identity(run, runs))]
+    columns += [column for column in _OPTIONAL[: 1 if short else None] if any(column.cell(run) for run in runs)]
+    return ["mode", *(column.header for column in columns)], [
+        [run.mode, *(column.cell(run) for column in columns)] for run in runs
+    ]
+
+
+def _speed_up(baseline: Run) -> Column:
+    return Column(f"speed-up\nover {baseline.mode}", lambda run: f"{baseline.seconds / run.seconds:.2f}x")
+
+
+def identity(run: Run, runs: Sequence[Run]) -> str:
+    """How many outputs are those of `greedy` in the same precision, or of `greedy` where that was not run."""
+    greedy = [other for other in runs if other.mode.partition("@")[0] == "greedy"]
+    same = [other for other in greedy if other.precision == run.precision]
+    reference = next(iter([*same, *greedy]), None)
+    if reference is None:
+        return ""
+    note = "" if same else f" ({reference.precision})"
+    ties = sum(difference.near_tie for difference in run.differing)
+    note += f" ({ties} near-tie{'s' * (ties > 1)})" if ties else ""
+    return f"{run.identical_to(reference)} of {len(run.outputs)}{note}"
+
+
+def ratio_table(runs: Sequence[Run]) -> Table:
+    """How many times faster the mode of a row is than that of a column: ratio of the median times.
+
+    Args:
+        runs: of one batch size.
+    """
+    return ["mode", *(f"over {other.mode}" for other in runs)], [
+        [run.mode, *(f"{other.seconds / run.seconds:.2f}x" for other in runs)] for run in runs
+    ]
+
+
+def module_table(runs: Sequence[Run]) -> Table:
+    """Milliseconds a sentence and share of the time, by module (papers/000 Table 15)."""
+    profiled = [(run, run.modules) for run in runs if run.modules]
+    modules = list(dict.fromkeys(module for _, times in profiled for module in times))
+    rows = []
+    for run, times in profiled:
+        total, sentences = sum(times.values()), len(run.tokens)
+        cells = [f"{1e3 * times[m] / sentences:.2f} ({times[m] / total:.0%})" if m in times else "" for m in modules]
+        rows.append([run.mode, *cells])
+    return ["mode", *modules], rows

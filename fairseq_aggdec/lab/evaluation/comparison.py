@@ -1,0 +1,59 @@
+"""Compares the hypotheses of two fairseq-generate files token by token."""
+
+from __future__ import annotations
+
+import math
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.evaluation.generate_file import Generated
+from fairseq_aggdec.lab.lossless.differences import NEAR_TIE
+
+_NEAR = NEAR_TIE / math.log(2) + 1e-4  # in base 2, and what four decimals leave out
+
+
+def differing(first: dict[int, Generated], second: dict[int, Generated]) -> list[int]:
+    """Returns the numbers of the sentences whose hypotheses differ.
+
+    Raises:
+        AggdecError: the files do not hold the same sentences.
+    """
+    if first.keys() != second.keys():
+        missing = sorted(first.keys() ^ second.keys())
+        raise AggdecError(
+            f"the files hold different sentences: {len(missing)} are in one only, first number {missing[0]}"
+        )
+    return [index for index in first if first[index].hypothesis != second[index].hypothesis]
+
+
+def describe(index: int, first: Generated, second: Generated) -> str:
+    """Returns both hypotheses with their scores and the position of the first difference.
+
+    Of a near-tie it is said.
+    """
+    same = _same_tokens(first, second)
+    tie = ", a near-tie" if is_near_tie(first, second) else ""
+    return (
+        f"sentence {index}: differs from token {same} on, scores differ by {abs(first.score - second.score):.6f}{tie}\n"
+        f"  A {first.score:.6f}\t{first.hypothesis}\n  B {second.score:.6f}\t{second.hypothesis}"
+    )
+
+
+def is_near_tie(first: Generated, second: Generated) -> bool:
+    """Whether rounding alone decides between the first tokens that differ, as their printed scores have it.
+
+    After the same beginning both tokens are about equally probable, so that neither has more than half.
+    """
+    place = _same_tokens(first, second)
+    if place >= min(len(first.token_scores), len(second.token_scores)):
+        return False
+    one, other = first.token_scores[place], second.token_scores[place]
+    return abs(one - other) <= _NEAR and max(one, other) <= -1 + _NEAR
+
+
+def _same_tokens(first: Generated, second: Generated) -> int:
+    """How many tokens the hypotheses begin with in common."""
+    tokens = first.hypothesis.split(), second.hypothesis.split()
+    same = 0
+    while same < min(map(len, tokens)) and tokens[0][same] == tokens[1][same]:
+        same += 1
+    return same

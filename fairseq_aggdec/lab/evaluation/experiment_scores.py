@@ -1,0 +1,98 @@
+"""Scores of everything that an experiment has decoded, by its prepare.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from pathlib import Path
+from typing import Any
+
+from fairseq_aggdec.data import subwords
+from fairseq_aggdec.data.m2_file import read_m2
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.lab.evaluation.generate_file import join_subwords
+from fairseq_aggdec.lab.evaluation.metrics import choose_metrics
+from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, check_sources, read_outputs, read_tokens
+from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
+
+
+def subsets(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns the test sets by fairseq's names of them: `test`, `test1`, ...; `m2` names the first two's M2 files."""
+    gold = config.get("m2", {})
+    sets = {name: {"name": name} | ({"m2": gold[name]} if name in gold else {}) for name in ("valid", "test")}
+    return sets | {f"test{number}": item for number, item in enumerate(config.get("test_sets", []), start=1)}
+
+
+def experiment_set(config: dict[str, Any], item: dict[str, Any], work: Path, data: Path) -> ReferenceSet:
+    """Returns a test set of an experiment.
+
+    Args:
+        config: the experiment's `prepare.yaml`.
+        item: a test set of it; its M2 file is `m2`, in the folder of the data sets, if it has one.
+        work: the experiment's work folder.
+        data: folder of the data sets.
+    """
+    name = item["name"]
+    source_side, target_side = config["languages"]["source"], config["languages"]["target"]
+    reference_files = sorted((work / "tok").glob(f"{name}.ref*")) or [work / "tok" / f"{name}.{target_side}"]
+    source_file = work / "tok" / f"{name}.{source_side}"
+    sources = read_tokens(source_file)
+    tokenizer_language = config.get("tokenizer_language") or target_side  # sides need not be called by their language
+    if isinstance(tokenizer_language, dict):
+        tokenizer_language = tokenizer_language[target_side]
+    m2_file = data / item["m2"] if "m2" in item else None
+    gold = [] if m2_file is None else read_m2(m2_file)
+    if m2_file is not None:
+        check_sources(sources, gold, source_file, m2_file)
+    return ReferenceSet(
+        sources=sources,
+        references=[read_tokens(file) for file in reference_files],
+        text=[read_text_lines(work / "text" / file.name) for file in reference_files],
+        language=tokenizer_language,
+        m2=gold,
+        m2_file=m2_file,
+    )
+
+
+def joining(config: dict[str, Any], work: Path) -> Callable[[str], str]:
+    """Returns what makes text of an experiment's subwords."""
+    if "gpt2" not in (config.get("bpe") or {}):
+        return join_subwords
+    encoder = subwords.gpt2(work / "data-bin/encoder.json", work / "data-bin/vocab.bpe")
+    return lambda line: str(encoder.decode(line))
+
+
+def experiment_tables(
+    config: dict[str, Any], work: Path, data: Path, only: Container[tuple[str, str]] | None = None
+) -> list[ScoreTable]:
+    """Returns a table for each decoded test set, a row for each decoding; for tasks that edit, doing nothing first.
+
+    Source, outputs and references are compared in the tokens that the model reads and writes; `sacrebleu` compares
+    running text.
+
+    Args:
+        config: the experiment's `prepare.yaml`.
+        work: its work folder.
+        data: folder of the data sets.
+        only: test sets and labels of the decodings to score; None for all.
+
+    Raises:
+        AggdecError: nothing is decoded, a metric is unknown, or files do not belong together.
+    """
+    tables = []
+    join = joining(config, work)
+    for subset, item in subsets(config).items():
+        files = sorted((work / "decode" / subset).glob(f"*/generate-{subset}.txt"))
+        files = [file for file in files if only is None or (subset, file.parent.name) in only]
+        if not files:
+            continue
+        test = experiment_set(config, item, work, data)
+        table = ScoreTable(item["name"], test, choose_metrics(config["score"], test))
+        if "edit-ratio" in config["score"]:  # a task where doing nothing is something
+            table.add("source, unchanged", dict(enumerate(test.sources)))
+        for file in files:
+            table.add(file.parent.name, read_outputs(file, test.size, join))
+        tables.append(table)
+    if not tables:
+        raise AggdecError(f"nothing is decoded in {work / 'decode'}: run scripts/decode.sh first")
+    return tables

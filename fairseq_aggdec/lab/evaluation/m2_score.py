@@ -1,0 +1,125 @@
+"""Precision, recall and F of corrections against the gold edits of an M2 file: the M2 scorer in Python 3.
+
+Dahlmeier and Ng 2012, "Better Evaluation for Grammatical Error Correction"; F0.5 and the choice of the annotator as in
+the CoNLL-2014 shared task (Ng et al. 2014). The metric of papers/000 Tables 1-4 and papers/002. The counts are meant
+to be those of the official scorer, see `maxmatch`; its option to ignore case and whitespace is not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tqdm import tqdm
+
+from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.evaluation.edit_lattice import edit_lattice
+from fairseq_aggdec.lab.evaluation.maxmatch import best_edits, count_correct
+
+
+@dataclass(frozen=True)
+class M2Counts:
+    """Numbers of edits, of a sentence or a corpus."""
+
+    correct: int = 0
+    proposed: int = 0
+    gold: int = 0
+
+    def __add__(self, other: M2Counts) -> M2Counts:
+        return M2Counts(self.correct + other.correct, self.proposed + other.proposed, self.gold + other.gold)
+
+    @property
+    def precision(self) -> float:
+        """Share of the proposed edits that are correct; 1 if none is proposed."""
+        return self.correct / self.proposed if self.proposed else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the gold edits that were found; 1 if there are none."""
+        return self.correct / self.gold if self.gold else 1.0
+
+    def f(self, beta: float = 0.5) -> float:
+        """Weighted harmonic mean of both; a small beta favours precision."""
+        below = beta * beta * self.precision + self.recall
+        return (1 + beta * beta) * self.precision * self.recall / below if below else 0.0
+
+    def _f_to_compare(self, beta: float) -> float:
+        """F from the counts: unlike `f`, 1 where there is neither a gold nor a proposed edit."""
+        below = beta * beta * self.gold + self.proposed
+        return (1 + beta * beta) * self.correct / below if below else 1.0
+
+
+def corpus_m2(
+    outputs: Sequence[Sequence[str]],
+    sentences: Sequence[M2Sentence],
+    max_unchanged_words: int = 2,
+    beta: float = 0.5,
+    progress: bool = True,
+) -> M2Counts:
+    """Counts the edits of a corpus; per sentence those of the annotator who makes the corpus so far score highest.
+
+    Args:
+        outputs: corrected sentences in the tokens of the M2 file.
+        sentences: sources and gold edits.
+        max_unchanged_words: within an edit.
+        beta: of the F that chooses the annotator.
+        progress: show a bar on a terminal.
+
+    Raises:
+        AggdecError: not as many outputs as sentences.
+    """
+    if len(outputs) != len(sentences):
+        raise AggdecError(f"M2: {len(outputs)} outputs for {len(sentences)} sentences of the M2 file")
+    total = M2Counts()
+    pairs = zip(outputs, sentences, strict=True)
+    for output, sentence in tqdm(
+        pairs, "M2", len(sentences), leave=False, unit=" sentences", disable=None if progress else True
+    ):
+        readings = (total + counts for counts in _by_annotator(output, sentence, max_unchanged_words))
+        # of equal ones the first, which is the lowest annotator
+        total = max(
+            readings,
+            key=lambda reading: (
+                reading._f_to_compare(beta),
+                reading.correct,
+                -(reading.proposed + beta * beta * reading.gold),
+            ),
+        )
+    return total
+
+
+def _by_annotator(output: Sequence[str], sentence: M2Sentence, max_unchanged: int) -> list[M2Counts]:
+    if tuple(output) == sentence.tokens:
+        return [M2Counts(0, 0, len(gold)) for gold in sentence.annotators.values()]
+    lattice = edit_lattice(sentence.tokens, output, max_unchanged)
+    counts = []
+    for gold in sentence.annotators.values():
+        edits = best_edits(lattice, gold)
+        counts.append(M2Counts(count_correct(edits, gold), len(edits), len(gold)))
+    return counts
+
+
+def edits_from_references(
+    sources: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]]
+) -> list[M2Sentence]:
+    """Gold edits where nobody has annotated any: the differences between source and references, each an annotator.
+
+    They are runs of changed tokens; people often draw the borders of an edit otherwise, so that scores against such
+    edits are no scores against an annotated M2 file.
+
+    Args:
+        sources: tokens.
+        references: tokens; one list a reference.
+    """
+    return [
+        M2Sentence(tuple(source), {number: _differences(source, choice) for number, choice in enumerate(choices)})
+        for source, *choices in zip(sources, *references, strict=True)
+    ]
+
+
+def _differences(source: Sequence[str], reference: Sequence[str]) -> tuple[GoldEdit, ...]:
+    if list(source) == list(reference):
+        return ()
+    edits = best_edits(edit_lattice(source, reference, max_unchanged=0))
+    return tuple(GoldEdit(edit.start, edit.end, (edit.correction,)) for edit in edits)

@@ -1,0 +1,167 @@
+"""A test set as its outputs are judged, and the outputs, read from files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fairseq_aggdec.data.m2_file import M2Sentence, read_m2
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.lab.evaluation.generate_file import join_subwords, read_generate_file
+
+Lines = list[list[str]]
+
+_HYPOTHESIS = re.compile(r"^H-\d+\t", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ReferenceSet:
+    """What outputs are compared with; what is not known is empty."""
+
+    sources: Lines
+    """tokens"""
+    references: Sequence[Lines]
+    """tokens, one list a reference"""
+    text: Sequence[Sequence[str]] = ()
+    """the references before tokenisation"""
+    language: str | None = None
+    """of the references; None where the outputs are running text"""
+    m2: Sequence[M2Sentence] = ()
+    m2_file: Path | None = None
+    """that `m2` was read from, where the two are still the same"""
+
+    @property
+    def size(self) -> int:
+        """Number of sentences; 0 if nothing is known."""
+        return next((len(part) for part in (self.sources, *self.references, *self.text, self.m2) if part), 0)
+
+    def only(self, numbers: Sequence[int]) -> ReferenceSet:
+        """Returns the set of the sentences with these numbers."""
+        if list(numbers) == list(range(self.size)):
+            return self
+        return replace(
+            self,
+            sources=[self.sources[number] for number in numbers] if self.sources else [],
+            references=[[part[number] for number in numbers] for part in self.references],
+            text=[[part[number] for number in numbers] for part in self.text],
+            m2=[self.m2[number] for number in numbers] if self.m2 else (),
+            m2_file=None,
+        )
+
+    def in_characters(self) -> ReferenceSet:
+        """Returns the set with each character a token, for Chinese; without running text."""
+        return replace(
+            self,
+            sources=characters(self.sources),
+            references=[characters(part) for part in self.references],
+            text=(),
+            m2=[sentence.in_characters() for sentence in self.m2],
+            m2_file=None,
+        )
+
+
+def characters(lines: Lines) -> Lines:
+    """Lines with each character a token."""
+    return [list("".join(line)) for line in lines]
+
+
+def read_tokens(path: Path) -> Lines:
+    """Returns a file's lines, split at spaces.
+
+    Raises:
+        AggdecError: there are none, or they are not UTF-8.
+    """
+    return [line.split() for line in _text(path)]
+
+
+def read_beside(sources: Path, outputs: Path) -> tuple[Lines, Lines]:
+    """Tokens of two files, line by line.
+
+    Raises:
+        AggdecError: one is empty, or has another number of lines.
+    """
+    source, output = read_tokens(sources), read_tokens(outputs)
+    if len(source) != len(output):
+        raise AggdecError(f"{sources} has {len(source)} lines, {outputs} has {len(output)}")
+    return source, output
+
+
+def _text(path: Path) -> list[str]:
+    lines = read_text_lines(path)
+    if not lines:
+        raise AggdecError(f"{path}: is empty")
+    return lines
+
+
+def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwords) -> dict[int, list[str]]:
+    """Returns the tokens that a model wrote, by sentence number.
+
+    Args:
+        path: a sentence a line, or what fairseq-generate printed; of that the first hypothesis, subwords joined.
+        size: of the test set; sentences that fairseq-generate left out as too long may be missing.
+        join: makes text of what fairseq-generate printed; by default of subword-nmt's subwords.
+
+    Raises:
+        AggdecError: the file is empty or holds another number of sentences.
+    """
+    lines = _text(path)
+    if any(_HYPOTHESIS.search(line) for line in lines):
+        generated = read_generate_file(path)
+        if max(generated) >= size:
+            raise AggdecError(f"{path}: has a sentence {max(generated)}, but the test set has {size}, counted from 0")
+        return {number: join(item.hypothesis).split() for number, item in generated.items()}
+    if len(lines) != size:
+        raise AggdecError(f"{path}: has {len(lines)} lines, but the test set has {size}")
+    return {number: line.split() for number, line in enumerate(lines)}
+
+
+def read_reference_set(
+    sources: Path | None = None,
+    references: Sequence[Path] = (),
+    text: Sequence[Path] = (),
+    language: str | None = None,
+    m2: Path | None = None,
+) -> ReferenceSet:
+    """Reads a test set; the sentences of an M2 file are its sources if no others are given.
+
+    Raises:
+        AggdecError: nothing is given, a file is empty, the numbers of lines differ, or the M2 file has other sentences.
+    """
+    sizes: dict[Path, int] = {}
+    gold: Sequence[M2Sentence] = ()
+    if m2 is not None:
+        gold = read_m2(m2)
+        sizes[m2] = len(gold)
+    tokens = {path: read_tokens(path) for path in (*([sources] if sources else []), *references)}
+    running = {path: _text(path) for path in text}
+    sizes |= {path: len(lines) for path, lines in (tokens | running).items()}
+    if not sizes:
+        raise AggdecError("nothing to compare with: give --references, --text-references, --m2 or --sources")
+    if len(set(sizes.values())) > 1:
+        counts = ", ".join(f"{path} has {size}" for path, size in sizes.items())
+        raise AggdecError(f"not as many sentences in all files: {counts}; they must belong together line by line")
+    source_tokens = tokens[sources] if sources else [list(sentence.tokens) for sentence in gold]
+    if sources and m2:
+        check_sources(source_tokens, gold, sources, m2)
+    return ReferenceSet(
+        source_tokens, [tokens[path] for path in references], [running[path] for path in text], language, gold, m2
+    )
+
+
+def check_sources(sources: Lines, gold: Sequence[M2Sentence], source_file: Path, m2_file: Path) -> None:
+    """Makes sure that an M2 file annotates these sentences.
+
+    Raises:
+        AggdecError: it has others; the message names the first.
+    """
+    if len(sources) != len(gold):
+        raise AggdecError(f"{m2_file} has {len(gold)} sentences, {source_file} has {len(sources)}")
+    for number, (line, sentence) in enumerate(zip(sources, gold, strict=True), start=1):
+        if line != list(sentence.tokens):
+            raise AggdecError(
+                f"sentence {number} of {m2_file} is {' '.join(sentence.tokens)[:60]!r}, but line {number} of "
+                f"{source_file} is {' '.join(line)[:60]!r}: sources and outputs must have the M2 file's tokens"
+            )

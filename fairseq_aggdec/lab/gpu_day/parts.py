@@ -1,0 +1,178 @@
+"""The parts of a GPU day and their commands, at full size on a GPU and, to rehearse, tiny on a CPU."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.lab.gpu_day.running import RESULT, Part, Step
+
+_PRECISIONS = ("fp32", "fp16", "bf16", "exact")
+_ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,hybrid,nar"
+_LIMITS = {1: 16, 8: 32, 32: 64, 128: 128}
+"""sentences that are timed, by batch size"""
+_STAGES = {"prepare": 200, "teacher": 420, "distill": 420, "verifier": 420, "redistill": 420, "drafter": 420,
+           "decode": 420, "score": 100, "bench": 420, "table": 60}  # fmt: skip
+"""of the translation experiment, with the seconds that each should take; a stage that takes longer goes on"""
+
+
+@dataclass(frozen=True)
+class Day:
+    """Where everything is, and how large."""
+
+    root: Path
+    """of the repository, where the commands are run; all paths are absolute"""
+    work: Path
+    """for models and data that are made"""
+    data: Path
+    """folder of the data sets"""
+    rehearse: bool = False
+
+    def _path(self, path: Path) -> str:
+        """As a command run in the repository's root knows it, without the machine's folders where that can be."""
+        return str(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
+
+    @property
+    def device(self) -> str:
+        return "cpu" if self.rehearse else "cuda"
+
+    def sizes(self, *names: str) -> Sequence[str]:
+        return ("bart-small",) if self.rehearse else names
+
+    def parts(self) -> list[Part]:
+        """In the order in which they run, the most useful first."""
+        speeds = [
+            Part(name, f"Random {size} model", self._speed(size))
+            for name, size in (("base", "base"), ("big", "big"), ("big-9-3", "big-9-3"), ("bart", "bart-12-2"))
+        ]
+        return [
+            Part("tests", "Tests on the device", [self._tests()]),
+            Part("verify", "aggdec verify", self._verify()),
+            *speeds,
+            Part("train", "Training in half precision", self._train()),
+            # what it runs is rehearsed by the tests of the small experiment
+            *([] if self.rehearse else [Part("translation", "Base-size translation", self._translation())]),
+        ]
+
+    def _tests(self) -> Step:
+        command = [*"python -m pytest -q -p no:cacheprovider".split(), "tests/cuda"]
+        if self.rehearse:
+            return Step("pytest", [*command, "-k", "proposal_heads and fp32"], 400, {"AGGDEC_TEST_DEVICE": "cpu"})
+        return Step("pytest", command, 400)
+
+    def _verify(self) -> list[Step]:
+        steps = [self._make_data(task) for task in TASKS]
+        for name, modes, model in self._verified():
+            for precision in _PRECISIONS[:1] if self.rehearse else _PRECISIONS:
+                options = ["--modes", modes, "--precisions", precision, *self._at(("1,8,32", 64), ("1,2", 2))]
+                options += ["--no-bit-exact"] * (precision != "exact")
+                command = [*"python -m fairseq_aggdec.cli.verify".split(), *model, *options, "--json", RESULT]
+                needed = (f"data-{name}",) if name in TASKS else ()
+                steps.append(Step(f"{name}-{precision}", command, after=needed))
+        return steps
+
+    def _make_data(self, task: str) -> Step:
+        """Sentences for a shipped model."""
+        pairs = "60" if self.rehearse else "20000" if task == "mt" else "2000"
+        place = [task, self._data(task), "--data", self._path(self.data), "--pairs", pairs]
+        return Step(f"data-{task}", [*"python -m fairseq_aggdec.cli.gpu_day data".split(), *place], 60)
+
+    def _verified(self) -> list[tuple[str, str, list[str]]]:
+        """Name, modes and model."""
+        gec, mt = (TASKS[name] for name in ("gec", "mt"))
+        shipped = [
+            ("gec", "greedy,iad,hybrid", ["-s", "src", "-t", "tgt", "--path", self._path(gec.folder / "model.pt")]),
+            ("mt", "greedy,iad,gad,hybrid", ["-s", "en", "-t", "de", "--path", self._path(mt.folder / "model.pt"),
+                                             "--drafter-path", self._path(mt.folder / "drafter.pt")]),
+        ]  # fmt: skip
+        random = [
+            (size, "greedy,iad,gad,hybrid", ["--random-model", size, *self._kept()])
+            for size in self.sizes("base", "big", "big-9-3", "bart-12-2")
+        ]
+        return [*((name, modes, [self._data(name), *rest]) for name, modes, rest in shipped), *random]
+
+    def _data(self, task: str) -> str:
+        return self._path(self.work / "data" / task)
+
+    def _at(self, full: tuple[str, int], tiny: tuple[str, int]) -> list[str]:
+        """Device, batch sizes and number of sentences."""
+        sizes, limit = tiny if self.rehearse else full
+        return ["--device", self.device, "--batch-sizes", sizes, "--limit", str(limit)]
+
+    def _bench(self, size: str, batch_sizes: str, limit: int, modes: str, *options: str) -> list[str]:
+        random = ["--random-model", size, *self._kept(), "--no-profile", *["--repeats", "1"] * self.rehearse]
+        where = self._at((batch_sizes, limit), (batch_sizes, 2))
+        chosen = ["--modes", modes, *options, "--json", RESULT]
+        return [*"python -m fairseq_aggdec.cli.bench".split(), *random, *where, *chosen]
+
+    def _kept(self) -> list[str]:
+        """Of random models: where they are, for all steps, and how much they say."""
+        return ["--keep", self._path(self.work / "models"), *["--length", "5"] * self.rehearse]
+
+    def _half(self) -> list[str]:
+        return [] if self.rehearse else ["--fp16"]
+
+    def _speed(self, name: str) -> list[Step]:
+        (size,) = self.sizes(name)
+        steps = []
+        for batch_size, limit in ({1: 2} if self.rehearse else _LIMITS).items():
+            # in a process for each mode, at the ends
+            memory = "--memory" if batch_size in (1, 128) and not self.rehearse else "--no-memory"
+            command = self._bench(size, str(batch_size), limit, _ALL_MODES, memory, *self._half())
+            steps.append(Step(f"batch-{batch_size}", command, 200))
+        peers = ["--no-memory", "--peers", "ctranslate2:greedy,ctranslate2:beam5", *self._half()]
+        steps.append(Step("ctranslate2", self._bench(size, "1,32", 32, "greedy", *peers)))
+        for step, modes in (("fp32", "beam1,greedy,iad,gad"), ("exact", "greedy@exact,iad@exact,gad@exact")):
+            steps.append(Step(step, self._bench(size, "1", 8, modes, "--no-memory")))
+        return steps
+
+    def _train(self) -> list[Step]:
+        data, model = self._data("mt"), self._path(TASKS["mt"].folder / "model.pt")
+        small = self.rehearse
+        common = [
+            "--user-dir", "fairseq_aggdec", *(["--cpu"] if small else ["--fp16"]), "-s", "en", "-t", "de",
+            *"--optimizer adam --clip-norm 1.0 --lr-scheduler inverse_sqrt --lr 0.0005 --dropout 0.0 --seed 1".split(),
+            *"--no-epoch-checkpoints --no-progress-bar --log-format simple --log-interval 20".split(),
+            "--max-tokens", "300" if small else "8000", "--max-update", "2" if small else "300",
+            "--warmup-updates", "1" if small else "100", "--skip-invalid-size-inputs-valid-test",
+        ]  # fmt: skip
+        drafter, heads = (self._path(self.work / name) for name in ("drafter", "heads"))
+        trained = {
+            "drafter": ["--task", "block_drafting", "--arch", "nar_drafter_small", "--block-size", "10",
+                        "--encoder-from", model, "--freeze-encoder", "--decoder-from", model,
+                        *"--encoder-normalize-before --decoder-normalize-before --share-all-embeddings".split(),
+                        *"--max-source-positions 256 --max-target-positions 256".split(),
+                        *"--criterion glancing_block_loss --label-smoothing 0.1".split(),
+                        "--save-dir", drafter],
+            "heads": ["--arch", "blockwise_transformer", "--base-checkpoint", model,
+                      *"--identity-head --freeze-base --block-heads 4 --own-hidden --heads-per-step 4".split(),
+                      *"--max-source-positions 256 --max-target-positions 256".split(),
+                      "--criterion", "blockwise_loss", "--save-dir", heads],
+        }  # fmt: skip
+        timed = [*"python -m fairseq_aggdec.cli.bench".split(), data, "-s", "en", "-t", "de", "--no-memory",
+                 *self._at(("1,32", 64), ("1", 2)), *self._half()]  # fmt: skip
+        decoded = {
+            "drafter": ["--path", model, "--drafter-path", f"{drafter}/checkpoint_last.pt",
+                        "--modes", "beam1,greedy,gad"],
+            "heads": ["--path", f"{heads}/checkpoint_last.pt", "--modes", "beam1,greedy,blockwise"],
+        }  # fmt: skip
+        made = self._make_data("mt")
+        steps = [made]
+        for name in trained:
+            steps.append(Step(name, ["fairseq-train", str(data), *common, *trained[name]], 200, after=(made.name,)))
+            steps.append(Step(f"decode-{name}", [*timed, *decoded[name], "--json", RESULT], after=(name,)))
+        return steps
+
+    def _translation(self) -> list[Step]:
+        stages = tuple(_STAGES)
+        return [
+            Step(
+                stage,
+                ["bash", "scripts/reproduce.sh", "tatoeba_en_de_base", stage],
+                _STAGES[stage],
+                {"AGGDEC_WORK": self._path(self.work), "AGGDEC_DATA": self._path(self.data), "BENCH_LIMIT": "128"},
+                goes_on=True,
+                after=stages[:place],
+            )
+            for place, stage in enumerate(stages)
+        ]

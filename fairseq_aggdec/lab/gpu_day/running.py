@@ -1,0 +1,169 @@
+"""Running parts step by step under a limit of time; what is done is kept, what is not is taken up by the next call."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.lab.benchmarking import machine
+
+RESULT = "{result}"
+"""in a step's command: the JSON file that it writes"""
+_TAIL = 40  # lines of a step's output that are kept
+_GRACE = 10  # seconds that a step gets to end by itself
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command."""
+
+    name: str
+    command: Sequence[str]
+    seconds: int = 150
+    """what it should take at most: it is not begun where a call has less left"""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    goes_on: bool = False
+    """whether it goes on where it was stopped; any other is begun anew"""
+    after: Sequence[str] = ()
+    """names of the part's steps that must be done: until then it is left"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Steps that belong together; each is run whatever became of those that it does not need."""
+
+    name: str
+    title: str
+    steps: Sequence[Step]
+
+
+def run(
+    parts: Sequence[Part], results: Path, out: Path | None, seconds: float, again: bool = False
+) -> list[dict[str, Any]]:
+    """Run what is left of some parts.
+
+    Args:
+        parts: in this order.
+        results: folder of PART.json and of the steps' whole output; what it says is done is not done again.
+        out: a further folder for the PART.json of parts that something was done for.
+        seconds: for this call.
+        again: also run what has failed before.
+
+    Returns:
+        the parts' records.
+    """
+    deadline = time.monotonic() + seconds
+    records, facts, kept = [], machine.machine(), ("done",) if again else ("done", "failed")
+    for part in parts:
+        record = load(results, part.name) or {"part": part.name, "steps": []}
+        states = {step["name"]: step for step in record["steps"]}
+        for step in part.steps:
+            left = deadline - time.monotonic()
+            if _state(states, step.name) in kept or left < min(step.seconds, 0.9 * seconds):
+                continue
+            if any(_state(states, name) != "done" for name in step.after):
+                continue
+            print(f"== {part.name}: {step.name}", file=sys.stderr, flush=True)
+            found = _run(step, results / f"{part.name}.{step.name}", left)
+            where = {"machine": facts, "commit": machine.commit(), "date": machine.now()}
+            states[step.name] = found | where
+            steps = [states[other.name] for other in part.steps if other.name in states]
+            record |= {"title": part.title, "steps": steps}
+            _write(record, results)
+            if out is not None:
+                out.mkdir(parents=True, exist_ok=True)
+                shutil.copy(_file(results, part.name), out)
+        record["left"] = [step.name for step in part.steps if _state(states, step.name) in ("left", "stopped")]
+        records.append(record)
+    return records
+
+
+def load(results: Path, part: str) -> dict[str, Any] | None:
+    """What is known of a part; None where nothing is.
+
+    Raises:
+        AggdecError: the file is damaged.
+    """
+    path = _file(results, part)
+    if not path.is_file():
+        return None
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise AggdecError(f"{path}: not JSON ({error}); remove it, and the part is run again") from error
+    return record
+
+
+def _state(states: Mapping[str, Mapping[str, Any]], name: str) -> str:
+    return str(states[name]["state"]) if name in states else "left"
+
+
+def _file(results: Path, part: str) -> Path:
+    return results / f"{part}.json"
+
+
+def _write(record: Mapping[str, Any], results: Path) -> None:
+    with written_whole(_file(results, record["part"])) as partial:
+        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
+    """Run one command; its output goes to STEM.log and is kept in part."""
+    result, log = stem.with_name(stem.name + ".result.json"), stem.with_name(stem.name + ".log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    result.unlink(missing_ok=True)
+    command = [str(result) if word == RESULT else word for word in step.command]
+    begun = time.monotonic()
+    with log.open("ab") as output:
+        first = output.tell()
+        code = _call(command, {**os.environ, "TQDM_DISABLE": "1", **step.environment}, output, limit)
+    with log.open("rb") as written:
+        written.seek(first)
+        tail = written.read().decode(errors="replace").splitlines()[-_TAIL:]
+    if code is None:
+        # where it had all the time that a call has, another call would not help it
+        state = "stopped" if step.goes_on or limit < step.seconds else "failed"
+        tail.append(f"stopped after {limit:.0f} seconds")
+    else:
+        state = "done" if code == 0 else "failed"
+    found: dict[str, Any] = {
+        "name": step.name,
+        "command": " ".join([*(f"{name}={value}" for name, value in step.environment.items()), *step.command]),
+        "state": state,
+        "seconds": round(time.monotonic() - begun, 1),
+        "output": tail,
+    }
+    with suppress(OSError, ValueError):
+        found["result"] = json.loads(result.read_text(encoding="utf-8"))
+    return found
+
+
+def _call(command: Sequence[str], environment: Mapping[str, str], output: Any, limit: float) -> int | None:
+    """The exit code; None where it was stopped for want of time, with all that it had started."""
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True
+        )
+    except OSError as error:
+        output.write(f"{command[0]}: {error.strerror}\n".encode())
+        return 127
+    try:
+        return process.wait(limit)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:  # also after Ctrl-C: nothing is left running
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, how)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE)

@@ -1,0 +1,298 @@
+"""Decodes a case in all its modes and compares them with stock fairseq."""
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from random import Random
+from typing import Any
+
+import torch
+from fairseq.search import LengthConstrainedBeamSearch
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor
+
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.products.precision import Arithmetic
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, DraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.lab.lossless.differences import differences, gap_of
+from fairseq_aggdec.lab.lossless.fuzzing.cases import Case
+from fairseq_aggdec.lab.lossless.fuzzing.drafters import FuzzedGenerator
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary, random_network, share_encoder
+
+_TRAINED = 8
+"""block size of drafters"""
+_SCORES = 1e-4
+"""log-probabilities of the same token may differ by this, and by this share of them"""
+
+Hypotheses = dict[int, dict[str, Any]]
+"""by sentence number"""
+
+
+@dataclass
+class Finding:
+    """What is wrong in one mode."""
+
+    mode: int
+    what: str
+    """`tokens`, `scores`, `bits`, `counters` or an exception's type"""
+    text: str
+
+
+@dataclass
+class ModeResult:
+    """What one mode did."""
+
+    sentences: int = 0
+    tokens: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    near_ties: int = 0
+    refused: int = 0
+    """sentences, where this machine cannot keep the precision that was asked for"""
+
+
+@dataclass
+class CaseResult:
+    refused: str = ""
+    """why stock fairseq did not decode this case; then nothing was compared"""
+    sentences: int = 0
+    modes: list[ModeResult] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+class Checker:
+    """The models, batches and reference of a case, made when first asked for."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._engines: dict[Arithmetic, Engines] = {}
+        self.source = dictionary(case.words[0])
+        self.target = self.source if case.joined else dictionary(case.words[1], offset=3)
+
+    @cached_property
+    def models(self) -> list[Any]:
+        return [self._model(options, n) for n, options in enumerate(self.case.models)]
+
+    @cached_property
+    def samples(self) -> list[dict[str, Any]]:
+        return [self._sample(batch) for batch in self.case.batches if batch]
+
+    @cached_property
+    def stock(self) -> SequenceGenerator:
+        search = self._search()
+        if search.get("match_source_len"):
+            search["search_strategy"] = LengthConstrainedBeamSearch(self.target, 1, 0, 1, 0)
+        return SequenceGenerator(self.models, self.target, beam_size=1, **search)
+
+    @cached_property
+    def reference(self) -> Hypotheses:
+        return self._decode(self.stock, self.samples)
+
+    def check(self) -> CaseResult:
+        """Every mode against the reference."""
+        result = CaseResult()
+        try:
+            result.sentences = len(self.reference)
+        except Exception as error:
+            result.refused = f"{type(error).__name__}: {error}"
+            return result
+        for number, mode in enumerate(self.case.modes):
+            mode_result = ModeResult()
+            result.modes.append(mode_result)
+            try:
+                found = self._check_mode(mode, mode_result)
+                for what in dict.fromkeys(what for what, _ in found):
+                    first, *others = [text for sort, text in found if sort == what]
+                    more = f" (and {len(others)} more)" if others else ""
+                    result.findings.append(Finding(number, what, first + more))
+            except Exception as error:
+                where = traceback.format_exc(limit=-3).strip()
+                result.findings.append(Finding(number, type(error).__name__, where))
+        return result
+
+    def _check_mode(self, mode: Mapping[str, Any], result: ModeResult) -> list[tuple[str, str]]:
+        arithmetic = Arithmetic(mode.get("precision", "own"), mode.get("bit_exact", False))
+        engines = self._engines.setdefault(arithmetic, Engines(arithmetic))
+        expected = self.reference
+        if arithmetic != Arithmetic():
+            greedy = self._ours({"decoding": "greedy"}, engines, {})
+            try:
+                expected = self._decode(greedy, self.samples)
+            except AggdecError:
+                result.refused = len(self.reference)
+                return []
+        generator = self._ours(mode, engines, _tokens(expected))
+        found = self._decode(generator, self._split(mode.get("split", 0)))
+        totals = generator.totals
+        result.sentences, result.tokens = totals.sentences, totals.committed
+        result.drafted, result.accepted = totals.drafted, totals.accepted
+        findings = self._counters(generator, found)
+        if arithmetic != Arithmetic():
+            findings += _other_bits(expected, found)
+        if arithmetic.precision == "own":
+            findings += self._other_output(found, result)
+        return findings
+
+    def _other_output(self, found: Hypotheses, result: ModeResult) -> list[tuple[str, str]]:
+        """Against stock fairseq, up to rounding."""
+        findings = []
+        gap = gap_of(self.stock, self.models, self._alone)
+        differing = differences(_tokens(self.reference), _tokens(found), gap)
+        for difference in differing:
+            if difference.near_tie:
+                result.near_ties += 1
+            else:
+                findings.append(("tokens", difference.describe("this", "fairseq", self.target.symbols)))
+        for number in self.reference.keys() - {difference.sentence for difference in differing}:
+            for name in ("positional_scores", "score"):
+                ours, theirs = found[number][name], self.reference[number][name]
+                if not torch.allclose(ours, theirs.to(ours), atol=_SCORES, rtol=_SCORES):
+                    text = f"sentence {number}: {name} {ours.tolist()} where fairseq has {theirs.tolist()}"
+                    findings.append(("scores", text))
+                    break
+        return findings
+
+    @staticmethod
+    def _counters(generator: AggressiveGenerator, found: Hypotheses) -> list[tuple[str, str]]:
+        totals = generator.totals
+        tokens, steps = sum(h["tokens"].numel() for h in found.values()), sum(h["steps"] for h in found.values())
+        right = totals.committed == tokens and totals.iterations == steps <= tokens
+        if right and totals.accepted <= totals.drafted and totals.sentences == len(found):
+            return []
+        return [("counters", f"{totals} of {len(found)} sentences with {tokens} tokens, {steps} iterations")]
+
+    def _decode(self, generator: SequenceGenerator, samples: Sequence[dict[str, Any]]) -> Hypotheses:
+        found: Hypotheses = {}
+        for sample in samples:
+            prefix = self._prefix(sample)
+            hypotheses = generator.generate(self.models, sample, prefix_tokens=prefix)
+            found.update((number, best) for number, (best,) in zip(sample["id"].tolist(), hypotheses, strict=True))
+        return found
+
+    def _ours(
+        self, mode: Mapping[str, Any], engines: Engines, answers: Mapping[int, Sequence[int]]
+    ) -> AggressiveGenerator:
+        block_draft = None
+        if mode.get("block_size") and mode.get("drafts", "oracle") == "oracle":
+            drafter = self._drafter(mode["drafter"]) if "drafter" in mode else None
+            block_draft = BlockDraftOptions(drafter, mode["block_size"])
+        options: dict[str, Any] = {
+            "src_dict": self.source,
+            "decoding": mode["decoding"],
+            "block_draft": block_draft,
+            "draft_options": DraftOptions(*mode.get("copying", [])),
+            "engines": engines,
+            "shorten_drafts": mode.get("shorten_drafts", True),
+            "adaptive_draft": mode.get("adaptive_draft", False),
+            **self._search(),
+        }
+        if "drafts" not in mode:
+            return AggressiveGenerator(self.models, self.target, **options)
+        return FuzzedGenerator(
+            self.models, self.target, drafts=mode["drafts"], answers=answers, seed=self.case.number,
+            block_size=mode.get("block_size", 0), **options,
+        )  # fmt: skip
+
+    def _search(self) -> dict[str, Any]:
+        search = dict(self.case.search)
+        search["tokens_to_suppress"] = tuple(search.get("tokens_to_suppress", ()))
+        return search
+
+    def _model(self, options: Mapping[str, Any], number: int) -> Any:
+        options = {name: value for name, value in options.items() if name != "kind"}
+        return random_network(
+            seed=1000 * self.case.number + number, src_dict=self.source, tgt_dict=self.target,
+            eos_share=self.case.eos_share, **options,
+        )  # fmt: skip
+
+    def _drafter(self, options: Mapping[str, Any]) -> LoadedDrafter:
+        options = dict(options)
+        shared = options.pop("shared", False)
+        seed = 1000 * self.case.number + 100
+        drafter = random_network("nar_drafter", seed, self.source, self.target, block_size=_TRAINED, **options)
+        if shared:
+            share_encoder(drafter, self.models[0])
+        return LoadedDrafter(drafter)
+
+    def _words(self, number: int, length: int, what: str, symbols: Any) -> list[int]:
+        rng = Random(f"{self.case.number} {what} {number}")
+        words = [rng.randrange(symbols.nspecial, len(symbols)) for _ in range(length)]
+        return [rng.randrange(len(symbols)) if rng.random() < 0.03 else word for word in words]
+
+    def _sample(self, batch: Sequence[Sequence[int]]) -> dict[str, Any]:
+        pad, eos = self.source.pad(), self.source.eos()
+        if self._sorted:
+            batch = sorted(batch, key=lambda sentence: -sentence[1])
+        rows = []
+        width = 1 + max(length for _, length in batch)
+        for number, length in batch:
+            sentence = [word if word != pad else eos for word in self._words(number, length, "source", self.source)]
+            padding = [pad] * (width - length - 1)
+            rows.append([*padding, *sentence, eos] if self.case.left_pad else [*sentence, eos, *padding])
+        return {
+            "id": torch.tensor([number for number, _ in batch]),
+            "net_input": {
+                "src_tokens": torch.tensor(rows),
+                "src_lengths": torch.tensor([length + 1 for _, length in batch]),
+            },
+        }
+
+    @property
+    def _sorted(self) -> bool:
+        """fairseq's LSTM takes the longest sentence first."""
+        return any(model["kind"] == "LSTM" for model in self.case.models)
+
+    def _prefix(self, sample: Mapping[str, Any]) -> Tensor | None:
+        """Forced tokens; some sentences have fewer, EOS and padding then."""
+        if self.case.prefix == 0:
+            return None
+        pad, eos = self.target.pad(), self.target.eos()
+        rows = []
+        for number in sample["id"].tolist():
+            words = self._words(number, self.case.prefix, "prefix", self.target)
+            words = [word if word not in (pad, eos) else self.target.nspecial for word in words]
+            if number % 5 == 4:
+                words = [*words[: number % self.case.prefix], eos, *[pad] * self.case.prefix][: self.case.prefix]
+            rows.append(words)
+        return torch.tensor(rows)
+
+    @cached_property
+    def _alone(self) -> dict[int, dict[str, Any]]:
+        """Each sentence by itself, padded as in its batch."""
+        return {
+            int(number): {
+                "id": number[None], "net_input": {name: value[row, None] for name, value in sample["net_input"].items()}
+            }
+            for sample in self.samples
+            for row, number in enumerate(sample["id"])
+        }  # fmt: skip
+
+    def _split(self, size: int) -> list[dict[str, Any]]:
+        """The batches, in smaller ones of `size` sentences where that is not 0, the last one first."""
+        if size == 0 or self.case.search.get("max_len_a") or self.case.search.get("match_source_len"):
+            return self.samples
+        parts = []
+        for batch in self.case.batches:
+            backwards = batch[::-1]
+            parts += [self._sample(backwards[start : start + size]) for start in range(0, len(batch), size)]
+        return parts
+
+
+def _tokens(hypotheses: Hypotheses) -> dict[int, list[int]]:
+    return {number: hypothesis["tokens"].tolist() for number, hypothesis in hypotheses.items()}
+
+
+def _other_bits(expected: Hypotheses, found: Hypotheses) -> list[tuple[str, str]]:
+    """Tokens and scores, to the last bit."""
+    findings = []
+    for number, hypothesis in expected.items():
+        for name in ("tokens", "positional_scores", "score"):
+            if not torch.equal(found[number][name], hypothesis[name]):
+                text = f"sentence {number}: {name} {found[number][name].tolist()}, greedy {hypothesis[name].tolist()}"
+                findings.append(("bits", text))
+                break
+    return findings

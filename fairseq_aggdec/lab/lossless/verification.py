@@ -1,0 +1,281 @@
+"""Every mode in every precision against its reference, on the user's own model and machine.
+
+The reference is fairseq's own search with a beam of one, wherever fairseq can compute in that precision. For what it
+cannot do (8-bit integers, products in bfloat16) it is `greedy` in the same precision. Bit-exact decoding promises more:
+there every sentence is compared to the last bit, scores included, with `greedy` on that sentence alone, in batches of
+similar length and in shuffled ones.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from torch import Tensor
+from tqdm import tqdm
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
+from fairseq_aggdec.lab.lossless.differences import Difference, Gap, differences, gap_of, near_tie_of, stock_computes
+
+EXACT = "exact"
+"""the precision of bit-exact decoding"""
+BEAM_ONE, GREEDY, ALONE = "fairseq's beam 1", "greedy", "greedy on each sentence alone"
+"""references"""
+_BEAM_ONE, _GREEDY = Mode.parse("beam1"), Mode.parse("greedy")
+
+
+@dataclass(frozen=True)
+class ScoreDifference:
+    """The first token that has another log-probability, of a sentence whose tokens are the same."""
+
+    sentence: int
+    position: int
+    expected: float
+    found: float
+
+    def describe(self, mode: str, reference: str) -> str:
+        """One line."""
+        return (
+            f"{mode}: sentence {self.sentence}, position {self.position}: log-probability {self.found!r} where "
+            f"{reference} has {self.expected!r}; the tokens are the same"
+        )
+
+
+@dataclass
+class Check:
+    """One mode against its reference."""
+
+    mode: str
+    precision: str
+    batch_size: int
+    shuffled: bool
+    """whether batches hold sentences as they come, in place of those of similar length"""
+    reference: str
+    """one of `BEAM_ONE`, `GREEDY`, `ALONE`"""
+    lossless: bool
+    """whether the mode promises the reference's output"""
+    sentences: int
+    identical: int
+    """to the last bit where the reference is `ALONE`, else in all tokens"""
+    near_ties: int
+    differing: int
+    drafted: int | None
+    """tokens; None for modes that verify no drafts"""
+    accepted: int | None
+    """tokens; likewise"""
+    differences: list[Difference] = field(default_factory=list)
+    """of lossless modes, near-ties included"""
+    score_differences: list[ScoreDifference] = field(default_factory=list)
+
+    @property
+    def to_the_bit(self) -> bool:
+        return self.reference == ALONE
+
+    @property
+    def failed(self) -> bool:
+        return self.lossless and self.differing > 0
+
+    @property
+    def batches(self) -> str:
+        """In words."""
+        words = "alone" if self.batch_size == 1 else f"in batches of {self.batch_size}"
+        return f"{words}, shuffled" if self.shuffled else words
+
+    def lines(self, symbols: Sequence[str]) -> Iterator[str]:
+        """Each difference in a line, what fails first; `symbols` are those of the target dictionary."""
+        name = f"{self.mode} in {self.precision}, {self.batches}"
+        for difference in sorted(self.differences, key=lambda one: one.near_tie):
+            yield difference.describe(name, self.reference, symbols)
+        for score in self.score_differences:
+            yield score.describe(name, self.reference)
+
+
+@dataclass
+class Verification:
+    """What was found."""
+
+    checks: list[Check] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    """precision: why it cannot be had here"""
+
+    @property
+    def failed(self) -> list[Check]:
+        return [check for check in self.checks if check.failed]
+
+
+@dataclass(frozen=True)
+class _Way:
+    """To decode all sentences."""
+
+    mode: Mode
+    batch_size: int
+    shuffled: bool = False
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    tokens: dict[int, list[int]]
+    """by sentence, EOS included"""
+    scores: dict[int, Tensor]
+    """log-probability of each token"""
+    drafted: int
+    accepted: int
+
+
+def default_precisions(device: str) -> list[str]:
+    """Those that a device may have."""
+    return ["fp32", "bf16", "int8", EXACT] if device == "cpu" else ["fp32", "fp16", "bf16", EXACT]
+
+
+def verify(
+    subject: Subject, modes: Sequence[Mode], precisions: Sequence[str], sizes: Sequence[int], must_run: bool
+) -> Verification:
+    """Decode and compare; a bar shows the progress on a terminal.
+
+    Args:
+        subject: what to decode.
+        modes: this plugin's, without precisions.
+        precisions: of `benchmarking.modes.PRECISIONS`.
+        sizes: sentences a batch.
+        must_run: whether a precision that cannot be had here is an error; otherwise it is left out.
+
+    Raises:
+        AggdecError: the model, a mode or, if it must run, a precision cannot be used; or nothing is to be compared.
+    """
+    sizes = list(dict.fromkeys(min(size, len(subject.sentences)) for size in sizes))
+    pairs = {precision: list(_pairs(subject, modes, precision, sizes)) for precision in precisions}
+    if not any(pairs.values()):
+        raise AggdecError(f"nothing to compare: greedy is itself the reference in {', '.join(precisions)}")
+    done = Verification()
+    with tqdm(total=0, unit="sentence", disable=None, leave=False) as bar:
+        for precision in precisions:
+            try:
+                done.checks += _checks(replace(subject, precision=precision), pairs[precision], bar)
+            except AggdecError as error:
+                if must_run or precision == "fp32":
+                    raise
+                done.left_out[precision] = str(error)
+    return done
+
+
+def _pairs(
+    subject: Subject, modes: Sequence[Mode], precision: str, sizes: Sequence[int]
+) -> Iterator[tuple[_Way, _Way, str]]:
+    """What is compared with what, and what the latter is called."""
+    if precision == EXACT:
+        yield from ((_Way(_GREEDY, size), _Way(_BEAM_ONE, size), BEAM_ONE) for size in sizes)
+        alone = _Way(_GREEDY, 1)
+        for mode in (mode for mode in modes if mode.lossless):
+            for way in (_Way(mode, size, shuffled) for shuffled in (False, True) for size in sizes):
+                if way != alone and (way.batch_size > 1 or not way.shuffled):
+                    yield way, alone, ALONE
+        return
+    stock = stock_computes(precision, subject.device)
+    for mode in modes:
+        if stock or mode != _GREEDY:
+            for size in sizes:
+                way = _Way(mode, size)
+                yield way, _Way(_BEAM_ONE if stock else _GREEDY, size), BEAM_ONE if stock else GREEDY
+
+
+def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way, str]], bar: tqdm) -> list[Check]:
+    """Those of one precision, whose models are loaded for the time alone."""
+    near_tie = near_tie_of(subject.precision, subject.device)
+    bar.total += len(subject.sentences) * len({way for pair in pairs for way in pair[:2]})
+    with Runners(subject) as runners:
+
+        @cache
+        def decoded(way: _Way) -> _Decoded:
+            bar.set_description(f"{subject.precision}, {way.mode.name}, batch size {way.batch_size}")
+            return _decode(runners, way, bar)
+
+        return [
+            _check(subject.precision, way, decoded(way), name, decoded(other), _gap(runners, other.mode), near_tie)
+            for way, other, name in pairs
+        ]
+
+
+def _decode(runners: Runners, way: _Way, bar: tqdm) -> _Decoded:
+    runner = runners.make(way.mode, way.batch_size, way.shuffled)
+    tokens: dict[int, list[int]] = {}
+    scores: dict[int, Tensor] = {}
+    drafted = accepted = 0
+    for number in range(len(runner.batches)):
+        for sentence, output in runner.outputs(number, runner.decode(number)).items():
+            assert output.hypothesis is not None
+            tokens[sentence] = output.tokens
+            scores[sentence] = output.hypothesis["positional_scores"].cpu()
+            if output.stats is not None:
+                drafted += sum(output.stats.drafted)
+                accepted += sum(output.stats.accepted)
+            bar.update()
+    return _Decoded(tokens, scores, drafted, accepted)
+
+
+def _gap(runners: Runners, reference: Mode) -> Gap:
+    """How far tokens are apart by the reference; what it needs is made when it is first asked."""
+
+    @cache
+    def made() -> Gap:
+        runner = runners.make(reference, 1)
+        assert isinstance(runner, FairseqRunner)
+        # a sentence may end later in a batch than alone, where its length counts
+        runner.generator.max_len_a, runner.generator.max_len_b = 0, runner.generator.max_len
+        samples = {number: sample for (number,), sample in zip(runner.batches, runner.samples, strict=True)}
+        return gap_of(runner.generator, runner.models, samples)
+
+    return lambda *question: made()(*question)
+
+
+def _check(
+    precision: str, way: _Way, found: _Decoded, name: str, expected: _Decoded, gap: Gap, near_tie: float
+) -> Check:
+    to_the_bit, lossless, drafts = name == ALONE, way.mode.lossless, way.mode.decoding not in ("greedy", "nar")
+    if not lossless:  # how far each choice is from the verifier's own says nothing
+        differing = sum(tokens != found.tokens[sentence] for sentence, tokens in expected.tokens.items())
+        others: list[Difference] = []
+    else:
+        others = differences(expected.tokens, found.tokens, gap, 0.0 if to_the_bit else near_tie)
+        differing = sum(not one.near_tie for one in others)
+    rounded = _score_differences(expected, found) if to_the_bit else []
+    near_ties = len(others) - differing if lossless else 0
+    differing += len(rounded)
+    sentences = len(expected.tokens)
+    return Check(
+        mode=way.mode.name,
+        precision=precision,
+        batch_size=way.batch_size,
+        shuffled=way.shuffled,
+        reference=name,
+        lossless=lossless,
+        sentences=sentences,
+        identical=sentences - near_ties - differing,
+        near_ties=near_ties,
+        differing=differing,
+        drafted=found.drafted if drafts else None,
+        accepted=found.accepted if drafts else None,
+        differences=others,
+        score_differences=rounded,
+    )
+
+
+def _score_differences(expected: _Decoded, found: _Decoded) -> list[ScoreDifference]:
+    """Of the sentences whose tokens are the same."""
+    result = []
+    for sentence, scores in expected.scores.items():
+        others = found.scores[sentence]
+        if expected.tokens[sentence] == found.tokens[sentence] and not scores.equal(others):
+            place = int((scores != others).nonzero()[0])
+            result.append(ScoreDifference(sentence, place, float(scores[place]), float(others[place])))
+    return result
+
+
+def never_accepted(checks: Sequence[Check]) -> Mapping[str, list[Check]]:
+    """By mode: where it drafted in vain or not at all, so that nothing but its greedy steps was checked."""
+    where: dict[str, list[Check]] = {}
+    for check in checks:
+        if check.accepted == 0:
+            where.setdefault(check.mode, []).append(check)
+    return where

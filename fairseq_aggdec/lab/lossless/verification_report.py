@@ -1,0 +1,132 @@
+"""A verification in one screen of text, and as JSON."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.lab.benchmarking import machine
+from fairseq_aggdec.lab.grid import TERMINAL, text_table
+from fairseq_aggdec.lab.lossless.verification import Check, Verification, never_accepted
+
+_SHOWN = 20
+"""differences; the JSON has all"""
+
+_REMEDIES = {
+    False: "Take sentences that it can draft for",
+    True: "On a CPU, batches are drafted for where that saves time: --full-drafts verifies whole drafts",
+}
+"""against drafts that never pass, by whether that is so in batches alone"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A verification with what it was made of."""
+
+    title: str
+    command: str
+    verification: Verification
+    symbols: Sequence[str]
+    """of the target dictionary"""
+    generation: dict[str, Any]
+    """fairseq's generation options, those that were given"""
+
+    def save(self, path: Path) -> None:
+        """Write JSON, one line a check."""
+        head = {
+            "title": self.title,
+            "command": self.command,
+            "date": machine.now(),
+            "commit": machine.commit(),
+            "machine": machine.machine(),
+            "generation": self.generation,
+            "passed": not self.verification.failed,
+            "left_out": self.verification.left_out,
+        }
+        lines = "".join(f' "{name}": {json.dumps(value)},\n' for name, value in head.items())
+        checks = ",\n".join("  " + json.dumps(self._entry(check)) for check in self.verification.checks)
+        with written_whole(path) as partial:
+            partial.write_text(f'{{\n{lines} "checks": [\n{checks}\n ]\n}}\n', encoding="utf-8")
+
+    def _entry(self, check: Check) -> dict[str, Any]:
+        return {**asdict(check), "lines": list(check.lines(self.symbols))}
+
+    def text(self) -> str:
+        """What is printed."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        done = self.verification
+        yield self.title
+        yield machine.describe(machine.machine())
+        yield ""
+        yield "Sentences with the reference's output:"
+        yield ""
+        yield _table([check for check in done.checks if not check.to_the_bit])
+        to_the_bit = [check for check in done.checks if check.to_the_bit]
+        if to_the_bit:
+            yield ""
+            yield "Under --bit-exact: sentences with the tokens and scores, to the last bit, of greedy on each alone:"
+            yield ""
+            yield _table(to_the_bit)
+        yield ""
+        for precision, reason in done.left_out.items():
+            yield f"{precision} was left out: {reason}"
+        for mode, checks in never_accepted(done.checks).items():
+            places = "; ".join(f"{check.precision} {check.batches}" for check in checks)
+            yield (
+                f"{mode} never accepted a drafted token, so that its check proves little: {places}. "
+                + _REMEDIES[all(check.batch_size > 1 for check in checks)]
+            )
+        found = [line for check in _failed_first(done.checks) for line in check.lines(self.symbols)]
+        yield from islice(found, _SHOWN)
+        if len(found) > _SHOWN:
+            yield f"... and {len(found) - _SHOWN} more; --json has all"
+        yield self._verdict()
+
+    def _verdict(self) -> str:
+        failed = self.verification.failed
+        if not failed:
+            return "passed: no lossless mode differs from its reference"
+        where = ", ".join(dict.fromkeys(f"{check.mode} in {check.precision}" for check in failed))
+        return f"FAILED: {where}: differs from the reference, and no near-tie explains it"
+
+
+def _failed_first(checks: Sequence[Check]) -> list[Check]:
+    return sorted(checks, key=lambda check: not check.failed)
+
+
+def _table(checks: Sequence[Check]) -> str:
+    """A row a mode and precision, a column each way to make batches."""
+    in_order = sorted(checks, key=lambda check: (check.shuffled, check.batch_size))
+    columns = list(dict.fromkeys(check.batches for check in in_order))
+    rows: dict[tuple[str, ...], dict[str, Check]] = {}
+    for check in checks:
+        reference = [] if check.to_the_bit else [check.reference]
+        rows.setdefault((check.precision, check.mode, *reference), {})[check.batches] = check
+    cells = [
+        [*key, *(_cell(row[column]) if column in row else "" for column in columns), _accepted(list(row.values()))]
+        for key, row in rows.items()
+    ]
+    names = ["precision", "mode", "reference"][: len(next(iter(rows)))]
+    return text_table([*names, *columns, "accepted of drafted"], cells, TERMINAL)
+
+
+def _cell(check: Check) -> str:
+    parts = [f"{check.identical} of {check.sentences}"]
+    if check.near_ties:
+        parts.append(f"{check.near_ties} near-tie{'s' * (check.near_ties > 1)}")
+    if check.differing:
+        parts.append(f"{check.differing} DIFFER" if check.lossless else f"{check.differing} differ (not lossless)")
+    return ", ".join(parts)
+
+
+def _accepted(checks: Sequence[Check]) -> str:
+    """Of all batch sizes together."""
+    if any(check.drafted is None for check in checks):
+        return ""
+    drafted, accepted = sum(check.drafted or 0 for check in checks), sum(check.accepted or 0 for check in checks)
+    return f"{accepted / max(1, drafted):.0%} of {drafted:,}"

@@ -1,0 +1,87 @@
+"""One call of `aggdec verify`, from its options to its report."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fairseq.data import Dictionary
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.measure import random_subject
+from fairseq_aggdec.lab.benchmarking.modes import Mode, parse_modes
+from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
+from fairseq_aggdec.lab.lossless.verification import EXACT, default_precisions, verify
+from fairseq_aggdec.lab.lossless.verification_report import Report
+from fairseq_aggdec.models.blockwise_transformer import proposal_heads
+
+_SENTENCES, _RANDOM_SENTENCES = 100, 8
+_RANDOM_MODES = "greedy,iad,hybrid,gad,gad++"
+
+
+def run(args: argparse.Namespace, command: str) -> Report:
+    """Do what the options say.
+
+    Args:
+        args: the options of `aggdec verify`, checked.
+        command: for the record.
+
+    Raises:
+        AggdecError: files or options that cannot be used.
+    """
+    args.limit = args.limit or (_RANDOM_SENTENCES if args.random_model else _SENTENCES)
+    given = None if args.modes is None else _modes(args.modes)
+    with TemporaryDirectory(prefix="aggdec-verify-") as folder:
+        if args.random_model:
+            modes = given or _modes(_RANDOM_MODES)
+            place = args.keep / args.random_model if args.keep else Path(folder)
+            subject, title = _uneven(random_subject(args, modes, place)), f"random {args.random_model} model"
+            symbols = Dictionary.load(f"{subject.data}/dict.{subject.target_lang}.txt").symbols
+        else:
+            subject, task = read_subject(args)
+            symbols = task.target_dictionary.symbols
+            modes = given or _modes(_default_modes(subject))
+            title = f"{args.gen_subset} of {args.data} by {args.path}"
+        if not subject.sentences:
+            raise AggdecError(f"{title}: has no sentence; name another split by --gen-subset")
+        full_drafts = args.full_drafts if args.full_drafts is not None else bool(args.random_model)
+        subject = replace(subject, full_drafts=full_drafts)
+        precisions = args.precisions or default_precisions(subject.device)
+        precisions = [name for name in precisions if args.bit_exact or name != EXACT]
+        done = verify(subject, modes, precisions, args.batch_sizes, must_run=args.precisions is not None)
+    title = f"{title}, {len(subject.sentences)} sentences, {subject.device}"
+    return Report(title, command, done, symbols, dict(subject.generation))
+
+
+def _modes(names: str) -> list[Mode]:
+    """Those that are compared.
+
+    Raises:
+        AggdecError: a precision with a mode, or another program's mode.
+    """
+    modes = parse_modes(names)
+    for mode in modes:
+        if mode.precision is not None:
+            raise AggdecError(f"--modes {mode.name}: name precisions by --precisions, which all modes are decoded in")
+        if mode.implementation != "fairseq_aggdec":
+            raise AggdecError(f"--modes {mode.name}: only this plugin's modes are compared, with fairseq's beam 1")
+    return modes
+
+
+def _default_modes(subject: Subject) -> str:
+    """All that the model can."""
+    with Runners(subject) as runners:
+        _, models = runners.load("fp32")
+    drafter = ["gad", "gad++"] if subject.drafter_path else []
+    heads = ["blockwise"] if any(proposal_heads(model) > 0 for model in models) else []
+    return ",".join(["greedy", "iad", "hybrid", *drafter, *heads])
+
+
+def _uneven(subject: Subject) -> Subject:
+    """The sentences of a random model cut to different lengths, the outputs' too, so that rows leave their batches."""
+    sentences: list[Sequence[int]] = []
+    for number, sentence in enumerate(subject.sentences):
+        *words, end = sentence
+        sentences.append([*words[: 1 + (len(words) - 1 + 7 * number) % len(words)], end])
+    return replace(subject, sentences=sentences, generation={"match_source_len": True})

@@ -1,0 +1,160 @@
+"""Finds in an experiment's work folder what was decoded and measured there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairseq_aggdec.data.prepare_config import read_config
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.lab.benchmarking.image_record import QUALITY, ImageRecord, Quality
+from fairseq_aggdec.lab.benchmarking.machine import commit, machine, now
+from fairseq_aggdec.lab.benchmarking.record import load_record
+from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables, subsets
+from fairseq_aggdec.lab.evaluation.training_log import read_validations
+from fairseq_aggdec.lab.reporting.counterparts import Source
+from fairseq_aggdec.lab.reporting.measures import MEASURES
+from fairseq_aggdec.lab.reporting.results import Decoding, Results
+from fairseq_aggdec.structured_files import parse_json, read_json
+
+STATS, COMMAND = "stats.jsonl", "command.txt"
+"""what scripts/decode.sh writes beside an output: --decoding-stats, and how it called fairseq-generate"""
+TRAINING_LOG = "train/hydra_train.log"
+_NO_RECORDS = {"data-bin", "checkpoints", "decode"}
+"""folders without measurements"""
+
+
+def gather(
+    title: str,
+    stand_in: bool,
+    config: Path,
+    work: Path,
+    data: Path,
+    command: str,
+    metrics: Sequence[str] = (),
+    records: Mapping[str, Path] | None = None,
+    only: Sequence[Source] | None = None,
+) -> Results:
+    """Reads all that an experiment's stages have left so far.
+
+    Args:
+        title: of the experiment.
+        stand_in: whether it has not the papers' data.
+        config: its folder of configs/.
+        work: its work folder.
+        data: folder of the data sets, where M2 files are.
+        command: that is being run.
+        metrics: of aggdec score, computed beside those of the experiment's prepare.yaml.
+        records: further ones by name; they replace one of the work folder with the same name.
+        only: compute no other scores than these need, and read their trainings.
+
+    Raises:
+        AggdecError: there is nothing yet, or a file is damaged.
+    """
+    scores = _scores(config, work, data, metrics, only)
+    paths = {_name(path, work): path for path in _records(work)} | dict(records or {})
+    found = {name: load_record(path) for name, path in paths.items()}
+    decodings = [read_decoding(path) for path in sorted(work.glob(f"decode/*/*/{STATS}")) if _is_whole(path.parent)]
+    for record in found.values():
+        record.command = _from_the_checkout(record.command, config, work)
+    for decoding in decodings:
+        decoding.command = decoding.command and _from_the_checkout(decoding.command, config, work)
+    trainings = {source.training for source in only or () if (work / source.training / TRAINING_LOG).is_file()}
+    if not scores and not found:
+        raise AggdecError(f"{work}: nothing is decoded or measured there yet; run the experiment's stages first")
+    return Results(
+        experiment=config.name,
+        title=title,
+        stand_in=stand_in,
+        date=now(),
+        commit=commit(),
+        command=_from_the_checkout(command, config, work),
+        machine=machine(),
+        scores=scores,
+        decodings=decodings,
+        records=found,
+        images={name: _images(path.parent) for name, path in paths.items() if (path.parent / QUALITY).is_file()},
+        trainings={name: read_validations(work / name / TRAINING_LOG) for name in sorted(trainings)},
+    )
+
+
+def _images(folder: Path) -> dict[str, Quality]:
+    record = ImageRecord.load(folder)
+    return {**record.quality, "bicubic": Quality(record.enlarged, [])}
+
+
+def read_decoding(path: Path) -> Decoding:
+    """Sums of a file of --decoding-stats.
+
+    Raises:
+        AggdecError: it is something else.
+    """
+    advice = "decode again"
+    try:
+        sentences = [parse_json(line, str(path), advice) for line in read_text_lines(path)]
+        sums = {key: sum(entry[key] for entry in sentences) for key in ("iterations", "drafted", "accepted")}
+        tokens = sum(entry["output_length"] + 1 for entry in sentences)
+        times = [entry["seconds"] for entry in sentences]
+    except (KeyError, TypeError) as error:
+        raise AggdecError(f"{path}: not a whole file of --decoding-stats ({error!r}); {advice}") from error
+    seconds = None if None in times else round(sum(times), 6)
+    command = path.parent / COMMAND
+    told = command.read_text(encoding="utf-8").strip() if command.is_file() else None
+    return Decoding(
+        path.parents[1].name, path.parent.name, len(sentences), tokens=tokens, seconds=seconds, command=told, **sums
+    )
+
+
+def _from_the_checkout(command: str, config: Path, work: Path) -> str:
+    """A command without the folders that a checkout and its results happen to be in."""
+    checkout = config.resolve().parents[1]
+    for folder, name in ((work.resolve().parent, "work/"), (work.absolute().parent, "work/"), (checkout, "")):
+        command = command.replace(f"{folder}/", name)
+    return command
+
+
+def _scores(
+    config: Path, work: Path, data: Path, metrics: Sequence[str], only: Sequence[Source] | None
+) -> list[dict[str, Any]]:
+    settings = config / "prepare.yaml"
+    decoded = {(path.parts[-3], path.parts[-2]) for path in work.glob("decode/*/*/generate-*.txt")}
+    if only is not None:
+        decoded &= {(source.set, source.label) for source in only if source.measure not in MEASURES}
+    if not settings.is_file() or not decoded:
+        return []
+    content = read_config(settings)
+    if "score" not in content:
+        return []
+    content["score"] = list(dict.fromkeys([*content["score"], *metrics]))
+    names = {item["name"]: subset for subset, item in subsets(content).items()}
+    scores = []
+    for table in experiment_tables(content, work, data, decoded):
+        outputs = work / "decode" / names[table.name]
+        table.rows = [row for row in table.rows if not (outputs / row.name).is_dir() or _is_whole(outputs / row.name)]
+        scores.append(table.record() | {"subset": names[table.name]})
+    return scores
+
+
+def _is_whole(output: Path) -> bool:
+    """Whether fairseq-generate has come to its end there, with or without the sentences that it may skip."""
+    return any(line.startswith("Generate ") for path in output.glob("generate-*.txt") for line in read_text_lines(path))
+
+
+def _records(work: Path) -> list[Path]:
+    """Files of aggdec bench --json, also those that stages have put into folders of their own."""
+    candidates = [path for depth in ("*.json", "*/*.json", "*/*/*.json") for path in sorted(work.glob(depth))]
+    return [path for path in candidates if not _NO_RECORDS & set(path.parts) and _is_record(path)]
+
+
+def _is_record(path: Path) -> bool:
+    try:
+        content = read_json(path, "")
+    except AggdecError:
+        return False
+    return isinstance(content, dict) and {"runs", "source_tokens", "machine"} <= content.keys()
+
+
+def _name(path: Path, work: Path) -> str:
+    return path.relative_to(work).with_suffix("").as_posix()

@@ -1,0 +1,134 @@
+"""What an experiment has come to without a paper's counterpart: the tables that it declares, and all that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.lab.benchmarking.machine import describe
+from fairseq_aggdec.lab.benchmarking.tables import speed_table
+from fairseq_aggdec.lab.grid import DASH, Grid, Group
+from fairseq_aggdec.lab.reporting.counterparts import Cell, OwnTable, Source
+from fairseq_aggdec.lab.reporting.measures import MEASURES, run_of, value
+from fairseq_aggdec.lab.reporting.results import Decoding, Results
+
+
+def measured_sources(results: Results, tables: Sequence[OwnTable]) -> list[Source]:
+    """Where those numbers of tables come from that were measured."""
+    found = [source for table in tables for cell in table.cells.values() for source in cell.sources]
+    return [source for source in found if value(results, source) is not None]
+
+
+def head(results: Results, used: Sequence[Source]) -> str:
+    """How much was scored and timed, and on which machines; nothing of what was not."""
+    parts = []
+    sets = {source.set for source in used if source.measure not in MEASURES}
+    if scored := "/".join(str(table["sentences"]) for table in results.scores if table["subset"] in sets):
+        parts.append(f"Scores of {scored} sentences")
+    if runs := [run for run in (run_of(results, source) for source in used) if run is not None]:
+        timed = "/".join(dict.fromkeys(str(len(run.tokens)) for run in runs))
+        alike = "/".join(dict.fromkeys(str(run.batch_size) for run in runs))
+        parts.append(f"times of the first {timed} of them" if scored else f"Times of {timed} inputs")
+        parts[-1] += f", batch size {alike}"
+        records = dict.fromkeys(source.record for source in used if source.record in results.records)
+        parts += [" / ".join(dict.fromkeys(describe(results.records[name].machine) for name in records))]
+    return "; ".join(parts)
+
+
+def declared_grid(results: Results, table: OwnTable, name: str) -> Grid | None:
+    """A table with the rows of which something was measured; None if there are none.
+
+    Args:
+        results: of the experiment.
+        table: as it is declared.
+        name: for a label of LaTeX.
+    """
+    rows = []
+    for row in dict.fromkeys(row for row, _ in table.cells):
+        cells = [_cell(results, table.cells.get((row, column))) for column in table.columns]
+        if any(cell != DASH for cell in cells):
+            rows.append((row, *cells))
+    return Grid(name, table.title, table.first, _plain(table.columns), tuple(rows), numbers=False) if rows else None
+
+
+def draw(results: Results, table: OwnTable, path: Path) -> None:
+    """Draws the first number of the cells against the second: a line each column, a point each row.
+
+    Args:
+        results: of the experiment.
+        table: one with `figure`.
+        path: of the PNG file.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 3.5), layout="constrained")
+    axes = figure.add_subplot(xlabel=table.figure[1], ylabel=table.figure[0])
+    for column, marker in zip(table.columns, cycle("os^D"), strict=False):
+        points = []
+        for (row, of_column), cell in table.cells.items():
+            y, x = (value(results, source) for source in cell.sources)
+            if of_column == column and x is not None and y is not None:
+                points.append((x, y))
+                axes.annotate(f"{table.first}={row}", (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7)
+        if points:
+            axes.plot(*zip(*points, strict=True), marker=marker, label=column)
+    axes.legend(frameon=False)
+    with written_whole(path) as partial:
+        figure.savefig(partial, format="png", dpi=150)
+
+
+def own_grids(results: Results) -> list[Grid]:
+    """Everything: scores by test set, then times by file of aggdec bench and batch size."""
+    grids = [_scores(results, table) for table in results.scores]
+    for name, record in results.records.items():
+        for size in record.batch_sizes:
+            headers, rows = speed_table(record.at(size), short=True)
+            columns = [header.replace("\n", " ") for header in headers[1:]]
+            title = f"Times: {name} ({len(record.source_tokens)} inputs, {size} at a time)"
+            label = f"{name}-{size}-times".replace("/", "-").replace("_", "-")
+            notes = (f"{describe(record.machine)}.",)
+            cells = tuple(tuple(cell or DASH for cell in row) for row in rows)
+            grids.append(Grid(label, title, headers[0], _plain(columns), cells, notes))
+    return grids
+
+
+def _cell(results: Results, cell: Cell | None) -> str:
+    numbers = [] if cell is None else [value(results, source) for source in cell.sources]
+    if cell is None or all(number is None for number in numbers):
+        return DASH
+    return cell.form.format(*(_NotMeasured() if number is None else number for number in numbers))
+
+
+class _NotMeasured:
+    """One of several numbers of a cell: a dash, in whatever form."""
+
+    def __format__(self, form: str) -> str:
+        return DASH
+
+
+def _scores(results: Results, table: dict[str, Any]) -> Grid:
+    """A row each decoding; iterations and tokens where counters were kept."""
+    columns = list(dict.fromkeys(column for row in table["rows"] for column in row["scores"]))
+    counted = {entry.label: entry for entry in results.decodings if entry.subset == table["subset"]}
+    rows = tuple(
+        (row["name"], *map(_number, [*map(row["scores"].get, columns), *_counters(counted.get(row["name"]))]))
+        for row in table["rows"]
+    )
+    title = f"Scores: {table['test_set']} ({table['sentences']} inputs)"
+    headings = _plain([*columns, "iterations", "tokens an iteration"])
+    return Grid(f"{table['subset']}-scores", title, "decoding", headings, rows)
+
+
+def _counters(found: Decoding | None) -> list[float | None]:
+    return [None, None] if found is None else [found.mean_iterations, found.mean_accepted_tokens]
+
+
+def _plain(columns: Sequence[str]) -> tuple[Group, ...]:
+    return tuple(Group(column, ("",)) for column in columns)
+
+
+def _number(number: float | None) -> str:
+    return DASH if number is None else f"{number:.2f}"

@@ -1,0 +1,89 @@
+"""Pages of tables: the papers' alone, an experiment's beside them, and what an experiment declares as its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.alarm import refuse
+from fairseq_aggdec.lab.grid import Grid, escape, latex, markdown
+from fairseq_aggdec.lab.reporting.beside import all_grids, commands, header, paper_grid, sources_of
+from fairseq_aggdec.lab.reporting.counterparts import Counterparts, OwnTable
+from fairseq_aggdec.lab.reporting.measures import run_of
+from fairseq_aggdec.lab.reporting.own_tables import declared_grid, draw, head, measured_sources, own_grids
+from fairseq_aggdec.lab.reporting.paper_tables import all_tables, paper_table
+from fairseq_aggdec.lab.reporting.results import Results
+
+FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex}
+
+
+def paper_page(names: Sequence[str], form: str) -> str:
+    """Tables of the papers by their names, such as `ge2022/5`; without names, the list of all.
+
+    Raises:
+        AggdecError: there is no such table.
+    """
+    if not names:
+        return "".join(f"{table.name:<13}{table.shows}\n" for table in all_tables().values())
+    return "\n\n".join(FORMATS[form](paper_grid(paper_table(name))) for name in names) + "\n"
+
+
+def beside_page(results: Results, wanted: Sequence[Counterparts], form: str, own: bool) -> str:
+    """Tables of the papers with an experiment's numbers beside theirs.
+
+    Args:
+        results: of the experiment.
+        wanted: those tables; without any, all that was measured stands in their place.
+        form: one of `FORMATS`.
+        own: add all that was measured.
+    """
+    grids, missing = all_grids(results, wanted)
+    used = sources_of(results, wanted)
+    lines = header(results, used) if wanted else [f"{results.title}."]
+    if missing:
+        lines.append(f"Nothing has been measured yet of {', '.join(missing)}.")
+    everything = own or not wanted
+    if everything:
+        grids += own_grids(results)
+    made = commands(results, None if everything else used)
+    return _page(f"{results.experiment} beside the papers" if wanted else results.experiment, lines, grids, made, form)
+
+
+def own_page(results: Results, name: str, tables: Sequence[OwnTable], form: str, figure: Path | None = None) -> str:
+    """Tables that an experiment declares under one name.
+
+    Args:
+        results: of the experiment.
+        name: theirs.
+        tables: as declared.
+        form: one of `FORMATS`.
+        figure: where the first of them that declares a figure is drawn.
+
+    Raises:
+        AggdecError: nothing of them was measured, a lossless mode did not say what greedy decoding said, or none
+            declares a figure.
+    """
+    used = measured_sources(results, tables)
+    if not used:
+        raise AggdecError(f"{name}: nothing of it has been measured yet; run its stage of {results.experiment} first")
+    runs = [(source, run_of(results, source)) for source in used]
+    refuse({f"{source.record}, {source.mode}": run.differing for source, run in runs if run is not None})
+    grids = [declared_grid(results, table, f"{name}-{number}") for number, table in enumerate(tables, start=1)]
+    if figure is not None:
+        drawn = next((table for table in tables if table.figure), None)
+        if drawn is None:
+            raise AggdecError(f"{figure}: table {name} of {results.experiment} declares no figure")
+        draw(results, drawn, figure)
+    title, lines = f"{results.experiment}: {name}", [f"{head(results, used)}."]
+    return _page(title, lines, [grid for grid in grids if grid is not None], commands(results, used), form)
+
+
+def _page(title: str, lines: Sequence[str], grids: Sequence[Grid], made: Sequence[str], form: str) -> str:
+    """Everything, with the commands that made it."""
+    tables = [FORMATS[form](grid) for grid in grids]
+    if form == "latex":
+        comments = ["% needs \\usepackage{booktabs}", *(f"% {command}" for command in made)]
+        return "\n\n".join(["\n".join(comments), *map(escape, lines), *tables]) + "\n"
+    listed = "\n".join(["```", *made, "```"])
+    return "\n\n".join([f"# {title}", *lines, *tables, f"## Commands\n\n{listed}"]) + "\n"

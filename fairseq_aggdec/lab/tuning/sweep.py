@@ -1,0 +1,98 @@
+"""Measures settings of GAD++ on a development set, in one process, with the benchmark's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, refuse, say
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.record import run_of
+from fairseq_aggdec.lab.benchmarking.results import ModeResult
+from fairseq_aggdec.lab.benchmarking.rounds import Runner, compare
+from fairseq_aggdec.lab.benchmarking.subject import Runners
+from fairseq_aggdec.lab.tuning.points import Baselines, Point, Setting, Sweep
+
+TOGETHER = 4
+"""settings that are measured in the same rounds, with greedy decoding among them; then they are kept"""
+
+Quality = Callable[[Mapping[int, Sequence[int]]], float]
+"""the score of outputs: target tokens with EOS by sentence number"""
+
+
+class Measurement:
+    """Decodes the sentences of a benchmark's subject, and scores what comes out."""
+
+    def __init__(self, runners: Runners, quality: Quality, batch_size: int = 1, repeats: int = 3) -> None:
+        """
+        Args:
+            runners: with a drafter.
+            quality: scores outputs.
+            batch_size: sentences.
+            repeats: rounds of the clock.
+        """
+        self._runners = runners
+        self._quality = quality
+        self._batch_size = batch_size
+        self._repeats = repeats
+        self._greedy: Runner | None = None
+
+    def baselines(self, beam: int) -> Baselines:
+        """Beam search of fairseq and greedy decoding of the plugin, in the same rounds."""
+        searching = self._runners.make(Mode.parse(f"beam{beam}"), self._batch_size)
+        by_beam, greedy = self._compare([searching, self._make_greedy()])
+        return Baselines(
+            beam, self._score(by_beam), round(by_beam.seconds, 6), self._score(greedy), round(greedy.seconds, 6)
+        )
+
+    def points(self, settings: Sequence[Setting]) -> list[Point]:
+        """Measures settings in the same rounds.
+
+        Raises:
+            AggdecError: a block is longer than the drafter can, or a setting that lets nothing pass but the model's own
+                choice (β of 1, τ of 0) has another output than greedy decoding.
+        """
+        greedy, *results = self._compare([self._make_greedy(), *map(self._make, settings)])
+        points = []
+        for setting, result in zip(settings, results, strict=True):
+            accepted = run_of(result, "").mean_accepted_tokens
+            assert accepted is not None  # all modes of the plugin count
+            points.append(
+                Point(
+                    setting,
+                    quality=self._score(result),
+                    accepted=round(accepted, 4),
+                    seconds=round(result.seconds, 6),
+                    greedy_seconds=round(greedy.seconds, 6),
+                )
+            )
+        return points
+
+    def _compare(self, runners: Sequence[Runner]) -> list[ModeResult]:
+        results = compare(runners, self._repeats)
+        different = compare_with_greedy(runners, results, self._runners.precision, self._runners.subject.block_ngrams)
+        say(different, self._runners.any_task().target_dictionary.symbols)
+        refuse(different)
+        return results
+
+    def _make(self, setting: Setting) -> Runner:
+        mode = Mode.parse(f"gad++:{setting.beta}:{setting.tolerance:g}")
+        task, _ = self._runners.load(self._runners.precision(mode))
+        task.cfg.block_size = setting.block_size  # read as the runner's generator is built
+        return self._runners.make(mode, self._batch_size)
+
+    def _make_greedy(self) -> Runner:
+        if self._greedy is None:
+            self._greedy = self._runners.make(Mode.parse("greedy"), self._batch_size)
+        return self._greedy
+
+    def _score(self, result: ModeResult) -> float:
+        return round(self._quality({number: output.tokens for number, output in result.outputs.items()}), 4)
+
+
+def run(sweep: Sweep, measurement: Measurement, settings: Sequence[Setting], beam: int = 5) -> None:
+    """Measures what a sweep's file lacks, baselines first, and keeps it as it comes."""
+    if sweep.baselines is None:
+        sweep.add(measurement.baselines(beam))
+    missing = sweep.missing(settings)
+    for first in range(0, len(missing), TOGETHER):
+        sweep.add(*measurement.points(missing[first : first + TOGETHER]))

@@ -1,0 +1,109 @@
+"""One call of `aggdec tune`, from its options to its tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairseq_aggdec.data.m2_file import read_m2
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.lab.benchmarking.machine import machine
+from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
+from fairseq_aggdec.lab.evaluation.metrics import choose_metrics
+from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, check_sources
+from fairseq_aggdec.lab.tuning import choice, tables
+from fairseq_aggdec.lab.tuning.points import Sweep
+from fairseq_aggdec.lab.tuning.sweep import Measurement, run
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+
+
+def tune(args: argparse.Namespace) -> None:
+    """Measures what the options of `aggdec tune` ask for, prints its tables and the settings to take, and draws it.
+
+    Raises:
+        AggdecError: files do not fit, or --output was measured under other conditions.
+    """
+    subject, test, task = _read(args)
+    metric = choose_metrics([args.metric], test)[args.metric]
+
+    def quality(outputs: Mapping[int, Sequence[int]]) -> float:
+        return metric.score(test, [_words(task.target_dictionary, outputs[number]) for number in sorted(outputs)])[-1]
+
+    sweep = Sweep.open(args.output, _conditions(args, subject))
+    by_size = choice.block_sizes_first(args.block_sizes, args.betas, args.tolerances)
+    with Runners(subject) as runners:
+        measurement = Measurement(runners, quality, args.batch_size, args.repeats)
+        run(sweep, measurement, by_size, args.beam)
+        assert sweep.baselines is not None
+        greedy = sweep.baselines.greedy_quality
+        sizes = args.block_sizes
+        if not args.full_grid:
+            first = [sweep.points[setting] for setting in by_size]
+            best = choice.high_efficiency(first, greedy, args.loss) or choice.fastest(first, float("-inf"))
+            assert best is not None
+            sizes = [best.setting.block_size]
+        run(sweep, measurement, choice.grid(sizes, args.betas, args.tolerances), args.beam)
+    name = metric.columns[-1]
+    print(tables.block_size_table(sweep, by_size, name), end="\n\n")
+    for size in sizes:
+        print(tables.acceptance_table(sweep, size, name), end="\n\n")
+    print(tables.choice_text(sweep, name, args.margin, args.loss))
+    if args.figure:
+        from fairseq_aggdec.lab.tuning.figure import draw
+
+        points = list(sweep.points.values())
+        chosen = {
+            "high-quality": choice.high_quality(points, greedy, args.margin),
+            "high-efficiency": choice.high_efficiency(points, greedy, args.loss),
+        }
+        for path in args.figure:
+            draw(sweep, name, chosen, path)
+
+
+def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTranslationTask]:
+    """What to decode, what to compare it with, and the task with the dictionaries."""
+    subject, task = read_subject(args)
+    dataset = task.dataset(args.gen_subset)
+    if dataset.tgt is None:
+        raise AggdecError(f"{args.gen_subset} of {args.data} has no target side to compare with")
+    numbers = range(len(subject.sentences))
+    sources = [_words(task.source_dictionary, sentence) for sentence in subject.sentences]
+    references = [_words(task.target_dictionary, dataset.tgt[number].tolist()) for number in numbers]
+    text = read_text_lines(args.text_reference) if args.text_reference else []
+    gold = read_m2(args.m2) if args.m2 else []
+    for path, lines in ((args.text_reference, text), (args.m2, gold)):
+        if path is not None and len(lines) != len(dataset):
+            raise AggdecError(f"{path} has {len(lines)} sentences, {args.gen_subset} of {args.data} has {len(dataset)}")
+    gold = gold[: len(numbers)]
+    if gold:
+        check_sources(sources, gold, Path(args.data) / args.gen_subset, args.m2)
+    running = [text[: len(numbers)]] if text else []
+    return subject, ReferenceSet(sources, [references], running, task.cfg.target_lang, gold), task
+
+
+def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:
+    """Words of token numbers, subwords joined, EOS left out."""
+    return str(dictionary.string(torch.tensor(tokens), bpe_symbol="subword_nmt")).split()
+
+
+def _conditions(args: argparse.Namespace, subject: Subject) -> dict[str, Any]:
+    """What must stay the same for measurements to be comparable."""
+    files = [*args.path.split(":"), args.drafter_path]
+    return {
+        "models": {path: Path(path).stat().st_size for path in files},
+        "data": f"{args.gen_subset} of {args.data}",
+        "sentences": len(subject.sentences),
+        "metric": args.metric,
+        "beam": args.beam,
+        "batch_size": args.batch_size,
+        "repeats": args.repeats,
+        "device": subject.device,
+        "precision": subject.precision,
+        "threads": torch.get_num_threads(),
+        "machine": machine(),
+    }

@@ -1,0 +1,71 @@
+"""A lossless mode whose output is another one ends every command that sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.cli import bench, demo
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking import random_models
+from fairseq_aggdec.lab.benchmarking.alarm import lacking_greedy
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.subject import Runners
+from fairseq_aggdec.lab.tuning.points import Setting
+from fairseq_aggdec.lab.tuning.sweep import Measurement
+from tests.lab.benchmarking.tiny import TINY, tiny_model, tiny_subject
+
+
+@pytest.fixture
+def blind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens of a block see those behind them, so that a draft changes what is said before it."""
+    monkeypatch.setattr(BlockDecoder, "_self_mask", lambda *_: None)
+
+
+def test_which_modes_promise_greedys_output() -> None:
+    names = "greedy iad gad hybrid blockwise iad@int8 gad+adaptive gad++:1:2 gad++:3:0".split()
+    assert all(Mode.parse(name).lossless for name in names)
+    others = "beam1 nar gad++ gad++:3:1 blockwise:2 ctranslate2:greedy".split()
+    assert not any(Mode.parse(name).lossless for name in others)
+
+
+def test_greedy_decodes_where_a_precision_lacks_it() -> None:
+    modes = [Mode.parse(name) for name in ("beam1", "greedy", "iad", "iad@int8", "gad++@exact")]
+    assert [mode.name for mode in lacking_greedy(modes, lambda mode: mode.precision or "fp32")] == ["greedy@int8"]
+
+
+@pytest.mark.usefixtures("blind")
+@pytest.mark.parametrize("modes", ["iad", "greedy,iad"])
+def test_the_benchmark_says_what_differs_and_fails(
+    modes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(random_models.SIZES, "base", TINY)
+    out = tmp_path / "out.json"
+    options = "--random-model base --limit 4 --length 10 --repeats 1 --no-memory --no-profile".split()
+    with pytest.raises(AggdecError, match=r"^iad at batch size 1: not the output of greedy decoding"):
+        bench.main([*options, "--modes", modes, "--json", str(out)])
+    printed = capsys.readouterr()
+    assert "| iad" in printed.out  # what was measured is not lost
+    *_, run = json.loads(out.read_text())["runs"]
+    assert run["mode"] == "iad"
+    first = run["differences"][0]
+    assert f"iad: sentence {first['sentence']}, position {first['position']}: 'w" in printed.err
+    assert f"log-probabilities differ by {first['gap']:.6f}" in printed.err
+    assert not first["near_tie"]
+
+
+@pytest.mark.usefixtures("blind")
+def test_the_demo_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(AggdecError, match=r"^iad: not the output of greedy decoding"):
+        demo.main(["She have two brother , and he are my friend in a school .", "--rounds", "1", "--show", "0"])
+    assert "iad: sentence 0, position" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("blind")
+def test_tuning_fails_where_a_setting_that_accepts_nothing_else_differs(tmp_path: Path) -> None:
+    with (
+        Runners(tiny_subject(tiny_model(tmp_path))) as runners,
+        pytest.raises(AggdecError, match=r"gad\+\+:1:1: not the output of greedy decoding"),
+    ):
+        Measurement(runners, lambda outputs: 0.0, repeats=1).points([Setting(8, 1, 1.0)])

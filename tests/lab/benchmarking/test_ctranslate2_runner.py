@@ -1,0 +1,90 @@
+"""Tests of `fairseq_aggdec.lab.benchmarking.ctranslate2_runner`."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_aggdec import register
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking import ctranslate2_runner
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
+from fairseq_aggdec.lab.benchmarking.rounds import compare
+from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
+from tests.helpers import ToyModel
+from tests.lab.benchmarking.tiny import LENGTH, TINY_BART, tiny_model, tiny_subject
+
+
+@pytest.mark.parametrize("like_bart", [False, True])
+def test_it_says_what_greedy_says(like_bart: bool, tiny: RandomModel, tmp_path: Path) -> None:
+    """Two programs, one model: the conversion and the limits are right."""
+    model = tiny_model(tmp_path, TINY_BART, drafter_layers=0) if like_bart else tiny
+    with Runners(tiny_subject(model)) as runners:
+        made = [runners.make(Mode.parse(name), 2) for name in ("greedy", "ctranslate2:greedy")]
+        ours, theirs = compare(made, repeats=1, progress=False)
+    for number, output in ours.outputs.items():
+        assert theirs.outputs[number].tokens == output.tokens
+        assert len(output.tokens) == LENGTH + 1
+        assert theirs.outputs[number].stats is None
+
+
+def test_int8_and_beams_decode_every_sentence(tiny: RandomModel) -> None:
+    with Runners(tiny_subject(tiny)) as runners:
+        made = [runners.make(Mode.parse(f"ctranslate2:{how}"), 4) for how in ("greedy@int8", "beam5", "beam5@int8")]
+        results = compare(made, repeats=1, progress=False)
+    for result in results:
+        assert sorted(result.outputs) == list(range(5))
+        assert all(len(output.tokens) <= LENGTH + 1 for output in result.outputs.values())
+        assert result.mode.implementation == "ctranslate2"
+
+
+def test_a_model_of_fairseq_train_decodes_as_greedy_does(toy_model_dir: ToyModel) -> None:
+    register()
+    subject = Subject(str(toy_model_dir.checkpoint), str(toy_model_dir.data), [[5, 6, 7, 2], [9, 8, 2], [4, 2]])
+    with Runners(subject) as runners:
+        made = [runners.make(Mode.parse(name), 1) for name in ("beam1", "ctranslate2:greedy")]
+        ours, theirs = compare(made, repeats=1, progress=False)
+    assert {n: o.tokens for n, o in theirs.outputs.items()} == {n: o.tokens for n, o in ours.outputs.items()}
+
+
+def test_a_model_of_fairseq_hydra_train_is_converted(tiny: RandomModel, tmp_path: Path) -> None:
+    """Its options stand in groups, beside flat ones of other sizes, which fairseq adds and does not read."""
+    state = torch.load(tiny.checkpoint, weights_only=False)
+    flat = vars(state["cfg"]["model"])
+    names = ("embed_dim", "ffn_embed_dim", "attention_heads", "layers", "normalize_before")
+    groups = {side: {name: flat[f"{side}_{name}"] for name in names} for side in ("encoder", "decoder")}
+    unread = {name: 512 for name in flat if name.endswith(("_dim", "_layers", "_heads"))}
+    state["cfg"]["model"] = {**flat, **unread, **groups, "_name": "transformer"}
+    torch.save(state, tmp_path / "model.pt")
+    converted = ctranslate2_runner.convert(str(tmp_path / "model.pt"), str(tiny.folder), ("src", "tgt"), tmp_path)
+    assert (converted / "model.bin").is_file()
+
+
+def test_a_missing_package_is_named(tiny: RandomModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2.converters", None)
+    subject = replace(tiny_subject(tiny), keep=str(tmp_path))
+    with (
+        Runners(subject) as runners,
+        pytest.raises(AggdecError, match=r"ctranslate2: the package is not installed .*fairseq-aggdec\[bench\]"),
+    ):
+        runners.make(Mode.parse("ctranslate2:greedy"), 1)
+
+
+def test_an_ensemble_is_refused(tiny: RandomModel, tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match=r"takes one model, and --path a.pt:b.pt is an ensemble"):
+        ctranslate2_runner.convert("a.pt:b.pt", str(tiny.folder), ("src", "tgt"), tmp_path)
+
+
+def test_a_model_that_it_does_not_know_is_refused(tiny: RandomModel, tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match=r"cannot convert .*drafter.*nar_drafter"):
+        ctranslate2_runner.convert(str(tiny.drafter), str(tiny.folder), ("src", "tgt"), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_precision_that_it_lacks_is_refused(tiny: RandomModel, tmp_path: Path) -> None:
+    converted = ctranslate2_runner.convert(str(tiny.checkpoint), str(tiny.folder), ("src", "tgt"), tmp_path)
+    with pytest.raises(AggdecError, match="ctranslate2 in fp32 on moon"):
+        ctranslate2_runner.load_translator(converted, "fp32", "moon", 1)

@@ -1,0 +1,117 @@
+"""Tests of `fairseq_aggdec.lab.benchmarking.figures`."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from fairseq_aggdec.lab.benchmarking.figures import FIGURES, _medians, draw
+from fairseq_aggdec.lab.benchmarking.record import Record
+from tests.lab.benchmarking.tiny import made_up_record, made_up_run
+
+MODES = {"beam5": 1.0, "beam1": 0.7, "greedy": 0.3, "iad": 0.08, "gad++:5:3": 0.2, "ctranslate2:greedy@int8": 0.15}
+
+
+def full_record(sentences: int = 40) -> Record:
+    rng = np.random.default_rng(1)
+    runs = []
+    for size in (1, 8, 32):
+        for mode, seconds in MODES.items():
+            run = made_up_run(mode, seconds * size**0.4, size, sentences, host_bytes=int(1e9 * (1 + seconds)))
+            run.latencies = [[time * rng.uniform(0.5, 2) for time in times] for times in run.latencies]
+            if run.implementation == "fairseq_aggdec":
+                run.modules = {"verifier's encoder": seconds, "verifier's decoder": 9 * seconds, "rest": seconds}
+            runs.append(run)
+    return made_up_record(runs)
+
+
+def test_all_figures_as_png_and_svg(tmp_path: Path) -> None:
+    paths = draw(full_record(), tmp_path / "figures", "cpu")
+    assert sorted(path.name for path in paths) == sorted(
+        f"cpu_{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")
+    )
+    for path in paths:
+        start = path.read_bytes()[:200]
+        assert start.startswith(b"\x89PNG") if path.suffix == ".png" else b"<?xml" in start
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_two_texts_overlap(name: str) -> None:
+    figure = FIGURES[name](full_record())
+    assert figure is not None
+    boxes = text_boxes(figure)
+    assert len(boxes) > 5
+    for (first, a), (second, b) in combinations(boxes, 2):
+        assert not a.overlaps(b), f"{first!r} and {second!r} overlap"
+
+
+def text_boxes(figure: Figure) -> list[tuple[str, Bbox]]:
+    """Every text that can be seen, with the place that it takes, a pixel less on each side."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    hidden: set[int] = set()
+    for axes in figure.axes:
+        if not axes.get_visible():
+            hidden |= {id(artist) for artist in axes.findobj()}
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                if not low <= tick.get_loc() <= high:
+                    hidden |= {id(tick.label1), id(tick.label2)}
+    texts = {id(text): text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()}
+    shown = [text for number, text in texts.items() if number not in hidden]
+    return [(text.get_text(), text.get_window_extent(canvas.get_renderer()).padded(-1)) for text in shown]
+
+
+def test_figures_without_numbers_are_left_out(tmp_path: Path) -> None:
+    record = made_up_record([made_up_run("greedy", 0.2)])
+    assert draw(record, tmp_path, "one") == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_in_the_figures_are_those_of_the_record() -> None:
+    record = full_record()
+    figure = FIGURES["speed_ups"](record)
+    assert figure is not None
+    beam, iad = record.runs[0], record.runs[3]
+    speed_up = np.median(np.array(beam.sentence_latencies) / np.array(iad.sentence_latencies))
+    assert f"iad: median {speed_up:.1f}x" in [axis.get_title() for axis in figure.axes]
+    batches = FIGURES["batch_sizes"](record)
+    assert batches is not None
+    left, right = batches.axes
+    for line, mode in zip(left.lines, MODES, strict=True):
+        runs = [run for run in record.runs if run.mode == mode]
+        assert np.asarray(line.get_ydata()).tolist() == pytest.approx([1e3 * run.seconds / 40 for run in runs])
+    assert np.asarray(right.lines[0].get_ydata()).tolist() == [1, 1, 1]
+
+
+def test_outliers_do_not_press_the_others_together() -> None:
+    record = full_record(100)
+    record.edit_ratios[7] = 40.0
+    for run in record.runs:
+        if run.mode == "greedy":  # a hiccup of the machine
+            run.latencies = [[100 * time if run.batches[place] == [9] else time for place, time in enumerate(times)]
+                             for times in run.latencies]  # fmt: skip
+    figure = FIGURES["edit_ratio"](record)
+    assert figure is not None
+    (axis,) = figure.axes
+    assert axis.get_xlim()[1] < 2
+    assert axis.get_ylim()[1] < 50
+    assert axis.get_title(loc="right") == "2 of 100 sentences lie outside"
+    whole = FIGURES["edit_ratio"](full_record(100))
+    assert whole is not None
+    assert whole.axes[0].get_title(loc="right") == ""
+    assert whole.axes[0].get_xlim()[1] > max(full_record(100).edit_ratios)
+
+
+def test_medians_of_neighbours() -> None:
+    x = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 2.0])
+    y = np.array([1.0, 3.0, 2.0, 5.0, 7.0, 9.0])
+    centres, middles = _medians(x, y)
+    assert centres == [0.0, 1.0, 2.0]
+    assert middles == [2.0, 6.0, 9.0]

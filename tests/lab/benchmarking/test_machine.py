@@ -1,0 +1,32 @@
+"""Tests of `fairseq_aggdec.lab.benchmarking.machine`."""
+
+import subprocess
+
+import pytest
+import torch
+
+from fairseq_aggdec.lab.benchmarking import machine
+
+
+def test_facts_and_their_description() -> None:
+    facts = machine.machine()
+    assert facts["threads"] == torch.get_num_threads()
+    line = machine.describe(facts)
+    assert facts["processor"] in line
+    assert f"torch {torch.__version__}" in line
+    assert machine.describe({**facts, "gpu": "G", "cuda": "12"}).startswith("G (CUDA 12), ")
+
+
+def test_a_commit_is_known_in_git_or_where_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise subprocess.CalledProcessError(128, "git")
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    monkeypatch.delenv("AGGDEC_COMMIT", raising=False)
+    assert machine.commit() is None
+    monkeypatch.setenv("AGGDEC_COMMIT", "45b3b06")  # of a copy that is no checkout
+    assert machine.commit() == "45b3b06"
+
+
+def test_now_is_in_universal_time() -> None:
+    assert machine.now().endswith("+00:00")

@@ -1,0 +1,114 @@
+"""Tests of `fairseq_aggdec.lab.benchmarking.modes`."""
+
+import re
+
+import pytest
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer, parse_modes
+
+
+def test_modes_carry_their_settings() -> None:
+    assert Mode.parse("beam4") == Mode("beam4", "beam", 4)
+    assert Mode.parse("gad++:5:3.5") == Mode("gad++:5:3.5", "gad++", top_beta=5, tolerance=3.5)
+    assert Mode.parse("blockwise:2") == Mode("blockwise:2", "blockwise", top_beta=2)
+    assert Mode.parse("iad~0.2@int8") == Mode("iad~0.2@int8", "iad", precision="int8", oracle=0.2)
+    assert Mode.parse("hybrid") == Mode("hybrid", "hybrid")
+    adaptive = Mode.parse("gad+++adaptive@bf16")
+    assert adaptive == Mode("gad+++adaptive@bf16", "gad++", precision="bf16", adaptive=True)
+    assert Mode.parse("gad++:3:1+adaptive").top_beta == 3
+    peer = Mode.parse("ctranslate2:beam5@bf16")
+    assert peer == Mode("ctranslate2:beam5@bf16", "beam", 5, peer="ctranslate2", precision="bf16")
+
+
+def test_implementations() -> None:
+    names = ["beam5", "ctranslate2:greedy", "greedy", "iad@bf16"]
+    assert [Mode.parse(name).implementation for name in names] == [
+        "fairseq",
+        "ctranslate2",
+        "fairseq_aggdec",
+        "fairseq_aggdec",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "fast", "beam", "beamx", "gad++:3", "gad++:a:b", "gad:1:2", "iad~x", "nmt:greedy"]
+)
+def test_malformed_modes_are_refused(name: str) -> None:
+    with pytest.raises(AggdecError, match=r"unknown mode .*: choose from beam5"):
+        Mode.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("iad@fp8", "unknown precision fp8; choose from fp32"),
+        ("beam5@int8", "fairseq's own search has no int8"),
+        ("beam5@exact", "fairseq's own search has no exact"),
+        ("ctranslate2:greedy@exact", "ctranslate2 has no bit-exact mode"),
+        ("beam0", "a beam has at least 1"),
+        ("greedy~3", "~ sets the oracle"),
+        ("greedy+adaptive", "is for modes that verify drafts"),
+        ("beam5+adaptive", "is for modes that verify drafts"),
+        ("ctranslate2:iad", "ctranslate2 decodes by greedy or beamN"),
+    ],
+)
+def test_senseless_modes_are_refused_with_the_reason(name: str, reason: str) -> None:
+    with pytest.raises(AggdecError, match=f"mode {re.escape(name)}: .*{reason}"):
+        Mode.parse(name)
+
+
+def test_a_peer_stands_for_all_its_modes() -> None:
+    names = [mode.name for mode in parse_modes("greedy", "ctranslate2")]
+    assert names == [
+        "greedy",
+        "ctranslate2:greedy",
+        "ctranslate2:greedy@int8",
+        "ctranslate2:beam5",
+        "ctranslate2:beam5@int8",
+    ]
+    assert [mode.name for mode in parse_modes("", "ctranslate2:beam2")] == ["ctranslate2:beam2"]
+
+
+def test_non_autoregressive_peers_come_after_the_modes() -> None:
+    modes = parse_modes("greedy", nat_peers=["nat=a/nat.pt:1", "cmlm-4=b=c.pt:4:5", "levt=levt.pt"])
+    assert [mode.nat for mode in modes] == [
+        None,
+        NatPeer("nat", "a/nat.pt", 1, 1),
+        NatPeer("cmlm-4", "b=c.pt", 4, 5),
+        NatPeer("levt", "levt.pt", 10, 1),
+    ]
+    assert modes[1] == Mode("nat", "nat", nat=modes[1].nat)
+    assert modes[1].implementation == "fairseq"
+    assert [mode.name for mode in parse_modes("", nat_peers=["nat=a.pt"])] == ["nat"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["model.pt"], "--nat-peer model.pt: write LABEL=PATH"),
+        (["=model.pt"], "write LABEL=PATH"),
+        (["a b=model.pt"], "write LABEL=PATH"),
+        (["nat="], "write LABEL=PATH"),
+        (["nat=a.pt:b.pt"], "PATH is one model's, without a colon"),
+        (["nat=a.pt:ten"], "such as cmlm=model.pt:10:5"),
+        (["nat=a.pt:1:2:3"], "write LABEL=PATH"),
+        (["nat=a.pt:0"], "--nat-peer nat=a.pt:0: iterations and length beam must be at least 1"),
+        (["nat=a.pt:1:0"], "must be at least 1"),
+        (["greedy=a.pt"], "greedy is a mode's name; give the model another label"),
+        (["beam5=a.pt"], "beam5 is a mode's name"),
+        (["nat=a.pt", "nat=b.pt"], "--nat-peer: nat is given twice"),
+    ],
+)
+def test_malformed_peers_are_refused(texts: list[str], reason: str) -> None:
+    with pytest.raises(AggdecError, match=re.escape(reason)):
+        parse_modes("greedy", nat_peers=texts)
+
+
+@pytest.mark.parametrize(
+    ("modes", "peers", "reason"),
+    [("greedy,iad,greedy", "", "greedy is given twice"), ("", "", "none given"), ("iad", "marian", "--peers marian")],
+)
+def test_lists_that_make_no_sense_are_refused(modes: str, peers: str, reason: str) -> None:
+    with pytest.raises(AggdecError, match=reason):
+        parse_modes(modes, peers)

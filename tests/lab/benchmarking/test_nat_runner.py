@@ -1,0 +1,148 @@
+"""Tests of `fairseq_aggdec.lab.benchmarking.nat_runner`: stock fairseq-generate gives the same."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import options
+from fairseq.data import Dictionary, data_utils
+
+import fairseq_aggdec
+from fairseq_aggdec.cli.bench import main
+from fairseq_aggdec.compat import CheckpointError
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
+from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
+from tests.helpers import Generated, ToyModel, parse_generate
+from tests.random_nat import ARCHITECTURES, LENGTH_PREDICTORS, write_random_nat
+
+PASSES = 4
+
+
+@pytest.fixture(scope="module")
+def dictionary(toy_data: Path) -> Dictionary:
+    fairseq_aggdec.register()
+    return Dictionary.load(str(toy_data / "dict.src.txt"))
+
+
+@pytest.fixture(scope="module")
+def models(toy_data: Path, dictionary: Dictionary, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Checkpoints by architecture."""
+    folder = tmp_path_factory.mktemp("nat")
+    return {name: write_random_nat(folder / f"{name}.pt", name, dictionary) for name in ARCHITECTURES}
+
+
+def stock(data: Path, checkpoint: Path, length_beam: int, folder: Path) -> dict[int, Generated]:
+    """What fairseq-generate writes for the validation set."""
+    from fairseq_cli import generate
+
+    line = f"{data} --gen-subset valid --task translation_lev --path {checkpoint} --cpu --batch-size 1 --print-step"
+    settings = f"--iter-decode-max-iter {PASSES - 1} --iter-decode-with-beam {length_beam} --results-path {folder}"
+    parser = options.get_generation_parser()
+    generate.main(options.parse_args_and_arch(parser, [*line.split(), *settings.split()]))
+    return parse_generate((folder / "generate-valid.txt").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_tokens_and_passes_are_those_of_fairseq_generate(
+    architecture: str, toy_data: Path, models: dict[str, Path], dictionary: Dictionary, tmp_path: Path
+) -> None:
+    beam = 3 if architecture in LENGTH_PREDICTORS else 1
+    expected = stock(toy_data, models[architecture], beam, tmp_path)
+    source = data_utils.load_indexed_dataset(str(toy_data / "valid.src-tgt.src"), dictionary)
+    subject = Subject("unread.pt", str(toy_data), [sentence.tolist() for sentence in source], "src", "tgt")
+    mode = Mode("peer", "nat", nat=NatPeer("peer", str(models[architecture]), PASSES, beam))
+    with Runners(subject) as runners:
+        for batch_size in (1, 3):
+            runner = runners.make(mode, batch_size)
+            found: dict[int, Output] = {}
+            for number in range(len(runner.batches)):
+                found |= runner.outputs(number, runner.decode(number))
+            assert sorted(found) == sorted(expected)
+            for number, output in found.items():
+                assert dictionary.string(torch.tensor(output.tokens)).split() == expected[number].tokens
+                assert output.passes == 1 + (expected[number].steps or 0)
+    assert len({tuple(output.tokens) for output in found.values()}) > 2
+    assert 1 < max(output.passes or 0 for output in found.values()) <= PASSES
+
+
+def test_peers_are_measured_beside_the_modes(toy_model_dir: ToyModel, models: dict[str, Path], tmp_path: Path) -> None:
+    reference = tmp_path / "reference.txt"
+    reference.write_bytes((toy_model_dir.data / "test.src").read_bytes())
+    levt = f"levt={models['levenshtein_transformer']}"
+    cmlm = f"cmlm2={models['cmlm_transformer']}:2:3"
+    places = f"{toy_model_dir.data} --path {toy_model_dir.checkpoint} --reference {reference}"
+    settings = f"--limit 4 --repeats 2 --modes greedy,iad --no-memory --json {tmp_path / 'bench.json'}"
+    with contextlib.redirect_stdout(StringIO()) as printed:
+        main([*places.split(), *settings.split(), "--nat-peer", levt, "--nat-peer", cmlm])
+    greedy, _, *peers = json.loads((tmp_path / "bench.json").read_text())["runs"]
+    assert [(run["mode"], run["implementation"]) for run in peers] == [("levt", "fairseq"), ("cmlm2", "fairseq")]
+    for run in peers:
+        assert len(run["latencies"]) == 2
+        assert run["bleu"] is not None
+        assert run["modules"] is run["accepted"] is None
+        assert run["precision"] == greedy["precision"] == "fp32"
+    assert max(peers[1]["iterations"]) == 2
+    row = next(line for line in printed.getvalue().splitlines() if line.startswith("| cmlm2"))
+    cells = [cell.strip() for cell in row.split("|")]
+    assert f"{sum(peers[1]['iterations']) / 4:.2f}" in cells
+    assert "0 of 4" in cells
+
+
+def test_a_mode_goes_to_the_process_that_measures_memory() -> None:
+    mode = Mode("nat", "nat", nat=NatPeer("nat", "model.pt", 1))
+    assert pickle.loads(pickle.dumps(mode)) == mode
+
+
+@pytest.fixture
+def subject(toy_data: Path) -> Subject:
+    return Subject("unread.pt", str(toy_data), [[5, 6, 2]], "src", "tgt")
+
+
+def refusal(subject: Subject, path: object, length_beam: int = 1) -> str:
+    with Runners(subject) as runners, pytest.raises(AggdecError) as error:
+        runners.make(Mode("mine", "nat", nat=NatPeer("mine", str(path), 4, length_beam)), 1)
+    return str(error.value)
+
+
+def test_other_models_are_refused(subject: Subject, toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    text = refusal(subject, toy_model_dir.checkpoint)
+    assert f"--nat-peer mine: {toy_model_dir.checkpoint} is a transformer, none of fairseq's non-auto" in text
+    torch.save({"args": None, "cfg": {"model": {}}, "model": {}}, tmp_path / "unknown.pt")
+    assert f"{tmp_path / 'unknown.pt'} is a model of unknown kind" in refusal(subject, tmp_path / "unknown.pt")
+
+
+def test_a_missing_checkpoint_is_named(subject: Subject) -> None:
+    with Runners(subject) as runners, pytest.raises(CheckpointError, match=r"/nowhere/nat.pt: no such file"):
+        runners.make(Mode("mine", "nat", nat=NatPeer("mine", "/nowhere/nat.pt")), 1)
+
+
+def test_another_dictionary_is_refused(subject: Subject, dictionary: Dictionary, tmp_path: Path) -> None:
+    other = Dictionary()
+    other.add_symbol("alone")
+    path = write_random_nat(tmp_path / "other.pt", "cmlm_transformer", other)
+    sizes = f"has 5 symbols in its encoder, the dictionary in {subject.data} has {len(dictionary)}"
+    assert f"--nat-peer mine: {path} {sizes}" in refusal(subject, path)
+
+
+def test_a_length_beam_needs_a_model_that_predicts_lengths(subject: Subject, models: dict[str, Path]) -> None:
+    text = refusal(subject, models["levenshtein_transformer"], length_beam=5)
+    assert "--nat-peer mine: LevenshteinTransformerModel predicts no lengths: leave the length beam out" in text
+
+
+def test_half_precision_is_that_of_the_benchmark(subject: Subject, models: dict[str, Path]) -> None:
+    mode = Mode("mine", "nat", nat=NatPeer("mine", str(models["cmlm_transformer"]), 2, 2))
+    with Runners(replace(subject, precision="bf16")) as runners:
+        assert runners.precision(mode) == "bf16"
+        runner = runners.make(mode, 1)
+        assert runner.outputs(0, runner.decode(0))[0].passes == 2
+        (key,) = runners._nat_models
+        assert next(runners._nat_models[key][1].parameters()).dtype == torch.bfloat16

@@ -1,0 +1,75 @@
+"""Tests of `fairseq_aggdec.lab.benchmarking.oracle`."""
+
+from statistics import mean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_aggdec.generation.edit_ratio import edit_ratio
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.oracle import Oracle, edited, wrong_positions
+from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
+from fairseq_aggdec.lab.benchmarking.rounds import compare
+from fairseq_aggdec.lab.benchmarking.subject import Runners
+from tests.lab.benchmarking.tiny import tiny_subject
+
+WORDS = range(4, 400)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.1, 0.3])
+def test_edited_texts_have_the_edit_ratio_asked_for(ratio: float) -> None:
+    texts = [list(range(4 + number, 29 + number)) for number in range(200)]
+    copied = [edited(text, ratio, WORDS, number) for number, text in enumerate(texts)]
+    ratios = [edit_ratio(source, text) for source, text in zip(copied, texts, strict=True)]
+    assert mean(ratios) == pytest.approx(ratio, rel=0.05)
+
+
+@given(st.lists(st.integers(4, 399), max_size=12), st.floats(0, 1), st.integers(0, 50))
+def test_any_text_can_be_edited(words: list[int], ratio: float, number: int) -> None:
+    text = edited(words, ratio, WORDS, number)
+    assert text == edited(words, ratio, WORDS, number)
+    assert set(text) <= {*words, *WORDS}
+
+
+@pytest.mark.parametrize("accepted", [1.0, 2.5, 5.5, 8.0])
+def test_drafts_fail_as_often_as_asked_for(accepted: float) -> None:
+    """Counts what the loop does: up to the next wrong token, or the block's end and the bonus token."""
+    block, length, iterations = 8, 500, 0
+    for number in range(20):
+        wrong = set(wrong_positions(length, accepted, block, number))
+        position = 0
+        while position < length:
+            ahead = (k for k in range(block) if position + k in wrong)
+            position += 1 + next(ahead, block)
+            iterations += 1
+    assert 20 * length / iterations == pytest.approx(accepted, rel=0.05)
+
+
+def test_proposals_are_the_output_but_for_wrong_tokens() -> None:
+    outputs = {number: [*range(10, 30), 2] for number in range(10)}
+    oracle = Oracle.to_propose(outputs, 4.0, 8, WORDS)
+    for number, draft in oracle.texts.items():
+        differing = [i for i, (a, b) in enumerate(zip(draft, outputs[number], strict=True)) if a != b]
+        assert differing == wrong_positions(21, 4.0, 8, number)
+    assert any(oracle.texts[number] != outputs[number] for number in outputs)
+
+
+def test_decoding_with_an_oracle_is_lossless_and_as_fast_as_it_says(tiny: RandomModel) -> None:
+    names = ["beam1", "greedy", "hybrid~0", "iad~0", "iad~0.9", "gad~2", "gad~8", "gad++~8"]
+    with Runners(tiny_subject(tiny)) as runners:
+        made = [runners.make(Mode.parse(name), 2) for name in names]
+        results = {r.mode.name: r for r in compare(made, repeats=1, progress=False)}
+    expected = {number: output.tokens for number, output in results["greedy"].outputs.items()}
+    assert {len(tokens) for tokens in expected.values()} == {13}
+    iterations = {}
+    for name, result in results.items():
+        if name != "gad++~8":
+            assert {number: output.tokens for number, output in result.outputs.items()} == expected, name
+        if name != "beam1":
+            iterations[name] = mean(o.stats.iterations for o in result.outputs.values() if o.stats is not None)
+    assert iterations["greedy"] == 13
+    assert iterations["iad~0"] < iterations["iad~0.9"]
+    assert iterations["hybrid~0"] < 4
+    assert iterations["gad~8"] < iterations["gad~2"] < 13
+    assert iterations["gad++~8"] <= iterations["gad~8"]

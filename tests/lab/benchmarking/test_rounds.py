@@ -1,0 +1,60 @@
+"""Tests of `fairseq_aggdec.lab.benchmarking.rounds`."""
+
+import time
+
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.lab.benchmarking.rounds import WARM_UP_BATCHES, compare
+
+
+class Sleeper:
+    """Sleeps a little in `decode` and much where the clock must not look."""
+
+    def __init__(self, name: str, diary: list[str], batches: int = 4) -> None:
+        self.mode = Mode.parse(name)
+        self.batch_size = 2
+        self.batches = [[2 * number, 2 * number + 1] for number in range(batches)]
+        self.diary = diary
+
+    def decode(self, number: int) -> int:
+        self.diary.append(f"{self.mode.name}{number}")
+        time.sleep(0.01)
+        return number
+
+    def outputs(self, number: int, decoded: int) -> dict[int, Output]:
+        assert decoded == number
+        time.sleep(0.05)
+        return {sentence: Output([sentence]) for sentence in self.batches[number]}
+
+    def wait(self) -> None:
+        self.diary.append("wait")
+
+
+def test_modes_take_turns_after_a_warm_up() -> None:
+    diary: list[str] = []
+    compare([Sleeper("iad", diary), Sleeper("beam2", diary)], repeats=2, progress=False)
+    decoded = [entry for entry in diary if entry != "wait"]
+    warm_up = [f"{mode}{number}" for mode in ("iad", "beam2") for number in range(WARM_UP_BATCHES)]
+    one_round = [f"{mode}{number}" for mode in ("iad", "beam2") for number in range(4)]
+    assert decoded == [*warm_up, *one_round, *one_round]
+
+
+def test_the_device_is_waited_for_on_both_sides_of_a_batch() -> None:
+    diary: list[str] = []
+    compare([Sleeper("iad", diary, 1)], repeats=1, progress=False)
+    assert diary == ["iad0", "wait", "wait", "iad0", "wait"]
+
+
+def test_only_decoding_is_timed_and_every_sentence_has_its_output() -> None:
+    (result,) = compare([Sleeper("iad", [])], repeats=3, progress=False)
+    assert [len(latencies) for latencies in result.latencies] == [4, 4, 4]
+    assert all(time >= 0.01 for latencies in result.latencies for time in latencies)
+    assert min(min(latencies) for latencies in result.latencies) < 0.05
+    assert result.rounds == [sum(latencies) for latencies in result.latencies]
+    assert sorted(result.rounds)[1] == result.seconds
+    assert {number: output.tokens for number, output in result.outputs.items()} == {n: [n] for n in range(8)}
+
+
+def test_nothing_to_decode_is_no_error() -> None:
+    (result,) = compare([Sleeper("iad", [], 0)], repeats=1, progress=False)
+    assert result.rounds == [0]

@@ -1,0 +1,50 @@
+"""Tests of `fairseq_aggdec.lab.benchmarking.subject`."""
+
+import gc
+import weakref
+from dataclasses import replace
+
+import pytest
+import torch
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
+from fairseq_aggdec.lab.benchmarking.subject import Runners
+from tests.lab.benchmarking.tiny import tiny_subject
+
+
+def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> None:
+    with Runners(replace(tiny_subject(tiny), precision="bf16")) as runners:
+        task, (model,) = runners.load(runners.precision(Mode.parse("iad")))
+        other_task, (other,) = runners.load(runners.precision(Mode.parse("iad@fp32")))
+        _, (stock,) = runners.load("bf16", stock=True)
+        assert runners.load("bf16")[0] is task
+        assert runners.load("fp32", stock=True)[0] is other_task
+    assert task is not other_task
+    assert [each.cfg.bf16 is True for each in (task, other_task)] == [True, False]
+    dtypes = [next(each.parameters()).dtype for each in (model, other, stock)]
+    assert dtypes == [torch.float32, torch.float32, torch.bfloat16]
+
+
+def test_large_batches_hold_sentences_of_similar_length(tiny: RandomModel) -> None:
+    sentences = [[5] * 9 + [2], [5, 2], [5] * 8 + [2], [5, 5, 2]]
+    with Runners(replace(tiny_subject(tiny), sentences=sentences, oracle=None)) as runners:
+        assert runners.make(Mode.parse("greedy"), 1).batches == [[0], [1], [2], [3]]
+        assert [sorted(batch) for batch in runners.make(Mode.parse("greedy"), 2).batches] == [[1, 3], [0, 2]]
+
+
+def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:
+    """Or those of several precisions would not fit into memory; tasks live as long as the program."""
+    with Runners(tiny_subject(tiny)) as runners:
+        runners.make(Mode.parse("gad"), 1).decode(0)
+        model = weakref.ref(runners.load("fp32")[1][0])
+    del runners
+    gc.collect()
+    assert model() is None
+
+
+def test_a_missing_device_is_refused(tiny: RandomModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
+        Runners(replace(tiny_subject(tiny), device="cuda"))

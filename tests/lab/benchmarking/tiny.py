@@ -1,0 +1,75 @@
+"""A paper's size in miniature, and a record without any measuring."""
+
+from pathlib import Path
+
+from fairseq_aggdec.lab.benchmarking.random_models import (
+    SOURCE,
+    TARGET,
+    RandomModel,
+    Size,
+    random_sentences,
+    write_random_model,
+)
+from fairseq_aggdec.lab.benchmarking.record import Record, Run
+from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Subject
+
+TINY = Size(width=32, inner=64, heads=2, encoder_layers=2, decoder_layers=2)
+TINY_BART = Size(width=32, inner=64, heads=2, encoder_layers=3, decoder_layers=1, like_bart=True)
+VOCABULARY = 400
+LENGTH = 12
+BLOCK = 8
+
+
+def tiny_model(folder: Path, size: Size = TINY, drafter_layers: int = 1) -> RandomModel:
+    return write_random_model(folder, size, drafter_layers, BLOCK, VOCABULARY)
+
+
+def tiny_subject(model: RandomModel, **changes: object) -> Subject:
+    """Random sentences for a model of `tiny_model`, which says LENGTH tokens to each."""
+    settings: dict = {
+        "path": str(model.checkpoint),
+        "data": str(model.folder),
+        "sentences": random_sentences(5, LENGTH, VOCABULARY),
+        "source_lang": SOURCE,
+        "target_lang": TARGET,
+        "drafter_path": None if model.drafter is None else str(model.drafter),
+        "block_size": BLOCK if model.drafter else 0,
+        "generation": {"min_len": LENGTH, "max_len_a": 0, "max_len_b": LENGTH},
+        "oracle": OracleSettings(edit_ratio=0.25, accepted=3.0),
+        "keep": str(model.folder),
+    }
+    return Subject(**{**settings, **changes})
+
+
+def made_up_run(mode: str, seconds: float, batch_size: int = 1, sentences: int = 4, **changes: object) -> Run:
+    """A mode that takes about `seconds` a batch, one and a half times and twice that in further rounds."""
+    numbers = list(range(sentences))
+    batches = [numbers[first : first + batch_size] for first in numbers[::batch_size]]
+    times = [seconds * (1 + number / 10) for number in range(len(batches))]
+    settings: dict = {
+        "mode": mode,
+        "implementation": "fairseq" if mode.startswith("beam") else "fairseq_aggdec",
+        "precision": "fp32",
+        "batch_size": batch_size,
+        "batches": batches,
+        "latencies": [[factor * time for time in times] for factor in (1.0, 1.5, 2.0)],
+        "tokens": [10 + number for number in numbers],
+        "outputs": [f"{mode if number == 0 and mode.startswith('beam') else ''}{number}" for number in numbers],
+    }
+    if changes.get("iterations"):
+        settings |= {"drafted": [0] * sentences, "accepted": [0] * sentences}
+    return Run(**{**settings, **changes})
+
+
+def made_up_record(runs: list[Run]) -> Record:
+    sentences = len(runs[0].tokens)
+    return Record(
+        title="made up",
+        command="aggdec bench DATA --path model.pt",
+        date="2030-01-01T00:00:00+00:00",
+        commit="0123456789ab",
+        machine={"processor": "P", "cores": 2, "threads": 1, "system": "S", "versions": {"torch": "0"}},
+        source_tokens=[10] * sentences,
+        edit_ratios=[number / sentences for number in range(sentences)],
+        runs=runs,
+    )

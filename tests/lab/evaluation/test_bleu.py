@@ -1,0 +1,80 @@
+import math
+
+import pytest
+import torch
+from fairseq.scoring import bleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_aggdec.lab.evaluation.bleu import compound_split, compound_split_bleu, detokenised_bleu, tokenised_bleu
+
+TEXT = ['Sie sagte: "Das ist schön, nicht wahr?"', "Tom hat zwei Brüder."]
+TOKENS = ['Sie sagte : " Das ist schön , nicht wahr ? "', "Tom hat zwei Brüder ."]
+
+
+def test_tokens_of_the_reference_itself_are_perfect() -> None:
+    assert detokenised_bleu(TOKENS, [TEXT], "de") == pytest.approx(100)
+
+
+def test_a_wrong_word_costs() -> None:
+    worse = [TOKENS[0], "Tom hat drei Brüder ."]
+    assert 50 < detokenised_bleu(worse, [TEXT], "de") < 95
+
+
+def test_any_reference_counts() -> None:
+    second = ["Sie sagte nichts, gar nichts.", "Tom hat drei Brüder."]
+    outputs = [TOKENS[0], "Tom hat drei Brüder ."]
+    assert detokenised_bleu(outputs, [TEXT, second], "de") == pytest.approx(100)
+
+
+def test_running_text_is_taken_as_it_is() -> None:
+    assert detokenised_bleu(TEXT, [TEXT], None) == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("line", "split"),
+    [
+        ("a well-known case", "a well ##AT##-##AT## known case"),
+        ("a-b-c", "a ##AT##-##AT## b-c"),  # one pass: b is used up
+        ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
+        ("yes - no -x x-", "yes - no -x x-"),
+        ("1--2", "1 ##AT##-##AT## -2"),
+    ],
+)
+def test_compound_split(line: str, split: str) -> None:
+    assert compound_split(line) == split
+
+
+def test_tokenised_bleu_by_hand() -> None:
+    # "a b c d x" against "a b c d e f": 4/5, 3/4, 2/3, 1/2; 5 tokens for 6
+    expected = 100 * math.exp(1 - 6 / 5) * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
+    assert tokenised_bleu(["a b c d x"], [["a b c d e f"]]) == pytest.approx(expected)
+    assert tokenised_bleu(["a b c x"], [["a b c d"]]) == 0  # no 4-gram: not smoothed
+
+
+def test_a_sentence_may_have_fewer_references() -> None:
+    # against the empty line the output would be two tokens too long for the brevity penalty to count
+    outputs, first = ["a b c d", "p q r s"], ["a b c d e f", "p q r s"]
+    assert tokenised_bleu(outputs, [first, ["", "p q"]]) == pytest.approx(tokenised_bleu(outputs, [first]))
+    assert detokenised_bleu(outputs, [first, ["", "p q"]], None) < 99
+
+
+def test_hyphens_raise_compound_split_bleu() -> None:
+    outputs, references = ["it is a well-known"], [["it is a well-liked"]]
+    assert tokenised_bleu(outputs, references) == 0
+    # it is a well - known: 5 of 6, 4 of 5, 3 of 4, 2 of 3
+    assert compound_split_bleu(outputs, references) == pytest.approx(100 * (1 / 3) ** 0.25)
+
+
+LINES = st.lists(st.sampled_from("abc"), min_size=4, max_size=9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(pairs=st.lists(st.tuples(LINES, LINES), min_size=1, max_size=5))
+def test_same_as_fairseqs_scorer(pairs: list[tuple[list[str], list[str]]]) -> None:
+    symbols = {"a": 10, "b": 11, "c": 12}
+    scorer = bleu.Scorer(bleu.BleuConfig(pad=1, eos=2, unk=3))
+    for output, reference in pairs:
+        scorer.add(*(torch.tensor([symbols[token] for token in line]).int() for line in (reference, output)))
+    outputs, references = ([" ".join(pair[side]) for pair in pairs] for side in (0, 1))
+    assert tokenised_bleu(outputs, [references]) == pytest.approx(scorer.score(), abs=1e-3)

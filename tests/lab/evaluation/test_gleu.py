@@ -1,0 +1,105 @@
+import math
+from pathlib import Path
+
+import pytest
+from sacremoses import MosesTokenizer
+
+from fairseq_aggdec.data import ptb
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu, ngrams, sentence_statistics
+
+SOURCE = "a b c d e f".split()
+REFERENCE = "a b x d e f".split()
+
+
+def test_identical_to_the_reference_is_one() -> None:
+    assert corpus_gleu([SOURCE], [REFERENCE], [[REFERENCE]]) == pytest.approx(1.0)
+
+
+def test_statistics_worked_by_hand() -> None:
+    # Output "a b c d e g" for source "a b c d e f" and reference "a b x d e f".
+    # 1-grams: a b d e match (4); c stands in the source and not in the reference (-1); g in neither (0): 3 of 6.
+    # 2-grams: ab, de match (2); bc, cd are kept from the source (-2); eg (0): 0 of 5.
+    # 3-grams: none matches; abc, bcd, cde are kept: -3, clipped to 0 of 4. 4-grams: abcd, bcde: -2, clipped to 0 of 3.
+    statistics = sentence_statistics(SOURCE, "a b c d e g".split(), REFERENCE)
+    assert statistics.matches == [3, 0, 0, 0]
+    assert statistics.totals == [6, 5, 4, 3]
+    assert statistics.score() == 0.0
+
+
+def test_corpus_value_worked_by_hand() -> None:
+    # Sentence 1: source = output = reference = "p q r s t": 5/5, 4/4, 3/3, 2/2.
+    # Sentence 2: source "a b c d e f" left unchanged, reference "a b x d e f":
+    #   1-grams 5 - 1 = 4 of 6; 2-grams ab de ef - bc cd = 1 of 5;
+    #   3-grams def - abc bcd cde = -2, clipped to 0 of 4; 4-grams 0 of 3.
+    # Corpus: 9/11, 5/9, 3/7, 2/5, equal lengths, so no brevity penalty.
+    same = "p q r s t".split()
+    expected = math.exp((math.log(9 / 11) + math.log(5 / 9) + math.log(3 / 7) + math.log(2 / 5)) / 4)
+    assert corpus_gleu([same, SOURCE], [same, SOURCE], [[same, REFERENCE]]) == pytest.approx(expected)
+
+
+def test_brevity_penalty_worked_by_hand() -> None:
+    # Output "a b c d" of reference "a b c d e" (source the same as the reference): every n-gram matches, 4 tokens of 5.
+    reference = "a b c d e".split()
+    assert corpus_gleu([reference], [reference[:4]], [[reference]]) == pytest.approx(math.exp(1 - 5 / 4))
+
+
+def test_no_reward_for_length() -> None:
+    reference = "a b c d e".split()
+    longer = [*reference, "x"]
+    assert corpus_gleu([reference], [longer], [[reference]]) < 1.0
+
+
+def test_correcting_beats_doing_nothing_beats_damage() -> None:
+    sources, references = [SOURCE, "p q r s t u".split()], [REFERENCE, "p q r s t u".split()]
+    corrected = corpus_gleu(sources, references, [references])
+    nothing = corpus_gleu(sources, sources, [references])
+    damage = corpus_gleu(sources, [SOURCE, "p z r z t u".split()], [references])
+    assert damage < nothing < corrected
+
+
+def test_repeated_ngrams_are_clipped() -> None:
+    # "a a a a" against "a b b b": one `a` matches; `a` is in the reference, so nothing is subtracted for the others.
+    statistics = sentence_statistics("a c c c".split(), "a a a a".split(), "a b b b".split())
+    assert statistics.matches[0] == 1
+    assert ngrams("a a a".split(), 2) == {("a", "a"): 2}
+
+
+def test_equal_references_give_the_single_reference_score() -> None:
+    single = corpus_gleu([SOURCE], [["a", "b", "x", "d", "e"]], [[REFERENCE]])
+    assert corpus_gleu([SOURCE], [["a", "b", "x", "d", "e"]], [[REFERENCE]] * 3, draws=20) == pytest.approx(single)
+
+
+def test_draws_lie_between_the_references() -> None:
+    sources = output = [SOURCE] * 8
+    first, second = [REFERENCE] * 8, [SOURCE] * 8
+    low, high = corpus_gleu(sources, output, [first]), corpus_gleu(sources, output, [second])
+    assert low < corpus_gleu(sources, output, [first, second], draws=50) < high
+
+
+def test_the_digits_of_jflegs_own_script(aggdec_data: Path) -> None:
+    # gleu.py under Python 3 for the unchanged source on Moses tokens: 40.60
+    moses = MosesTokenizer("en")
+
+    def tokens(name: str) -> list[list[str]]:
+        lines = (aggdec_data / f"jfleg/test.{name}").read_text(encoding="utf-8").splitlines()
+        return [moses.tokenize(ptb.detokenise(line), escape=False) for line in lines]
+
+    sources, references = tokens("src"), [tokens(f"ref{number}") for number in range(4)]
+    assert round(100 * corpus_gleu(sources, sources, references), 2) == 40.60
+
+
+def test_a_corpus_without_four_tokens_in_a_row_scores_nothing() -> None:
+    assert corpus_gleu([["a", "b"]], [["a", "b"]], [[["a", "b"]]]) == 0
+    assert corpus_gleu([["a", "b"], SOURCE], [["a", "b"], SOURCE], [[["a", "b"], SOURCE]]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("sources", "outputs", "references"),
+    [([["a"]], [["a"], ["b"]], [[["a"]]]), ([["a"]], [["a"]], []), ([], [], [[]]), ([["a"]], [["a"]], [[["a"]], []])],
+)
+def test_mismatched_sizes_are_refused(
+    sources: list[list[str]], outputs: list[list[str]], references: list[list[list[str]]]
+) -> None:
+    with pytest.raises(AggdecError, match="as many"):
+        corpus_gleu(sources, outputs, references)

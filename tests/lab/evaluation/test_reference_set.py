@@ -1,0 +1,75 @@
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, read_outputs, read_reference_set
+
+M2 = "S a b\nA 0 1|||x|||y|||REQUIRED|||-NONE-|||0\n\nS c\n"
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_files_that_belong_together(tmp_path: Path) -> None:
+    sources, reference = write(tmp_path / "src", "a b", "c"), write(tmp_path / "ref", "y  b", "c")
+    m2 = write(tmp_path / "m2", M2)
+    test = read_reference_set(sources, [reference], [reference], "de", m2)
+    assert test.sources == [["a", "b"], ["c"]]
+    assert test.references == [[["y", "b"], ["c"]]]
+    assert test.text == [["y  b", "c"]]
+    assert test.m2[0].annotators[0] == (GoldEdit(0, 1, ("y",)),)
+    assert (test.size, test.language, test.m2_file) == (2, "de", m2)
+
+
+def test_an_m2_file_alone_gives_the_sources(tmp_path: Path) -> None:
+    assert read_reference_set(m2=write(tmp_path / "m2", M2)).sources == [["a", "b"], ["c"]]
+
+
+def test_what_does_not_belong_together_is_named(tmp_path: Path) -> None:
+    sources, m2 = write(tmp_path / "src", "a b", "d"), write(tmp_path / "m2", M2)
+    with pytest.raises(
+        AggdecError, match=r"sentence 2 of .*m2 is 'c', but line 2 of .*src is 'd': .* M2 file's tokens"
+    ):
+        read_reference_set(sources, m2=m2)
+    with pytest.raises(AggdecError, match=r"src has 2, .*ref has 1; they must belong together"):
+        read_reference_set(sources, [write(tmp_path / "ref", "a")])
+    with pytest.raises(AggdecError, match="empty: is empty"):
+        read_reference_set(write(tmp_path / "empty"))
+    with pytest.raises(AggdecError, match="give --references, --text-references, --m2 or --sources"):
+        read_reference_set()
+
+
+def test_parts_of_a_set() -> None:
+    gold = [M2Sentence(("a",), {0: ()}), M2Sentence(("b",), {0: ()})]
+    test = ReferenceSet([["a"], ["b"]], [[["x"], ["y"]]], [["X", "Y"]], "de", gold, Path("gold.m2"))
+    assert test.only([0, 1]) is test
+    assert test.only([1]) == ReferenceSet([["b"]], [[["y"]]], [["Y"]], "de", gold[1:], None)
+    assert ReferenceSet([], [], [["X", "Y"]]).only([1]) == ReferenceSet([], [], [["Y"]])
+
+
+def test_characters() -> None:
+    test = ReferenceSet([["我们", "好"]], [[["你", "好"]]], [["你好"]], "zh", [M2Sentence(("我们", "好"), {0: ()})])
+    split = test.in_characters()
+    assert (split.sources, split.references, split.text) == ([["我", "们", "好"]], [[["你", "好"]]], ())
+    assert split.m2[0].tokens == ("我", "们", "好")
+
+
+def test_outputs_a_sentence_a_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "out", "a b", "", "c")
+    assert read_outputs(path, 3) == {0: ["a", "b"], 1: [], 2: ["c"]}
+    with pytest.raises(AggdecError, match="out: has 3 lines, but the test set has 4"):
+        read_outputs(path, 4)
+
+
+def test_outputs_of_fairseq_generate(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "out", "S-2\tx", "H-2\t-1\ta@@ b c", "P-2\t0 0 0 0", "H-0\t-1\td", "Generate test with beam=1"
+    )
+    assert read_outputs(path, 3) == {0: ["d"], 2: ["ab", "c"]}
+    assert read_outputs(path, 3, join=str.upper)[2] == ["A@@", "B", "C"]
+    with pytest.raises(AggdecError, match="has a sentence 2, but the test set has 2, counted from 0"):
+        read_outputs(path, 2)

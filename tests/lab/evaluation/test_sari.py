@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.evaluation.sari import corpus_sari, mean_sentence_sari, sentence_sari
+
+SOURCE = "About 95 species are currently accepted ."
+REFERENCES = [
+    "About 95 species are currently known .",
+    "About 95 species are now accepted .",
+    "95 species are now accepted .",
+]
+
+
+@pytest.mark.parametrize(
+    ("output", "score"),
+    [
+        ("About 95 you now get in .", 26.82782411698074),
+        ("About 95 species are now agreed .", 58.89995423074248),
+        ("About 95 species are currently agreed .", 50.71608864657479),
+    ],
+)
+def test_the_examples_of_the_authors_script(output: str, score: float) -> None:
+    assert 100 * sentence_sari(SOURCE, output, REFERENCES).score == pytest.approx(score)
+
+
+def test_a_deletion_that_the_references_make_up_for_is_not_right_to_the_authors_script() -> None:
+    # One of two "a" is deleted and the reference has one: 1 - 1 = 0 of 1. EASSE: the source has one too many, 1 of 1.
+    # Orders 2 to 4: the deleted "a b", "a b a" and "a b a c" are in no reference, 1 of 1 each.
+    sentence = sentence_sari("a b a c", "b a c", ["b a c d"])
+    assert sentence.delete == pytest.approx(3 / 4)
+    assert sentence.score == pytest.approx(0.5)
+    assert corpus_sari(["a b a c"], ["b a c"], [["b a c d"]]).delete == 1
+
+
+def test_by_hand() -> None:
+    # Source "a b", output "a c", reference "a c" -- unigrams: c added, a kept, b deleted, all right: 1 each.
+    # Bigrams: "a c" added and wanted, "a b" deleted and to be deleted: 1; none kept: 0. Longer: nothing, 0.
+    sari = corpus_sari(["a b"], ["a c"], [["a c"]])
+    assert (sari.add, sari.keep, sari.delete) == pytest.approx((2 / 4, 1 / 4, 2 / 4))
+    assert sari.score == pytest.approx(5 / 12)
+    assert sentence_sari("a b", "a c", ["a c"]) == sari
+
+
+def test_references_share_the_vote() -> None:
+    # One of two references keeps b. Unigrams of output "a b": kept a (2 of 2) and b (1 of 2): precision 3/4 of the
+    # counts, recall 1: F 6/7. Deleted nothing, although one reference wants it: 0. Bigram "a b": kept 1 of 2, F 2/3.
+    sari = corpus_sari(["a b"], ["a b"], [["a b"], ["a"]])
+    assert sari.keep == pytest.approx((6 / 7 + 2 / 3) / 4)
+    assert sari.delete == sari.add == 0
+
+
+def test_counts_are_summed_over_the_corpus_or_sentences_averaged() -> None:
+    sources, outputs, references = ["a", "p q r s"], ["a", "p x"], [["a", "p x"]]
+    first, second = sentence_sari("a", "a", ["a"]), sentence_sari("p q r s", "p x", ["p x"])
+    assert mean_sentence_sari(sources, outputs, references).score == pytest.approx((first.score + second.score) / 2)
+    assert corpus_sari(sources, outputs, references).keep == pytest.approx(1 / 4)
+
+
+def test_case_and_punctuation_do_not_matter_to_the_corpus_score() -> None:
+    assert corpus_sari(["A cat, big."], ["a cat."], [["A cat ."]]) == corpus_sari(
+        ["a cat , big ."], ["a cat ."], [["a cat ."]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("sources", "outputs", "references"), [(["a"], ["a", "b"], [["a"]]), (["a"], ["a"], []), ([], [], [[]])]
+)
+def test_mismatched_sizes_are_refused(sources: list[str], outputs: list[str], references: list[list[str]]) -> None:
+    for score in (corpus_sari, mean_sentence_sari):
+        with pytest.raises(AggdecError, match="as many"):
+            score(sources, outputs, references)
+
+
+def test_the_published_score_of_doing_nothing(aggdec_data: Path) -> None:
+    # Martin et al. 2020 (MUSS), identity baseline on ASSET's test set, by EASSE: 20.73
+    folder = aggdec_data / "asset"
+    sources = (folder / "asset.test.orig").read_text(encoding="utf-8").splitlines()
+    references = [(folder / f"asset.test.simp.{n}").read_text(encoding="utf-8").splitlines() for n in range(10)]
+    assert round(100 * corpus_sari(sources, sources, references).score, 2) == 20.73

@@ -1,0 +1,61 @@
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fairseq_aggdec.lab.evaluation.metrics import Lines, choose_metrics
+from fairseq_aggdec.lab.evaluation.official import OfficialScorer
+from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet
+from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
+
+TEST = ReferenceSet([list("abcd"), list("pq")], [[list("abcx"), list("pq")]])
+
+
+def test_rows_and_record() -> None:
+    table = ScoreTable("dev", TEST, choose_metrics(["exact", "edit-ratio"], TEST))
+    table.add("all", {1: list("pq"), 0: list("abcd")})
+    table.add("part", {0: list("abcx")})
+    assert [line.split() for line in table.text().splitlines()[2:]] == [
+        ["all", "50.00", "0.00"],
+        ["part", "(1", "sentences)", "100.00", "25.00"],
+    ]
+    record = json.loads(json.dumps(table.record()))
+    assert (record["test_set"], record["sentences"], record["references"]) == ("dev", 2, 1)
+    assert record["metrics"] == ["exact", "edit-ratio"]
+    assert record["rows"][1] == {
+        "name": "part",
+        "sentences": 1,
+        "scores": {"equals a reference %": 100, "edit ratio %": 25},
+        "official": {},
+    }
+    assert record["versions"]["sacrebleu"]
+
+
+def test_equal_outputs_are_scored_once() -> None:
+    ((name, metric),) = choose_metrics(["exact"], TEST).items()
+    calls = []
+
+    def score(test: ReferenceSet, lines: Lines) -> Sequence[float]:
+        calls.append(len(lines))
+        return metric.score(test, lines)
+
+    table = ScoreTable("dev", TEST, {name: replace(metric, score=score)})
+    for row, outputs in {"greedy": "abcd", "iad": "abcd", "beam5": "abcx"}.items():
+        table.add(row, {0: list(outputs), 1: list("pq")})
+    table.add("part", {0: list("abcd")})
+    assert [(row.name, row.sentences) for row in table.rows] == [("greedy", 2), ("iad", 2), ("beam5", 2), ("part", 1)]
+    assert [row.scores["equals a reference %"] for row in table.rows] == [50, 50, 100, 0]
+    assert calls == [2, 2, 1]
+
+
+def test_official_numbers_stand_beside_ours(tmp_path: Path) -> None:
+    path = tmp_path / "gleu.py"
+    path.write_text("print([['0.5', '0.1', '(0.4,0.6)']])")
+    scorer = OfficialScorer("gleu", (sys.executable, str(path)))
+    table = ScoreTable("dev", TEST, choose_metrics(["gleu"], TEST), {"gleu": scorer})
+    table.add("copy", dict(enumerate(TEST.sources)))
+    heading, _, row = table.text().splitlines()
+    assert "GLEU, official" in heading
+    assert row.split()[-1] == "50.00"
+    assert table.record()["official"] == {"gleu": [sys.executable, str(path)]}

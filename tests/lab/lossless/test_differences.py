@@ -1,0 +1,47 @@
+"""What counts as a difference, and how near to a tie it is."""
+
+import math
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_aggdec.lab.lossless.differences import differences, first_difference, gap_of
+from tests.random_models import dictionary, random_batch, random_model
+
+WORDS = dictionary(20)
+
+
+def test_the_first_token_that_is_another_one() -> None:
+    assert first_difference([5, 6, 2], [5, 6, 2]) is None
+    assert first_difference([5, 6, 2], [5, 7, 2]) == 1
+    assert first_difference([5, 6, 2], [5, 2]) == 1
+
+
+def test_a_gap_that_rounding_explains_is_a_near_tie_and_another_is_not() -> None:
+    expected, found = {0: [5, 2], 1: [5, 2], 2: [5, 2]}, {0: [5, 2], 1: [6, 2], 2: [7, 2]}
+    gaps = {(1, 5, 6): 3e-5, (2, 5, 7): 0.3}
+    near, far = differences(expected, found, lambda sentence, _, one, other: gaps[sentence, one, other])
+    assert (near.sentence, near.position, near.near_tie) == (1, 0, True)
+    assert (far.sentence, far.position, far.near_tie) == (2, 0, False)
+    line = far.describe("iad", "greedy", ["", "", "", "", "", "was", "x", "is"])
+    assert line == "iad: sentence 2, position 0: 'is' where greedy has 'was'; log-probabilities differ by 0.300000"
+
+
+def test_outputs_of_other_sentences_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="different sentences"):
+        differences({0: [2]}, {1: [2]}, lambda *_: 0.0)
+
+
+def test_the_reference_says_how_far_two_tokens_are_apart() -> None:
+    """What the model itself gives after the same beginning, computed at once."""
+    model, sample = random_model(3, WORDS, WORDS), random_batch(1, WORDS, [6])
+    generator = SequenceGenerator([model], WORDS, beam_size=1)
+    ((best, *_),) = generator.generate([model], sample)
+    tokens = best["tokens"].tolist()
+    expected, found = tokens[3], 4 if tokens[3] != 4 else 5
+    read = torch.tensor([[WORDS.eos(), *tokens[:3]]])
+    with torch.no_grad():
+        logits = model(**sample["net_input"], prev_output_tokens=read)[0][0, -1]
+    gap = gap_of(generator, [model], {0: sample})(0, tokens[:3], expected, found)
+    assert math.isclose(gap, float(logits[expected] - logits[found]), abs_tol=1e-4)

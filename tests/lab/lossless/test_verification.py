@@ -1,0 +1,212 @@
+"""What a verification finds out, on a tiny random model whose drafts pass."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from fairseq_aggdec.engine import decoder_layer
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.layers import attend
+from fairseq_aggdec.engine.products import precision
+from fairseq_aggdec.engine.products.bit_exact_probe import BitExactProbe
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation import drafting
+from fairseq_aggdec.lab.benchmarking.modes import Mode, parse_modes
+from fairseq_aggdec.lab.benchmarking.random_models import RandomModel, Size
+from fairseq_aggdec.lab.benchmarking.subject import Subject
+from fairseq_aggdec.lab.lossless import verification, verify_command
+from fairseq_aggdec.lab.lossless.verification import ALONE, BEAM_ONE, Verification, verify
+from fairseq_aggdec.lab.lossless.verification_report import Report
+from tests.lab.benchmarking.tiny import tiny_model, tiny_subject
+
+ROOT = Path(__file__).resolve().parents[2]
+SYMBOLS = [f"<{number}>" for number in range(400)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> RandomModel:
+    return tiny_model(tmp_path_factory.mktemp("verified"))
+
+
+@pytest.fixture
+def subject(model: RandomModel) -> Subject:
+    return verify_command._uneven(tiny_subject(model))
+
+
+def verified(subject: Subject, modes: str, *precisions: str, sizes: tuple[int, ...] = (1, 3)) -> Verification:
+    return verify(subject, parse_modes(modes), precisions, sizes, must_run=True)
+
+
+def printed(done: Verification) -> str:
+    return Report("a model", "aggdec verify", done, SYMBOLS, {}).text()
+
+
+def blocks_see_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault that no mode may pass with: a drafted token is judged with the draft behind it in sight."""
+
+    def no_mask(decoder: BlockDecoder, positions: Any, longest: int, end: int, keys: int, like: Tensor) -> Tensor:
+        return like.new_zeros(like.size(1), keys)
+
+    monkeypatch.setattr(BlockDecoder, "_self_mask", no_mask)
+
+
+def test_a_correct_model_passes_in_every_mode_precision_and_batch(subject: Subject) -> None:
+    done = verified(subject, "greedy,iad,hybrid,gad,gad++", "fp32", "bf16", "exact", sizes=(1, 50))
+    assert not done.failed
+    assert all(check.identical == check.sentences == 5 for check in done.checks if check.lossless)
+    assert {check.batch_size for check in done.checks} == {1, 5}, "no batch holds more than there are"
+    ways = {(check.precision, check.mode, check.reference) for check in done.checks}
+    assert ways == {
+        *(("fp32", mode, BEAM_ONE) for mode in ("greedy", "iad", "hybrid", "gad", "gad++")),
+        *(("bf16", mode, "greedy") for mode in ("iad", "hybrid", "gad", "gad++")),
+        ("exact", "greedy", BEAM_ONE),
+        *(("exact", mode, ALONE) for mode in ("greedy", "iad", "hybrid", "gad")),
+    }
+    assert {check.shuffled for check in done.checks if check.to_the_bit} == {False, True}
+    assert verification.never_accepted(done.checks) == {}
+    text = printed(done)
+    assert text.splitlines()[-1] == "passed: no lossless mode differs from its reference"
+    assert re.search(r"fp32 +gad +fairseq's beam 1 +5 of 5 +5 of 5 +\d\d% of \d+", text)
+
+
+def test_a_faulty_decoder_fails_and_the_first_wrong_token_is_named(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks_see_what_follows(monkeypatch)
+    done = verified(subject, "greedy,iad", "fp32", sizes=(1,))
+    assert [check.mode for check in done.failed] == ["iad"], "single steps see no more than they may"
+    (check,) = done.failed
+    (first, *_) = check.differences
+    line = (
+        f"iad in fp32, alone: sentence {first.sentence}, position {first.position}: '<{first.found}>' where fairseq's "
+        f"beam 1 has '<{first.expected}>'; log-probabilities differ by {first.gap:.6f}"
+    )
+    assert first.gap is not None
+    assert first.gap > 1e-4
+    assert {line, "FAILED: iad in fp32: differs from the reference, and no near-tie explains it"} <= set(
+        printed(done).splitlines()
+    )
+
+
+def test_a_mask_that_attention_has_written_to_is_found_in_big_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores of one block in the mask of the next: once the fault of all models with 16 heads, at batch size 1."""
+
+    def in_the_callers_mask(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        if mask is None:
+            return attend(query, keys, values, mask)
+        flat, keys, values = (each.flatten(0, 1) for each in (query, keys, values))
+        scores = mask.expand(*query.shape[:3], keys.size(1)).flatten(0, 1)  # no copy, of one row or one head
+        scores = scores.baddbmm_(flat, keys.mT, alpha=query.size(-1) ** -0.5)
+        return (scores.softmax(dim=-1) @ values).view(query.shape).transpose(1, 2).flatten(2)
+
+    monkeypatch.setattr(decoder_layer, "attend_in_products", in_the_callers_mask)
+    big = tiny_subject(tiny_model(tmp_path, Size(width=64, inner=64, heads=16, encoder_layers=1, decoder_layers=2)))
+    done = verified(verify_command._uneven(big), "greedy,iad,hybrid", "fp32", sizes=(1,))
+    assert [check.mode for check in done.failed] == ["iad", "hybrid"]
+
+
+def test_a_near_tie_is_shown_and_does_not_fail(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks_see_what_follows(monkeypatch)
+    monkeypatch.setattr(verification, "near_tie_of", lambda precision, device: 1e6)  # then any gap is one
+    done = verified(subject, "iad", "fp32", sizes=(1,))
+    (check,) = done.checks
+    assert check.near_ties == len(check.differences) > 0
+    assert not done.failed
+    text = printed(done)
+    assert f"{check.identical} of 5, {check.near_ties} near-ties" in text
+    assert text.count(", a near-tie") == check.near_ties
+    assert text.endswith("passed: no lossless mode differs from its reference")
+
+
+def test_other_scores_fail_under_bit_exact(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the trial run of --bit-exact has seen nothing."""
+    project = BlockDecoder.project
+
+    def noisy(decoder: BlockDecoder, features: Tensor) -> Tensor:
+        return project(decoder, features) * (1 + 1e-6 * (features.size(0) > 1))
+
+    monkeypatch.setattr(BlockDecoder, "project", noisy)
+    monkeypatch.setattr(BitExactProbe, "objection", lambda probe: None)
+    done = verified(subject, "greedy", "fp32", "exact")
+    assert {(check.precision, check.batch_size) for check in done.failed} == {("exact", 3)}
+    assert all(check.score_differences and not check.differences for check in done.failed)
+    assert re.search(
+        r"greedy in exact, in batches of 3, shuffled: sentence \d, position 0: log-probability -[\d.]+ where greedy on "
+        r"each sentence alone has -[\d.]+; the tokens are the same",
+        printed(done),
+    )
+
+
+def test_a_mode_whose_drafts_never_pass_proves_little(subject: Subject) -> None:
+    done = verified(subject, "gad,gad~1", "fp32", sizes=(1,))
+    assert (
+        "gad~1 never accepted a drafted token, so that its check proves little: fp32 alone. Take sentences that it can "
+        "draft for"
+    ) in printed(done).splitlines()
+
+
+def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_asked_for(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drafting, "_DRAFT", 1e12)  # what a draft costs: on a CPU, none saves time in a batch
+    in_vain = "gad never accepted a drafted token, so that its check proves little: fp32 in batches of 5. On a CPU, "
+    shortened, whole = (
+        verified(replace(subject, full_drafts=full), "gad", "fp32", sizes=(5,)) for full in (False, True)
+    )
+    assert in_vain in printed(shortened)
+    assert in_vain not in printed(whole)
+
+
+def test_other_outputs_of_a_lossy_mode_are_counted_and_do_not_fail(subject: Subject) -> None:
+    done = verified(subject, "nar", "fp32", sizes=(1,))
+    (check,) = done.checks
+    assert check.differing > 0
+    assert not done.failed
+    assert f"{check.differing} differ (not lossless)" in printed(done)
+
+
+def test_a_precision_that_cannot_be_had_is_left_out_unless_it_was_asked_for(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "can_quantise", lambda: False)
+    done = verify(subject, parse_modes("iad"), ["fp32", "int8"], [1], must_run=False)
+    assert [check.precision for check in done.checks] == ["fp32"]
+    assert "int8 was left out: --int8: PyTorch" in printed(done)
+    with pytest.raises(AggdecError, match="no int8 products"):
+        verified(subject, "iad", "int8")
+
+
+def test_greedy_alone_has_nothing_to_be_compared_with_in_a_precision_that_fairseq_lacks(subject: Subject) -> None:
+    with pytest.raises(AggdecError, match="nothing to compare: greedy is itself the reference in int8"):
+        verified(subject, "greedy", "int8")
+
+
+def test_what_the_model_can_is_compared_by_default(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verify_command._default_modes(subject) == "greedy,iad,hybrid,gad,gad++"
+    monkeypatch.setattr(verify_command, "proposal_heads", lambda model: 4)
+    without = replace(subject, drafter_path=None, block_size=0)
+    assert verify_command._default_modes(without) == "greedy,iad,hybrid,blockwise"
+    assert {mode.name for mode in map(Mode.parse, ("blockwise", "blockwise:3", "gad", "nar")) if mode.lossless} == {
+        "blockwise",
+        "gad",
+    }
+
+
+RECORDS = sorted((ROOT / "docs/verify").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_recorded_verifications_have_passed(path: Path) -> None:
+    record = json.loads(path.read_text())
+    checks = [check for check in record["checks"] if check["lossless"]]
+    assert record["passed"]
+    assert checks
+    for check in checks:
+        assert check["identical"] + check["near_ties"] == check["sentences"], check["lines"]

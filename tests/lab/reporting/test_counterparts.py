@@ -1,0 +1,118 @@
+"""tables.yaml: which measurement stands for which entry of a paper's table."""
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.cli.experiments import read_experiment
+from fairseq_aggdec.data.prepare_config import read_config
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.evaluation.metrics import all_metrics
+from fairseq_aggdec.lab.reporting.counterparts import FILE, read_tables
+from fairseq_aggdec.lab.reporting.measures import MEASURES
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+EXPERIMENTS = sorted(path.parent for path in CONFIGS.glob(f"*/{FILE}"))
+
+
+def write(folder: Path, text: str) -> Path:
+    (folder / FILE).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_short_and_long_forms(tmp_path: Path) -> None:
+    text = """
+    score: [gleu]
+    tables:
+      ge2022/6:
+        set: valid
+        differs: small
+        record: "bench/k{k}"
+        beam: AR (beam = 5)
+        columns: {Tok.: accepted tokens, Speed: {measure: speed-up, batch_size: 8, mode: other}}
+        rows:
+          AR (beam = 5): {label: beam5, differs: tiny}
+          GAD++ (k = 10): {k: 10, label: "gad++-{k}", mode: "gad++:3:1"}
+          GAD++ (k = 15): {k: 15, only: [Speed], over: greedy, over_record: "bench/k10"}
+          GAD++ (k = 20): {label: gad, measures: {Tok.: accepted block}}
+          GAD++ (k = 25): {label: "{k}{mode}", k: big-, mode: nar, record: "bench/{k}bench"}
+    """
+    tables = read_tables(write(tmp_path, text))
+    assert tables.score == ("gleu",)
+    counterparts = tables.counterparts["ge2022/6"]
+    assert (counterparts.greedy, counterparts.beam) == (None, "AR (beam = 5)")
+    assert (counterparts.differs["AR (beam = 5)"], counterparts.differs["GAD++ (k = 10)"]) == ("tiny", "small")
+    sources = counterparts.sources
+    assert len(sources) == 9
+    big = sources["GAD++ (k = 25)", "Tok."]
+    assert (big.label, big.mode, big.record) == ("big-nar", "nar", "bench/big-bench")
+    assert sources["GAD++ (k = 20)", "Tok."].measure == "accepted block"
+    assert sources["GAD++ (k = 20)", "Speed"].measure == "speed-up"
+    first = sources["AR (beam = 5)", "Tok."]
+    assert (first.measure, first.label, first.mode, first.set) == ("accepted tokens", "beam5", "beam5", "valid")
+    ten = sources["GAD++ (k = 10)", "Speed"]
+    assert (ten.label, ten.record, ten.over_record, ten.batch_size) == ("gad++-10", "bench/k10", "bench/k10", 8)
+    assert ten.mode == "gad++:3:1", "a row's word comes before a column's"
+    fifteen = sources["GAD++ (k = 15)", "Speed"]
+    assert (fifteen.record, fifteen.over, fifteen.over_record) == ("bench/k15", "greedy", "bench/k10")
+    assert fifteen.mode == "other"
+
+
+def test_without_a_file_there_are_no_tables(tmp_path: Path) -> None:
+    assert read_tables(tmp_path).counterparts == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tables: {ge2022/99: {columns: {}, rows: {}}}", r"tables.yaml: no table ge2022/99 of the papers"),
+        (
+            "tables: {ge2022/9: {columns: {Speed: speed-up}, rows: {}}}",
+            r"tables.yaml: table ge2022/9 has no column 'Speed'",
+        ),
+        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD: gad}}}", r"tables.yaml: table ge2022/9 has no row 'GAD'"),
+        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {}, greedy: GAD}}", r"has no row 'GAD'"),
+        (
+            "tables: {ge2022/9: {columns: {Tok.: {mesure: x}}, rows: {GAD-base: x}}}",
+            r"unknown fields mesure: choose from measure, ",
+        ),
+        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD-base: {only: [Speed]}}}}", r"there is no column 'Speed'"),
+        ("tables: {ge2022/9: {columns: {Tok.: x}}}", r"tables.yaml: not as the head of counterparts.py describes"),
+        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD-base: {label: '{size}'}}}}", r"describes it \(KeyError"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(AggdecError, match=message):
+        read_tables(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda folder: folder.name)
+def test_experiments_ask_for_measures_that_exist(folder: Path) -> None:
+    tables = read_tables(folder)
+    assert tables.counterparts
+    known = set(MEASURES)
+    if (folder / "prepare.yaml").is_file():
+        names = [*read_config(folder / "prepare.yaml").get("score", []), *tables.score]
+        known |= {column for name in names for column in all_metrics()[name].columns}
+    for counterparts in tables.counterparts.values():
+        assert counterparts.sources
+        for source in counterparts.sources.values():
+            assert source.measure in known, counterparts.table.name
+    for own in tables.own.values():
+        for table in own:
+            assert {source.measure for cell in table.cells.values() for source in cell.sources} <= known, table.title
+            if table.figure:
+                assert {len(cell.sources) for cell in table.cells.values()} == {2} == {len(table.figure)}
+
+
+@pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda folder: folder.name)
+def test_a_stand_in_says_beside_each_row_in_what_it_differs(folder: Path) -> None:
+    for counterparts in read_tables(folder).counterparts.values():
+        said = {system for system, text in counterparts.differs.items() if text}
+        rows = {system for system, _ in counterparts.sources}
+        assert said == (set() if read_experiment(folder).full_size else rows), counterparts.table.name
+
+
+def test_most_experiments_have_tables() -> None:
+    without = {path.parent.name for path in CONFIGS.glob("*/about.yaml")} - {folder.name for folder in EXPERIMENTS}
+    assert without <= {"ape_small"}, "its task is none of the papers'"

@@ -1,0 +1,43 @@
+"""Tables of everything measured, whether or not a paper has a counterpart."""
+
+from fairseq_aggdec.lab.grid import latex, markdown
+from fairseq_aggdec.lab.reporting.beside import commands
+from fairseq_aggdec.lab.reporting.own_tables import own_grids
+from tests.lab.reporting.made_up import made_up_results
+
+
+def test_scores_with_counters() -> None:
+    scores = own_grids(made_up_results())[0]
+    assert scores.title == "Scores: test (4 inputs)"
+    assert [group.heading for group in scores.groups] == ["sacrebleu", "iterations", "tokens an iteration"]
+    rows = {row[0]: row[1:] for row in scores.rows}
+    assert rows["gad"] == ("35.40", "2.50", "4.70"), "100 iterations for 40 sentences of 470 tokens"
+    assert rows["beam5"] == ("35.90", "–", "–")
+
+
+def test_times_by_batch_size() -> None:
+    _, alone, pairs = own_grids(made_up_results())
+    assert (alone.title, pairs.title) == (
+        "Times: bench (4 inputs, 1 at a time)",
+        "Times: bench (4 inputs, 2 at a time)",
+    )
+    headings = ["seconds (median, range)", "speed-up over beam5", "speed-up over beam1", "iterations per sentence"]
+    headings += ["mean accepted tokens", "identical to greedy", "BLEU"]
+    assert [group.heading for group in alone.groups] == headings
+    rows = {row[0]: row[1:] for row in alone.rows}
+    assert rows["gad"] == ("0.69 (0.46-0.92)", "4.00x", "2.00x", "2.50", "4.60", "–", "33.00")
+    assert rows["beam1"][1:] == ("2.00x", "1.00x", "–", "–", "–", "–")
+    assert [group.heading for group in pairs.groups] == [headings[0], *headings[3:6]], "no baseline was timed in pairs"
+    assert alone.notes == ("P, 1 threads of 2 cores; torch 0.",)
+
+
+def test_they_can_be_printed() -> None:
+    for grid in own_grids(made_up_results()):
+        assert all(len(row) == 1 + len(grid.groups) for row in grid.rows)
+        assert grid.title in markdown(grid)
+        assert rf"\label{{tab:{grid.name}}}" in latex(grid)
+
+
+def test_commands() -> None:
+    made = ["fairseq-generate DATA", "aggdec bench DATA --path model.pt", "aggdec report experiment tatoeba_en_de"]
+    assert commands(made_up_results()) == made

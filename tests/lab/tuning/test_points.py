@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.tuning.points import Baselines, Setting, Sweep
+from tests.lab.tuning.papers import point
+
+CONDITIONS = {"data": "valid of x", "repeats": 3}
+BASELINES = Baselines(5, 26.72, 10.0, 26.62, 8.0)
+FIRST, SECOND = point(10, 3, 1.0, 5.97, 26.68), point(15, 3, 1.0, 6.74, 26.94)
+
+
+def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "points.jsonl"
+    sweep = Sweep.open(path, CONDITIONS)
+    sweep.add(BASELINES)
+    sweep.add(FIRST, SECOND)
+    again = Sweep.open(path, CONDITIONS)
+    assert again == sweep
+    assert again.missing([FIRST.setting, Setting(10, 5, 1.0), Setting(10, 5, 1.0)]) == [Setting(10, 5, 1.0)]
+    assert path.read_text().count("\n") == 4
+
+
+def test_half_a_line_of_a_killed_run_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "points.jsonl"
+    sweep = Sweep.open(path, CONDITIONS)
+    sweep.add(FIRST)
+    whole = path.read_text()
+    path.write_text(whole + '{"point": {"sett')
+    assert Sweep.open(path, CONDITIONS) == sweep
+    assert path.read_text() == whole
+
+
+def test_other_conditions_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "points.jsonl"
+    Sweep.open(path, CONDITIONS)
+    with pytest.raises(AggdecError, match=r"measured with another repeats \(3, now 5\); .* name another file"):
+        Sweep.open(path, {**CONDITIONS, "repeats": 5})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "is empty"),
+        ("no JSON\n", "line 1: not JSON"),
+        ('{"point": {}}\n', "line 1: not written by aggdec tune"),
+        ('{"conditions": {"data": "valid of x", "repeats": 3}}\n{"point": {}}\n', "line 2: missing or unknown entries"),
+        ('{"conditions": {"data": "valid of x", "repeats": 3}}\n[1]\n', "line 2: not written by aggdec tune"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "points.jsonl"
+    path.write_text(text)
+    with pytest.raises(AggdecError, match=reason):
+        Sweep.open(path, CONDITIONS)
+
+
+def test_settings_are_named() -> None:
+    assert str(Setting(25, 3, 1.0)) == "k 25, β 3, τ 1"
+    assert FIRST.speed_up_over_greedy == pytest.approx(2 * 5.97)

@@ -1,0 +1,41 @@
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
+from fairseq_aggdec.lab.benchmarking.subject import Runners
+from fairseq_aggdec.lab.tuning.points import Setting, Sweep
+from fairseq_aggdec.lab.tuning.sweep import Measurement, run
+from tests.lab.benchmarking.tiny import LENGTH, tiny_subject
+
+SETTINGS = [Setting(2, 1, 0.0), Setting(8, 1, 0.0), Setting(8, 400, 1000.0)]
+
+
+def total_tokens(outputs: Mapping[int, Sequence[int]]) -> float:
+    return float(sum(map(len, outputs.values())))
+
+
+def test_settings_reach_the_decoder(tuned: RandomModel, tmp_path: Path) -> None:
+    sweep = Sweep.open(tmp_path / "points.jsonl", {})
+    with Runners(tiny_subject(tuned, oracle=None)) as runners:
+        run(sweep, Measurement(runners, total_tokens, repeats=1), SETTINGS, beam=2)
+        assert sweep.baselines is not None
+        assert sweep.baselines.beam == 2
+        assert sweep.baselines.greedy_quality == 5 * (LENGTH + 1)
+        points = [sweep.points[setting] for setting in SETTINGS]
+        assert all(point.seconds > 0 and point.greedy_seconds > 0 for point in points)
+        # exact matches of a random drafter are rare; where all is accepted, a block of k brings k + 1 tokens
+        assert points[0].accepted < 2
+        assert points[2].accepted == pytest.approx((LENGTH + 1) / 2)  # 9 tokens, then the other 4
+        # measured already: nothing is decoded again
+        run(sweep, Measurement(runners, lambda outputs: pytest.fail("decoded"), repeats=1), SETTINGS, beam=2)
+
+
+def test_a_block_longer_than_the_drafters_is_refused(tuned: RandomModel) -> None:
+    with (
+        Runners(tiny_subject(tuned, oracle=None)) as runners,
+        pytest.raises(AggdecError, match=r"--block-size 9: .* trained for blocks of 8"),
+    ):
+        Measurement(runners, total_tokens, repeats=1).points([Setting(9, 3, 1.0)])
