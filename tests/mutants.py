@@ -154,7 +154,7 @@ MUTANTS = [
     Mutant(
         "padding of the source is attended to",
         "engine/block_encoder.py",
-        "            mask = hiding(hidden, x)[:, None, None]\n",
+        "            mask = additive_mask(hidden, x)[:, None, None]\n",
         "",
         "tests/engine/test_block_encoder.py",
     ),

@@ -17,7 +17,7 @@ from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.products.precision import Arithmetic
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
-from fairseq_aggdec.generation.loading import batches_of, load
+from fairseq_aggdec.tasks.loading import batches_of, load
 from tests.random_blockwise import HEAD_KINDS, random_blockwise
 from tests.random_models import ENGINE_SHAPES, random_batch
 from tests.scripted_decoding import examples

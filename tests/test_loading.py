@@ -1,11 +1,11 @@
-"""Tests of `fairseq_aggdec.generation.loading`."""
+"""Tests of `fairseq_aggdec.tasks.loading`."""
 
 import pytest
 import torch
 
 from fairseq_aggdec import register
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.loading import batches_of, load
+from fairseq_aggdec.tasks.loading import batches_of, load
 from tests.helpers import ToyModel
 
 

@@ -19,9 +19,9 @@ from fairseq_aggdec.bulk.shards import STDIN, DecodedShard, Shard, cut
 from fairseq_aggdec.bulk.worker import Worker
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.pipeline import shard_of_environment
+from fairseq_aggdec.distillation.translator import fingerprints
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256, written_whole
-from fairseq_aggdec.generation.translator import fingerprints
 from fairseq_aggdec.tasks.search_options import option
 
 logger = logging.getLogger(__name__)

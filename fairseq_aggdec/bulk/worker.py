@@ -17,8 +17,8 @@ from fairseq_aggdec.distillation.batches import plan_batches
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
 from fairseq_aggdec.distillation.pipeline import device_of_environment
 from fairseq_aggdec.distillation.settings import SearchOptions
+from fairseq_aggdec.distillation.translator import Translator
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.translator import Translator
 from fairseq_aggdec.tasks.search_options import given_search_options
 
 _NOTHING: Tokens = np.array([], dtype=np.int64)

@@ -10,8 +10,8 @@ from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.demo.tasks import DemoTask
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.loading import load
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+from fairseq_aggdec.tasks.loading import load
 from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 

@@ -10,7 +10,6 @@ from tabulate import tabulate
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import DemoTask
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.loading import batches_of
 from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, refuse, say
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import runners_of
 from fairseq_aggdec.lab.benchmarking.machine import describe, machine
@@ -18,6 +17,7 @@ from fairseq_aggdec.lab.benchmarking.record import run_of
 from fairseq_aggdec.lab.benchmarking.rounds import compare
 from fairseq_aggdec.lab.benchmarking.tables import speed_table
 from fairseq_aggdec.lab.reporting import trace
+from fairseq_aggdec.tasks.loading import batches_of
 
 
 def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: bool) -> None:

@@ -11,7 +11,7 @@ from fairseq_aggdec.distillation.batches import BatchPlan, plan_batches
 from fairseq_aggdec.distillation.data_bin import DataBin, Side
 from fairseq_aggdec.distillation.settings import ShardSettings
 from fairseq_aggdec.distillation.shard_file import DecodedBatch, ShardName, open_shard
-from fairseq_aggdec.generation.translator import Translator
+from fairseq_aggdec.distillation.translator import Translator
 
 logger = logging.getLogger(__name__)
 

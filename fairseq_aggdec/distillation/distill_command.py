@@ -8,8 +8,8 @@ import dataclasses
 from fairseq_aggdec.distillation import pipeline
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
+from fairseq_aggdec.distillation.translator import fingerprints
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.translator import fingerprints
 
 
 def distill(args: argparse.Namespace) -> None:

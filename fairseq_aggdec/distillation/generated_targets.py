@@ -11,8 +11,8 @@ from fairseq.data import Dictionary
 from tqdm import tqdm
 
 from fairseq_aggdec.distillation.data_bin import DataBin, Side, Tokens
+from fairseq_aggdec.distillation.generate_output import GeneratedSentence, GenerateOutput
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.generate_output import GeneratedSentence, GenerateOutput
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from fairseq_aggdec.distillation.gathering import find_shards, gather_shards
 from fairseq_aggdec.distillation.generated_targets import gather_generated
 from fairseq_aggdec.distillation.settings import SearchOptions, ShardSettings
 from fairseq_aggdec.distillation.shard_file import ShardName
+from fairseq_aggdec.distillation.translator import Translator, fingerprints
 from fairseq_aggdec.distillation.writing import DistilledSplit, read_record, record_of, write_data_bin
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.translator import Translator, fingerprints
 
 logger = logging.getLogger(__name__)
 

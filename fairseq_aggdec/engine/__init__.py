@@ -14,8 +14,7 @@ code, and every public call against what its caller still uses):
     kv_cache.py           memory[...] and memory.view(...)          the cache, from the positions of the block on
                           wider[...]                                a new, larger cache
                           x                                         of `keep_rows`, whose caller gives it away
-    layers.py             torch.zeros(...)                          a new mask
-                          scores.view(...)                          a product's result
+    layers.py             scores.view(...)                          a product's result
     linear.py             padded[...]                               a new tensor
     precision.py          weight * ...                              a new tensor
                           torch.div(self._levels, peaks).mul(...)   a new tensor

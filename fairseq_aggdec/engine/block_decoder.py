@@ -17,11 +17,12 @@ from fairseq_aggdec.decoding.ragged import Ragged
 from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.engine.decoder_layer import BlockShape, DecoderLayer, head_by_head
 from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
-from fairseq_aggdec.engine.layers import Norm, Positions, hiding
+from fairseq_aggdec.engine.layers import Norm, Positions
 from fairseq_aggdec.engine.products.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.products.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported_reason
+from fairseq_aggdec.models.masks import additive_mask
 
 _PART = 128
 """tokens whose logits are made at once: the memory of some thousand, many times that of the model, would be taken from
@@ -91,7 +92,7 @@ class BlockDecoder(Verifier):
         self._cross_mask = None
         # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
         if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
-            self._cross_mask = hiding(masks[0], memory)[:, None, None]
+            self._cross_mask = additive_mask(masks[0], memory)[:, None, None]
         self._cross = self._cross_by_head(memory).contiguous()
         self._cache.start(memory.size(0), memory)
 
@@ -211,7 +212,7 @@ class BlockDecoder(Verifier):
 
 def _hide_behind(last: Tensor, end: int, like: Tensor) -> Tensor:
     """Additive mask, B x 1 x W x `end`, that hides from each query what stands behind its `last` position, B x W."""
-    return hiding(torch.arange(end, device=like.device) > last[..., None], like)[:, None]
+    return additive_mask(torch.arange(end, device=like.device) > last[..., None], like)[:, None]
 
 
 def _keys_and_values(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> Linear:

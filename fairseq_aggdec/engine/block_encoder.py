@@ -16,7 +16,6 @@ from fairseq_aggdec.engine.layers import (
     Norm,
     Positions,
     attend,
-    hiding,
     split_fused,
     unsupported_attention,
     unsupported_feed_forward,
@@ -24,6 +23,7 @@ from fairseq_aggdec.engine.layers import (
 from fairseq_aggdec.engine.products.bit_exact import aligned
 from fairseq_aggdec.engine.products.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.models.masks import additive_mask
 
 
 def unsupported_encoder(encoder: Any) -> str | None:
@@ -117,7 +117,7 @@ class BlockEncoder:
         mask = None
         if padded:
             x = x.masked_fill(hidden[..., None], 0.0)
-            mask = hiding(hidden, x)[:, None, None]
+            mask = additive_mask(hidden, x)[:, None, None]
         computed = rounded_rows(length) if self._pads_rows and tokens.size(0) == 1 else length
         if computed > length:  # rows that no attention sees, and that are cut off at the end
             x = F.pad(x, (0, 0, 0, computed - length))

@@ -62,11 +62,6 @@ def split_fused(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
     return x.view(x.size(0), x.size(1), parts, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
 
 
-def hiding(hidden: Tensor, like: Tensor) -> Tensor:
-    """Additive attention mask that hides what is true."""
-    return torch.zeros(hidden.shape, dtype=like.dtype, device=hidden.device).masked_fill_(hidden, -math.inf)
-
-
 def unsupported_attention(attention: Any) -> str | None:
     """Why the engine cannot run an attention module, or None where it can."""
     if type(attention) is not MultiheadAttention:

@@ -16,9 +16,9 @@ from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.criterions.block_sampling import Blocks
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architecture_defaults import set_sizes
+from fairseq_aggdec.models.block_sampling import Blocks
 from fairseq_aggdec.models.frozen_weights import ExactFrozenWeights
 from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig
 from fairseq_aggdec.models.nar_drafter_decoder import NarDrafterDecoder, Reading

@@ -9,9 +9,9 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.drafters.block import best_tokens
-from fairseq_aggdec.engine.layers import hiding
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, own_keys_values, run_layer
+from fairseq_aggdec.models.masks import additive_mask
 from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig, refuse_unsupported
 from fairseq_aggdec.models.transition_head import TransitionHead
 
@@ -92,14 +92,14 @@ class NarDrafterDecoder(TransformerDecoderBase):
         """All that does not depend on the blocks: see `draft`, which may follow more than once."""
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # B x S x C
         paddings = encoder_out["encoder_padding_mask"]
-        cross_mask = hiding(paddings[0], memory)[:, None, None] if paddings else None
+        cross_mask = additive_mask(paddings[0], memory)[:, None, None] if paddings else None
         cross = [cross_keys_values(layer, memory) for layer in self.layers]
         reading = Reading(prev_output_tokens, encoder_out, cross, cross_mask, [])
         if self.is_causal:
             width = prev_output_tokens.size(1)
             positions = torch.arange(width, device=memory.device)
             x = self._inputs(self.embed(prev_output_tokens), positions.expand_as(prev_output_tokens), width)[:, None]
-            causal = hiding(positions > positions[:, None], x)
+            causal = additive_mask(positions > positions[:, None], x)
             for layer, keys_values in zip(self.layers[:-1], cross, strict=False):
                 x, own = run_layer(layer, x, keys_values, cross_mask, causal)
                 reading.prefix.append(own)
@@ -134,7 +134,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
             x = torch.where(revealed.view_as(positions)[..., None], self.embed(block_tokens.view_as(positions)), x)
 
         in_prefix = torch.arange(reading.tokens.size(1), device=positions.device)
-        unseen = hiding(in_prefix > prefix_lengths[..., None], x)  # B x R x W
+        unseen = additive_mask(in_prefix > prefix_lengths[..., None], x)  # B x R x W
         if self.is_causal:
             own_mask, prefix_mask = None, unseen[:, None, :, None]
         else:

@@ -8,8 +8,8 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_sampling import fixed_prefix_lengths, random_prefix_lengths
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.block_sampling import fixed_prefix_lengths, random_prefix_lengths
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import warm_start
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_sampling import blocks_at
 from fairseq_aggdec.criterions.glancing import uniform_noise
 from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acceptance, smoothed_loss
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.block_sampling import blocks_at
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch

@@ -8,7 +8,7 @@ from pathlib import Path
 import fairseq_aggdec
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import TASKS
-from fairseq_aggdec.generation.loading import batches_of
+from fairseq_aggdec.tasks.loading import batches_of
 from tests.helpers import run_cli
 
 CORRECTIONS = {

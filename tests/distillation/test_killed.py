@@ -16,7 +16,7 @@ KILLS = 10
 
 def run(arguments: list[str]) -> None:
     """The command in a child process; the teacher is held up a little, so that there is time to kill it."""
-    from fairseq_aggdec.generation.translator import Translator
+    from fairseq_aggdec.distillation.translator import Translator
 
     translate = Translator.translate
 

@@ -70,7 +70,7 @@ def test_every_operation_in_place_is_listed_with_its_owner() -> None:
             listed |= {(file, name) for name in match[2].split(" and ")}
     found = {
         (path.name, name)
-        for path in FOLDER.glob("*.py")
+        for path in FOLDER.rglob("*.py")
         for name in written_in_place(path.read_text(encoding="utf-8"))
         if name not in LISTS_AND_DICTIONARIES
     }

@@ -12,12 +12,12 @@ from fairseq_aggdec.engine.layers import (
     Positions,
     attend,
     attend_in_products,
-    hiding,
     split_fused,
     split_heads,
     unsupported_attention,
     unsupported_feed_forward,
 )
+from fairseq_aggdec.models.masks import additive_mask
 
 PAD = 1
 
@@ -41,7 +41,7 @@ def test_attention_of_fused_heads_is_the_modules_own() -> None:
     torch.testing.assert_close(query, split_heads(module.q_proj(x), 2))
     hidden = torch.zeros(3, 5, dtype=torch.bool)
     hidden[1, 3:] = True
-    joined = attend(query, keys, values, hiding(hidden, x)[:, None, None])
+    joined = attend(query, keys, values, additive_mask(hidden, x)[:, None, None])
     by_length = x.transpose(0, 1)
     expected, _ = module(by_length, by_length, by_length, key_padding_mask=hidden)
     torch.testing.assert_close(module.out_proj(joined), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
@@ -57,7 +57,7 @@ def test_attention_in_products_leaves_the_mask_to_its_owner(heads: int, rows: in
     query = torch.randn(rows, heads, width, 8)
     keys, values = torch.randn(2, rows, heads, length, 8)
     hidden = torch.ones(length, length, dtype=torch.bool).triu(1)[-width:]
-    mask = hiding(hidden.expand(rows, 1, width, length) if per_row else hidden, query)
+    mask = additive_mask(hidden.expand(rows, 1, width, length) if per_row else hidden, query)
     before = mask.clone()
     attended = attend_in_products(query, keys, values, mask)
     assert torch.equal(mask, before)
@@ -65,8 +65,8 @@ def test_attention_in_products_leaves_the_mask_to_its_owner(heads: int, rows: in
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_hiding_is_zero_or_minus_infinity(dtype: torch.dtype) -> None:
-    mask = hiding(torch.tensor([[True, False]]), torch.empty(1, dtype=dtype))
+def test_an_additive_mask_is_zero_or_minus_infinity(dtype: torch.dtype) -> None:
+    mask = additive_mask(torch.tensor([[True, False]]), torch.empty(1, dtype=dtype))
     assert mask.dtype == dtype
     assert mask.tolist() == [[-math.inf, 0.0]]
 

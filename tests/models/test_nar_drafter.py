@@ -7,9 +7,9 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_sampling import Blocks, blocks_at
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models import nar_drafter
+from fairseq_aggdec.models.block_sampling import Blocks, blocks_at
 from fairseq_aggdec.models.nar_drafter import NarDrafterConfig
 from tests.models.drafter_inputs import WORDS, K, batch, drafter, prefixes
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from fairseq_aggdec.criterions.block_sampling import blocks_at
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.block_sampling import blocks_at
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.transition_head import TransitionHead
 from tests.random_drafters import random_drafter

@@ -12,11 +12,11 @@ from fairseq.tasks.translation_lev import TranslationLevenshteinConfig, Translat
 
 from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation import loading
 from fairseq_aggdec.lab.benchmarking import module_times
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
 from fairseq_aggdec.lab.benchmarking.results import Output
 from fairseq_aggdec.models.weight_copying import recorded_option
+from fairseq_aggdec.tasks import loading
 
 Loaded = tuple[TranslationLevenshteinTask, BaseFairseqModel]
 

@@ -13,7 +13,6 @@ import torch
 from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation import loading
 from fairseq_aggdec.lab.benchmarking import ctranslate2_runner, nat_runner
 from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
@@ -22,6 +21,7 @@ from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle
 from fairseq_aggdec.lab.benchmarking.rounds import Runner
 from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
 

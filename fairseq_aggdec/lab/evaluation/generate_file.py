@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairseq_aggdec.distillation.generate_output import GeneratedSentence, GenerateOutput
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.generate_output import GeneratedSentence, GenerateOutput
 
 
 @dataclass

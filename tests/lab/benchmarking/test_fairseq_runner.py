@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_aggdec.generation import loading
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner, runners_of
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.subject import Loaded
+from fairseq_aggdec.tasks import loading
 from tests.lab.benchmarking.tiny import LENGTH, tiny_subject
 from tests.random_models import stock_beam_one
 

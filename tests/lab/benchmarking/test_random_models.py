@@ -9,12 +9,12 @@ from fairseq.models.transformer import base_architecture
 
 from fairseq_aggdec import register
 from fairseq_aggdec.generation.block_drafters import load_drafter
-from fairseq_aggdec.generation.loading import load
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.random_models import SIZES, RandomModel, Size, random_sentences, write_random_model
 from fairseq_aggdec.lab.benchmarking.rounds import compare
 from fairseq_aggdec.lab.benchmarking.subject import Runners
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
+from fairseq_aggdec.tasks.loading import load
 from tests.lab.benchmarking.tiny import TINY_BART, VOCABULARY, tiny_model, tiny_subject
 
 

@@ -16,7 +16,7 @@ from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
 from fairseq_aggdec.distillation.settings import SearchOptions
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256
-from fairseq_aggdec.generation.loading import load
+from fairseq_aggdec.tasks.loading import load
 
 PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 

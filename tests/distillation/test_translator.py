@@ -9,8 +9,8 @@ import fairseq_aggdec
 from fairseq_aggdec.compat import read_checkpoint
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.settings import SearchOptions
+from fairseq_aggdec.distillation.translator import Translator
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.translator import Translator
 from tests.helpers import ToyModel
 
 CPU = torch.device("cpu")

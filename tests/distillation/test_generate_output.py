@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.distillation.generate_output import GenerateOutput
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.generate_output import GenerateOutput
 
 BAR = "\r 12%|█▎        | 5/41 [00:02<00:18,  1.95it/s, wps=413]"
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from fairseq_aggdec.criterions.block_sampling import (
+from fairseq_aggdec.models.block_sampling import (
     blocks_at,
     fixed_prefix_lengths,
     random_prefix_lengths,

@@ -1,0 +1,66 @@
+"""Who imports whom: docs/structure.md says so, and these arrows go one way."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fairseq_aggdec
+
+PACKAGE = Path(fairseq_aggdec.__file__).parent
+ROOT = {"errors", "files", "structured_files"}
+KNOWS: dict[str, set[str]] = {
+    "decoding": set(),
+    "scheduling": {"decoding"},  # names of types
+    "writing": set(),
+    "compat": set(),
+    "data": {"writing"},
+    "models": {"compat", "data", "decoding"},
+    "criterions": {"models", "decoding"},
+    "engine": {"decoding", "models"},
+    "generation": {"compat", "decoding", "engine", "models", "scheduling"},
+    "tasks": {"compat", "criterions", "data", "decoding", "engine", "generation", "models", "writing"},
+    "distillation": {"generation", "tasks"},
+    "bulk": {"distillation", "generation", "tasks"},
+}
+"""folder: others that it may import; `lab`, `demo` and `cli` may import all"""
+
+
+def imported(path: Path) -> set[str]:
+    """The first part below the package of all that a file imports from it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fairseq_aggdec":
+            parts = (node.module or "").split(".")[1:2]
+            names |= set(parts) if parts else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("fairseq_aggdec.")}
+    return {name for name in names if (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()}
+
+
+@pytest.mark.parametrize("folder", KNOWS)
+def test_a_folder_imports_only_what_it_may_know(folder: str) -> None:
+    allowed = {folder, *ROOT, *KNOWS[folder]}
+    found = {
+        (str(file.relative_to(PACKAGE)), name) for file in (PACKAGE / folder).rglob("*.py") for name in imported(file)
+    }
+    assert {(file, name) for file, name in found if name not in allowed} == set()
+
+
+def test_every_folder_is_named_and_the_arrows_have_no_circle() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    assert folders == {*KNOWS, "lab", "demo", "cli"}
+    left = {folder: set(others) for folder, others in KNOWS.items()}
+    while left:
+        free = {folder for folder, others in left.items() if not others & left.keys()}
+        assert free, f"a circle among {sorted(left)}"
+        left = {folder: others for folder, others in left.items() if folder not in free}
+
+
+def test_decoding_and_scheduling_need_neither_fairseq_nor_more() -> None:
+    for folder, libraries in (("decoding", {"torch"}), ("scheduling", set())):
+        for file in (PACKAGE / folder).rglob("*.py"):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+            names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+            assert {name.split(".")[0] for name in names} & {"fairseq", "torch", "numpy"} <= libraries, file
