@@ -85,7 +85,7 @@ def test_depths(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     rng, words = random.Random(1), [a + b for a in "bdfgkl" for b in "aeiou"]
     data, files = tmp_path / "data", {}
     data.mkdir()
-    for name, count in (("train", 100), ("valid", 10), ("test", 8)):
+    for name, count in (("train", 1000), ("valid", 10), ("test", 8)):
         sentences = [" ".join(rng.choices(words, k=rng.randint(2, 9))) for _ in range(count)]
         for side in ("src", "tgt"):
             (data / f"{name}.{side}").write_text("".join(sentence + "\n" for sentence in sentences))
