@@ -101,6 +101,8 @@ class Draft:
     def cut(self, longest: Sequence[int]) -> Draft:
         """The same, no row's draft longer than `longest` says."""
         if self.known is None:
+            if min(longest) >= self.tokens.size(1):
+                return self
             limits = torch.tensor(longest, device=self.lengths.device)
             return Draft(self.tokens[:, : max(longest)], torch.minimum(self.lengths, limits), None, self.kinds)
         known = [min(length, limit) for length, limit in zip(self.known, longest, strict=True)]
