@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-tests=(tests/test_compat.py tests/test_generator.py tests/test_translator.py tests/bulk tests/decoding tests/tasks
+tests=(tests/test_compat.py tests/test_generator.py tests/distillation/test_translator.py tests/bulk tests/decoding tests/tasks
     tests/cli_integration/test_generate.py)
 
 find_python() {

@@ -70,15 +70,15 @@ MUTANTS = [
     Mutant(
         "junk behind a draft's end is judged as if it were drafted",
         "decoding/verification.py",
-        "ragged.columns >= draft_lengths[ragged.rows]",
-        "ragged.columns > draft_lengths[ragged.rows]",
+        "ragged.columns >= draft.lengths[ragged.rows]",
+        "ragged.columns > draft.lengths[ragged.rows]",
         LOOP,
     ),
     Mutant(
         "drafts reach behind the longest output",
         "decoding/loop.py",
-        ".cut(longest).cut(outputs.room())",
-        ".cut(longest)",
+        "outputs.fitting(drafter.propose(outputs, longest).cut(longest))",
+        "drafter.propose(outputs, longest).cut(longest)",
         LOOP,
     ),
     Mutant(

@@ -45,14 +45,15 @@ def draft_verify_accept(
     while outputs.rows:
         # draft (Algorithm 1, line 3), no more of it than pays
         longest = schedule.longest(outputs)
-        draft = Draft.none(len(outputs.rows), first_tokens.device)
         if any(longest):
-            draft = schedule.trim(drafter.propose(outputs, longest).cut(longest).cut(outputs.room()), outputs)
+            draft = schedule.trim(outputs.fitting(drafter.propose(outputs, longest).cut(longest)), outputs)
+        else:
+            draft = Draft.none(len(outputs.rows), first_tokens.device)
 
         # verify: one pass over each row's last committed token and its draft (Eqs. 5 to 7)
         block = outputs.block(draft)
         sequence = outputs.sequence(block, with_draft=rules.no_repeat_ngram_size > 1)
-        verdict = judge(verifier, rules, accept, block, draft.lengths, sequence)
+        verdict = judge(verifier, rules, accept, block, draft, sequence)
 
         # accept up to the bifurcation; the verifier's own token there, or the bonus token
         is_last = (verdict.tokens == rules.eos) | ~verdict.passed  # B x W; behind a whole draft nothing passes

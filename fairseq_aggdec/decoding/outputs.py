@@ -1,6 +1,6 @@
 """The outputs of a batch while they grow: tokens, scores and counters; rows leave when their sentence has ended."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -56,7 +56,7 @@ class Outputs:
         self.rows = list(range(batch_size))
         """which sentence each remaining row is"""
         self.failures = [0] * batch_size
-        """drafts of each row, one after the other up to the last, of which no token was accepted"""
+        """how many of each row's latest drafts in a row had no token accepted"""
         self._rules = rules
         self._log_probs = torch.zeros(batch_size, rules.max_len + 2, device=device)
         self._stats = [SentenceStats() for _ in range(batch_size)]
@@ -72,12 +72,20 @@ class Outputs:
         """The longest draft of each row: no block reads or predicts behind the last position, where EOS is forced."""
         return [self._rules.max_len + 1 - len(text) for text in self.texts]
 
+    def fitting(self, draft: Draft) -> Draft:
+        """What can be verified of a draft: no more than there is room for, in symbols that the verifier knows.
+
+        What it cannot read becomes what it can, which passes if it is right.
+        """
+        draft = draft.cut(self.room())
+        if self._rules.symbols is None:
+            return draft
+        return replace(draft, tokens=draft.tokens.clamp(0, self._rules.symbols - 1))
+
     def block(self, draft: Draft) -> Block:
         """Each row's last token and its draft."""
         starts, known = self.lengths - 1, self.known_lengths
         tokens = torch.cat([self.tokens.gather(1, starts[:, None]), draft.tokens], dim=1)  # B x W
-        if self._rules.symbols is not None:
-            tokens.clamp_(0, self._rules.symbols - 1)
         self._reserve(max(known) + tokens.size(1))
         widths = None if draft.known is None else [1 + length for length in draft.known]
         return Block.of(tokens, starts, [length - 1 for length in known], widths)
@@ -101,7 +109,7 @@ class Outputs:
         """
         width, committed = verdict.tokens.size(1), last + 1
         targets = self.lengths[:, None] + torch.arange(width, device=last.device)
-        self._reserve(int(targets.size(1)) + max(self.known_lengths))
+        self._reserve(width + max(self.known_lengths))
         self.tokens.scatter_(1, targets, verdict.tokens)  # junk behind `lengths` is overwritten before it is read
         self._log_probs.scatter_(1, targets, verdict.log_probs)
         self.lengths = self.lengths + committed

@@ -6,6 +6,7 @@ padding, and where arithmetic binds padding costs as much as tokens.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -45,6 +46,7 @@ class Ragged:
         return Ragged(width, where[0], where[1], where[0] * width + where[1], torch.tensor(nearest, device=device))
 
     @staticmethod
+    @lru_cache(maxsize=256)
     def full(rows: int, width: int, device: torch.device) -> "Ragged":
         """Every entry counts."""
         columns = torch.arange(width, device=device)

@@ -149,7 +149,7 @@ class Drafter(Protocol):
 
         Args:
             outputs: so far.
-            longest: how many tokens of each row's draft are wanted at most; not all of them are 0.
+            longest: how many tokens of each row's draft are wanted at most, not all of them 0; longer drafts are cut.
         """
 
     def keep(self, rows: Tensor) -> None:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.acceptance import NOTHING, Acceptance
-from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.decoding.roles import Block, Draft, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 
 
@@ -23,7 +23,7 @@ class Verdict(NamedTuple):
 
 
 def judge(
-    verifier: Verifier, rules: SearchRules, accept: Acceptance, block: Block, draft_lengths: Tensor, sequence: Tensor
+    verifier: Verifier, rules: SearchRules, accept: Acceptance, block: Block, draft: Draft, sequence: Tensor
 ) -> Verdict:
     """Read a block in one pass and judge its draft.
 
@@ -34,12 +34,13 @@ def judge(
         rules: what it may choose.
         accept: which draft tokens pass.
         block: B x W.
-        draft_lengths: B.
+        draft: that is in it.
         sequence: B x L, the decoder's inputs up to the block's end, for rules that look back.
     """
     ragged, starts = block.ragged, block.starts
     proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING))  # N: what was drafted behind each token
-    proposed = proposed.masked_fill(ragged.columns >= draft_lengths[ragged.rows], NOTHING)
+    if draft.known is None or ragged.entries is not None:  # otherwise a row's tokens end with the block
+        proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NOTHING)
     positions = starts[ragged.rows] + ragged.columns  # N
     looks_back = rules.no_repeat_ngram_size > 1
     judged: list[tuple[Tensor, ...]] = []

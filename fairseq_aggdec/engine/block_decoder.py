@@ -49,7 +49,7 @@ class BlockDecoder(Verifier):
 
         Raises:
             ValueError: the decoder has something that this engine lacks.
-            AggdecError: the precision, is not to be had on the decoder's device.
+            AggdecError: the precision is not to be had on the decoder's device.
         """
         reason = unsupported_reason(decoder, kinds)
         if reason is not None:
@@ -66,8 +66,8 @@ class BlockDecoder(Verifier):
         self._positions = None if embeddings is None else Positions(embeddings, decoder.embed_tokens.weight)
         self._vocabulary = fused(decoder.output_projection, arithmetic=arithmetic)
         self._fixed_shapes = arithmetic.fixed_shapes
-        self.reads_ragged = not self._fixed_shapes
-        """whether padding is left out of blocks"""
+        self.reads_ragged = not self._fixed_shapes and self._read_from[0].type == "cpu"
+        """whether padding is left out of blocks; a GPU reads some hundred tokens in the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
         self._causal = torch.empty(0)
@@ -116,6 +116,8 @@ class BlockDecoder(Verifier):
             width = rounded_rows(width)
         if self._fixed_shapes:
             width = exact_rows(width)
+        if width == block.size(1):
+            return block
         return F.pad(block, (0, width - block.size(1)), value=self._decoder.padding_idx)
 
     def features(

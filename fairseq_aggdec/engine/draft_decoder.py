@@ -34,7 +34,7 @@ class DraftDecoder:
 
         Raises:
             ValueError: the decoder has something that the engine lacks.
-            AggdecError: the precision, is not to be had on the decoder's device.
+            AggdecError: the precision is not to be had on the decoder's device.
         """
         self.max_positions = decoder.max_positions()
         self._decoder = decoder

@@ -110,7 +110,9 @@ class Drafting:
         if self._decoding == "greedy":
             return VERIFY_ALL
         if device.type not in self._schedules:
-            self._schedules[device.type] = Goodput(self._costs(device), BY_A_MODEL, self._decoding == "hybrid")
+            self._schedules[device.type] = Goodput(
+                self._costs(device), BY_A_MODEL, drafter_asks=self._decoding == "hybrid"
+            )
         return self._schedules[device.type]
 
     def align(self, source: Tensor) -> list[list[int]]:
@@ -146,8 +148,8 @@ class Drafting:
 
     def _costs(self, device: torch.device) -> Costs:
         verifiers, on_cpu = [model.decoder for model in self._models], device.type == "cpu"
-        engine = self._engines.decoder(verifiers[0])
-        ragged = len(verifiers) == 1 and engine is not None and engine.reads_ragged
+        engines = [self._engines.decoder(verifier) for verifier in verifiers]
+        ragged = all(engine is not None and engine.reads_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:
             draft = DraftCost.of(self._block.drafter.model.decoder, self._block.block_size, verifiers, on_cpu)

@@ -70,8 +70,8 @@ class AggressiveGenerator(SequenceGenerator):
             engines: the models' engines, kept between generators.
             block_ngrams: make `no_repeat_ngram_size` work where fairseq's own blocker does not.
             keep_drafts: fill `history`; without, it stays empty.
-            shorten_drafts: in batches on a CPU, and in `hybrid` always, draft no more than what saves time, learning
-                from batch to batch how much of it passes. Outputs are the same, iterations may be more.
+            shorten_drafts: in `iad` and `gad` in batches on a CPU, in `hybrid` always, draft no more than what saves
+                time, learning from batch to batch how much of it passes. Outputs are the same, iterations may be more.
             adaptive_draft: do so at every batch size, on every device and in every mode that verifies drafts. Under an
                 `accept` that lets more pass than the verifier's own choice, outputs may then depend on it.
             kwargs: as for fairseq's `SequenceGenerator`; the beam is one.

@@ -1,4 +1,4 @@
-"""What a block and a draft cost, in rows of the verifier: what one token more in a block costs."""
+"""What a block and a draft cost, in rows of the verifier: a row is what one token more in a block costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LAYER = 50e6
 _DRAFT = 60e6
 """those of a draft that stand outside its block's layers"""
 _START = 0.3
-"""what a drafter's first call of a batch costs more, as a share of others"""
+"""extra cost of a drafter's first call in a batch, as a share of a call"""
 _CHOICE = 500
 """choosing a drafted token after the one before it, for each symbol"""
 _READING = 19

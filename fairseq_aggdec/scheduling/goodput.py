@@ -51,17 +51,17 @@ class _Step(NamedTuple):
 class Goodput:
     """A `decoding.roles.DraftSchedule` that learns how often draft tokens pass, from batch to batch."""
 
-    def __init__(self, costs: Costs, by_a_model: Hashable = None, is_asked: bool = False) -> None:
+    def __init__(self, costs: Costs, by_a_model: Hashable = None, drafter_asks: bool = False) -> None:
         """
         Args:
             costs: of the verifier and the drafter.
-            by_a_model: the kind of drafts that say nothing of theirs.
-            is_asked: the drafter itself calls `model_size`, as it has other drafts than a model's, too.
+            by_a_model: the kind of a draft that names none.
+            drafter_asks: the drafter calls `model_size` itself, since it copies, too.
         """
         self.costs = costs
         self.rates = AcceptanceRates(_UNSEEN)
         self._by_a_model = by_a_model
-        self._is_asked = is_asked
+        self._drafter_asks = drafter_asks
         self._tails = BatchTails()
         self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
         self._failures: list[int] = []  # of each row, before the iteration
@@ -76,7 +76,7 @@ class Goodput:
             self._read = dict.fromkeys(outputs.rows, 0)
         self._tails.see(lengths)
         size = sys.maxsize
-        if self.costs.draft is not None and not self._is_asked:
+        if self.costs.draft is not None and not self._drafter_asks:
             size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
         return [size] * len(lengths)
 

@@ -45,8 +45,8 @@ class DraftingOptions(AcceptanceOptions):
     full_drafts: bool = field(
         default=False,
         metadata={
-            "help": "iad, gad, hybrid: verify whole drafts in batches on a CPU too, where shorter ones (or none) save "
-            "time"
+            "help": "iad, gad, hybrid: verify whole drafts in batches on a CPU too (hybrid: at any size), where shorter "
+            "ones (or none) save time"
         },
     )
     adaptive_draft: bool = field(

@@ -51,6 +51,10 @@ def test_rows_grow_and_leave(batch: list[list[tuple[int, int]]], keep_drafts: bo
         assert all(row == place or finished[place] for place, row in enumerate(remaining)), "a row moved needlessly"
         assert outputs.rows == [before[row] for row in remaining]
         assert outputs.texts == [[FIRST, *tokens[sentence]] for sentence in outputs.rows]
+        for row, sentence in enumerate(outputs.rows):
+            done = batch[sentence][: iteration + 1]
+            failed = [count == 1 for count, width in done if width > 0]  # nothing but the verifier's own token
+            assert outputs.failures[row] == next((n for n, has in enumerate(reversed(failed)) if not has), len(failed))
         assert outputs.known_lengths == outputs.lengths.tolist()
         for row, text in enumerate(outputs.texts):
             assert outputs.tokens[row, : len(text)].tolist() == text

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.input_guided import SourceMatcher, draft_of
@@ -70,9 +71,9 @@ class HybridDrafter(Drafter):
         size = self._estimates.model_size(outputs, [Kind(Origin.MODEL, match) for _, match in copies], copied)
         if size > 0:
             drafts = self._model.propose(outputs, [size] * len(rows))
-            lengths = drafts.lengths.tolist() if drafts.known is None else drafts.known
+            host = torch.cat([drafts.lengths[:, None], drafts.tokens], dim=1).tolist()
             for row, (_, match) in enumerate(copies):
-                draft = drafts.tokens[row, : lengths[row]].tolist()
+                draft = host[row][1 : 1 + host[row][0]]
                 modelled, rejoined = Kind(Origin.MODEL, match), Kind(Origin.REJOINED, match)
                 if not draft or expected(row, modelled, len(draft)) <= copied[row]:
                     continue

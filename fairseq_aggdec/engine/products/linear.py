@@ -55,24 +55,27 @@ class Linear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """... x I -> ... x O."""
-        if self._product is None or not (self._always or x.numel() * self._gain >= _WORTH_PACKING):
-            assert self._plain is not None
-            weight, bias, activation = self._plain
-            y = F.linear(x, weight, bias)
-            return y if activation is None else activation(y)
-        rows = x.numel() // x.size(-1)
-        computed = rounded_rows(rows)
+        is_prepacked = self._product is not None and (self._always or x.numel() * self._gain >= _WORTH_PACKING)
+        rows = computed = x.numel() // x.size(-1)
+        if is_prepacked:
+            computed = rounded_rows(rows)
         if self._fixed_shapes:
             computed = exact_rows(computed)
         if computed == rows:
-            y = self._product(x)
-            return y if self._behind is None else self._behind(y)
+            return self._computed(x, is_prepacked)
         padded = x.new_zeros(computed, x.size(-1))
         padded[:rows] = x.reshape(rows, -1)
-        y = self._product(padded)
-        if self._behind is not None:
-            y = self._behind(y)
-        return y[:rows].view(*x.shape[:-1], -1)
+        return self._computed(padded, is_prepacked)[:rows].view(*x.shape[:-1], -1)
+
+    def _computed(self, x: Tensor, is_prepacked: bool) -> Tensor:
+        if is_prepacked:
+            assert self._product is not None
+            y, activation = self._product(x), self._behind
+        else:
+            assert self._plain is not None
+            weight, bias, activation = self._plain
+            y = F.linear(x, weight, bias)
+        return y if activation is None else activation(y)
 
 
 def rounded_rows(rows: int) -> int:

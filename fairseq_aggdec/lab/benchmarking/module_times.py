@@ -10,6 +10,8 @@ from unittest import mock
 import torch
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
+from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
+from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.engines import Engines
@@ -19,7 +21,7 @@ MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],
     "verifier's decoder": [(BlockDecoder, name) for name in ("start", "features", "project")],
     "drafter's encoder": [(LoadedDrafter, "start")],
-    "drafter": [(BlockDrafter, "propose"), (SourceCopyDrafter, "propose")],
+    "drafter": [(kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter, HybridDrafter)],
 }
 """what is timed as what; a call within a timed call belongs to the outer one"""
 REST = "rest"

@@ -15,13 +15,13 @@ from fairseq_aggdec.engine.layers import attend
 from fairseq_aggdec.engine.products import precision
 from fairseq_aggdec.engine.products.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation import drafting
 from fairseq_aggdec.lab.benchmarking.modes import Mode, parse_modes
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel, Size
 from fairseq_aggdec.lab.benchmarking.subject import Subject
 from fairseq_aggdec.lab.lossless import verification, verify_command
 from fairseq_aggdec.lab.lossless.verification import ALONE, BEAM_ONE, Verification, verify
 from fairseq_aggdec.lab.lossless.verification_report import Report
+from fairseq_aggdec.scheduling import costs
 from tests.lab.benchmarking.tiny import tiny_model, tiny_subject
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -155,7 +155,7 @@ def test_a_mode_whose_drafts_never_pass_proves_little(subject: Subject) -> None:
 def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_asked_for(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drafting, "_DRAFT", 1e12)  # what a draft costs: on a CPU, none saves time in a batch
+    monkeypatch.setattr(costs, "_DRAFT", 1e12)  # what a draft costs: on a CPU, none saves time in a batch
     in_vain = "gad never accepted a drafted token, so that its check proves little: fp32 in batches of 5. On a CPU, "
     shortened, whole = (
         verified(replace(subject, full_drafts=full), "gad", "fp32", sizes=(5,)) for full in (False, True)

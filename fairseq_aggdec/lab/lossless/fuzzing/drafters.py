@@ -41,8 +41,9 @@ class OracleDrafter(Drafter):
         for target, seed, length in zip(self.targets, self.seeds, outputs.known_lengths, strict=True):
             drafts.append(self.draft(target[length - 1 :], random.Random(f"{seed} {length}")))
             claimed.append(self.claim(random.Random(f"{seed} {length} claim")))
-        tokens = torch.tensor(drafts, dtype=torch.long).view(len(drafts), self.longest)
-        return Draft(tokens, torch.tensor(claimed), claimed)
+        device = outputs.tokens.device
+        tokens = torch.tensor(drafts, dtype=torch.long, device=device).view(len(drafts), self.longest)
+        return Draft(tokens, torch.tensor(claimed, device=device), claimed)
 
     def keep(self, rows: Tensor) -> None:
         self.targets = [self.targets[row] for row in rows.tolist()]
@@ -110,7 +111,7 @@ class FuzzedGenerator(AggressiveGenerator):
                 by them; or an adversary in its place.
             answers: by the numbers of sentences.
             seed: of errors.
-            block_size: of an adversary; 0 for a cheap one.
+            block_size: of an adversary; 0 for the default length.
             kwargs: see `AggressiveGenerator`.
         """
         super().__init__(*args, **kwargs)
