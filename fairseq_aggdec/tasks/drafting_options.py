@@ -45,7 +45,7 @@ class DraftingOptions(AcceptanceOptions):
     full_drafts: bool = field(
         default=False,
         metadata={
-            "help": "iad, gad, hybrid: verify whole drafts in batches on a CPU too (hybrid: at any size), where shorter "
+            "help": "iad, gad, hybrid: verify whole drafts in CPU batches too (hybrid: at any size), where shorter "
             "ones (or none) save time"
         },
     )
