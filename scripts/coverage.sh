@@ -7,11 +7,14 @@ bash scripts/setup.sh
 python=$PWD/.venv/bin/python
 "$python" -m pip install --quiet --disable-pip-version-check coverage==7.17.3
 export OMP_NUM_THREADS=1
+export PYTHONDONTWRITEBYTECODE= # as in scripts/test.sh
 export COVERAGE_FILE=$PWD/work/coverage/data
 rm -rf -- "${COVERAGE_FILE%/*}"
 mkdir -p -- "${COVERAGE_FILE%/*}"
 status=0
-"$python" -m coverage run -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@" || status=$?
+# the test of a full disk leaves no room for what coverage writes
+"$python" -m coverage run -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder \
+    --deselect tests/test_whole_lines.py::test_fairseq_generate_on_a_full_disk "$@" || status=$?
 "$python" -m coverage combine --quiet
 "$python" -m coverage report --skip-covered --sort cover
 exit "$status"

@@ -10,7 +10,7 @@ from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.gpu_day import page
 from fairseq_aggdec.lab.gpu_day.parts import Day
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("rehearse", [True, False])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 from fairseq_aggdec.cli import fuzz
 from fairseq_aggdec.decoding.outputs import Outputs
@@ -58,9 +59,10 @@ def test_what_is_wrong_is_found_and_repeated_by_its_command(
     """Rows in the wrong order, once one has left."""
     right = Outputs._keep
 
-    def swapped(self: Any, remaining: list[int]) -> None:
-        right(self, remaining)
+    def swapped(self: Any, staying: list[int]) -> Tensor:
+        remaining = right(self, staying)
         self.tokens = self.tokens.flip(0)
+        return remaining
 
     monkeypatch.setattr(running, "_SHRINKING", 0.0)
     search, batches = {"max_len_b": 20, "min_len": 10}, [[[1, 18], [2, 12], [3, 13]]]

@@ -24,7 +24,7 @@ from fairseq_aggdec.lab.lossless.verification_report import Report
 from fairseq_aggdec.scheduling import costs
 from tests.lab.benchmarking.tiny import tiny_model, tiny_subject
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SYMBOLS = [f"<{number}>" for number in range(400)]
 
 

@@ -11,7 +11,7 @@ from fairseq_aggdec.lab.evaluation.metrics import all_metrics
 from fairseq_aggdec.lab.reporting.counterparts import FILE, read_tables
 from fairseq_aggdec.lab.reporting.measures import MEASURES
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 EXPERIMENTS = sorted(path.parent for path in CONFIGS.glob(f"*/{FILE}"))
 
 

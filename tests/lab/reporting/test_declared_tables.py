@@ -17,7 +17,7 @@ from tests.lab.benchmarking.heads_records import heads_record, heads_run, save_i
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 from tests.lab.evaluation.test_training_log import trained, validated
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 MACHINE = {"processor": "a processor", "threads": 2, "cores": 4, "versions": {"torch": "2"}}
 
 

@@ -10,7 +10,7 @@ from fairseq_aggdec.lab.reporting.beside import numbers_of, side_by_side
 from fairseq_aggdec.lab.reporting.counterparts import Counterparts, read_tables
 from fairseq_aggdec.lab.reporting.results import Results
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGES = {
     "gec_small": {"bench/bench": "gec_small_jfleg_test_cpu"},
     "tatoeba_de_en": {"bench/bench": "tatoeba_de_en_test_cpu"},
