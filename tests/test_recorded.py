@@ -11,7 +11,7 @@ from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
-ENGINE = ("fairseq_aggdec/decoding", "fairseq_aggdec/scheduling", "fairseq_aggdec/engine")
+ENGINE = ("fairseq_aggdec/decoding", "fairseq_aggdec/engine")
 
 
 def mode_of(run: Run) -> Mode | None:

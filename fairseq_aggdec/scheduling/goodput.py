@@ -33,6 +33,10 @@ _LEAST_GAIN = 1.1
 _UNSEEN = 0.9
 """how likely a draft token is taken to pass before any of its kind was seen: what is bad shows in one iteration of a
 batch, and what is taken to be bad is never seen"""
+_TRIES = 4
+"""iterations with drafts of which none is worth it, before there is a pause"""
+_LONGEST_REST = 32
+"""iterations of a pause, which is twice as long each time; a batch begins with drafts in any case"""
 
 _Group = tuple[Hashable, int]
 """Kind of a draft and failures of its row: rows of one group are alike."""
@@ -65,6 +69,8 @@ class Goodput:
         self._tails = BatchTails()
         self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
         self._failures: list[int] = []  # of each row, before the iteration
+        self._in_vain = 0  # iterations, one after the other, with drafts of which none was worth it
+        self._resting = 0  # iterations until the next draft
         self._expected: dict[_Group, list[float]] = {}  # in this iteration, of drafts of no token, one, two, ...
 
     def longest(self, outputs: Outputs) -> list[int]:
@@ -74,7 +80,11 @@ class Goodput:
         self._expected.clear()
         if max(lengths) == 1:
             self._read = dict.fromkeys(outputs.rows, 0)
+            self._resting = 0
         self._tails.see(lengths)
+        if self._resting > 0:
+            self._resting -= 1
+            return [0] * len(lengths)
         size = sys.maxsize
         if self.costs.draft is not None and not self._drafter_asks:
             size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
@@ -87,10 +97,17 @@ class Goodput:
         rows = len(draft.known)
         groups = list(zip(self._kinds(draft, rows), self._failures, strict=True))
         best = _best(float(rows), self.costs.least + rows, self._steps(groups, draft.known))
+        self._count_in_vain(not best)
         if not self.costs.ragged:
             return draft.cut([len(best)] * rows)
         lengths = Counter(step.group for step in best)
         return draft.cut([lengths[group] for group in groups])
+
+    def _count_in_vain(self, is_in_vain: bool) -> None:
+        """Drafts that cost nothing else still take the host's time: where none was worth it, there is a pause."""
+        self._in_vain = self._in_vain + 1 if is_in_vain else 0
+        if self._in_vain >= _TRIES:
+            self._resting = min(1 << (self._in_vain - _TRIES), _LONGEST_REST)
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
         """See `decoding.roles.DraftSchedule.learn`."""

@@ -233,3 +233,17 @@ def test_estimates_of_drafts_that_are_still_to_be_chosen() -> None:
     assert decoding.goodput.expected(0, ONE, 2) == pytest.approx(2, abs=0.2)
     assert decoding.goodput.expected(7, OTHER, 10) < 1
     assert decoding.goodput.expected(7, OTHER, 0) == 0
+
+
+def test_where_no_draft_is_worth_it_the_drafter_is_seldom_asked_until_the_next_batch() -> None:
+    """Copies cost the verifier nothing, and the host time."""
+    decoding = Decoding(Costs(1.0, ragged=True))
+    decoding.batch([8] * 32, [0] * 32)
+    outputs, asked = outputs_of([[5]] * 32), 0
+    for _ in range(100):
+        longest = decoding.goodput.longest(outputs)
+        if any(longest):
+            asked += 1
+            decoding.goodput.trim(draft_of([8] * 32).cut(longest), outputs)
+    assert 1 <= asked <= 10
+    assert all(decoding.goodput.longest(outputs_of([[]] * 32)))
