@@ -33,10 +33,14 @@ _LEAST_GAIN = 1.1
 _UNSEEN = 0.9
 """how likely a draft token is taken to pass before any of its kind was seen: what is bad shows in one iteration of a
 batch, and what is taken to be bad is never seen"""
-_TRIES = 4
-"""iterations with drafts of which none is worth it, before there is a pause"""
+_UNEVEN = 4.0
+"""rows that it costs to leave padding out: gaps are closed and opened in each layer, and numbers of rows rounded up"""
+_ASKING = 0.05
+"""how many times more tokens a cost drafts have to promise, on average over iterations, to be worth the host's time"""
+_NEWS = 0.05
+"""the share of an iteration in that average"""
 _LONGEST_REST = 32
-"""iterations of a pause, which is twice as long each time; a batch begins with drafts in any case"""
+"""iterations without drafts where they are not; a pause is twice as long each time, and a batch begins with drafts"""
 
 _Group = tuple[Hashable, int]
 """Kind of a draft and failures of its row: rows of one group are alike."""
@@ -69,7 +73,8 @@ class Goodput:
         self._tails = BatchTails()
         self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
         self._failures: list[int] = []  # of each row, before the iteration
-        self._in_vain = 0  # iterations, one after the other, with drafts of which none was worth it
+        self._benefit = 1.0  # how many times more tokens a cost drafts promise, a mean over iterations
+        self._pauses = 0  # one after the other
         self._resting = 0  # iterations until the next draft
         self._expected: dict[_Group, list[float]] = {}  # in this iteration, of drafts of no token, one, two, ...
 
@@ -92,22 +97,31 @@ class Goodput:
 
     def trim(self, draft: Draft, outputs: Outputs) -> Draft:
         """See `decoding.roles.DraftSchedule.trim`."""
-        if draft.known is None or not any(draft.known):
+        if draft.known is None:
             return draft
-        rows = len(draft.known)
+        rows, best = len(draft.known), list[_Step]()
         groups = list(zip(self._kinds(draft, rows), self._failures, strict=True))
-        best = _best(float(rows), self.costs.least + rows, self._steps(groups, draft.known))
-        self._count_in_vain(not best)
+        without, benefit = self.costs.least + rows, 0.0
+        if any(draft.known):
+            cost = without + (_UNEVEN if self.costs.ragged and rows > 1 else 0.0)
+            best = _best(float(rows), cost, self._steps(groups, draft.known))
+            tokens = rows + sum(step.gain for step in best)
+            benefit = max(0.0, tokens / rows * without / (cost + sum(step.cost for step in best)) - 1.0)
+        if self.costs.draft is None:  # a model is asked where it pays
+            self._pause(benefit)
+        if benefit == 0.0:
+            best = []
         if not self.costs.ragged:
             return draft.cut([len(best)] * rows)
         lengths = Counter(step.group for step in best)
         return draft.cut([lengths[group] for group in groups])
 
-    def _count_in_vain(self, is_in_vain: bool) -> None:
-        """Drafts that cost nothing else still take the host's time: where none was worth it, there is a pause."""
-        self._in_vain = self._in_vain + 1 if is_in_vain else 0
-        if self._in_vain >= _TRIES:
-            self._resting = min(1 << (self._in_vain - _TRIES), _LONGEST_REST)
+    def _pause(self, benefit: float) -> None:
+        """Begin a pause where drafts have promised too little of late: even copies take the host's time."""
+        self._benefit += _NEWS * (benefit - self._benefit)
+        self._pauses = self._pauses + 1 if self._benefit < _ASKING else 0
+        if self._pauses > 0:
+            self._resting = min(1 << (self._pauses - 1), _LONGEST_REST)
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
         """See `decoding.roles.DraftSchedule.learn`."""
