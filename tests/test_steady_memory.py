@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import torch
 from fairseq.data import LanguagePairDataset
 from fairseq_cli.interactive import make_batches
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.decoding.acceptance import EXACT
+from fairseq_aggdec.decoding.ragged import Ragged
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -74,6 +76,8 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
         return sys.getallocatedblocks(), allocated_bytes()
 
     decode(1_500)  # caches fill up: libraries keep something for every shape
+    for width in range(1, 300):  # and so do we, for the last few hundred
+        Ragged.full(1, width, torch.device("cpu"))
     blocks, allocated = used()
     decode(SENTENCES)
     more_blocks, more_allocated = used()
