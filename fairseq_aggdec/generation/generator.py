@@ -170,14 +170,7 @@ class AggressiveGenerator(SequenceGenerator):
     def make_drafter(
         self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
     ) -> Drafter:
-        """The drafter of a batch; subclasses may have another (docs/extending.md).
-
-        Args:
-            net_input: as fairseq's encoder takes it.
-            start: the decoder's first input.
-            encoder_outs: what the verifiers' encoders returned for it.
-            schedule: of the batch.
-        """
+        """The drafter of a batch, see `Drafting.start`; subclasses may have another (docs/extending.md)."""
         return self._drafting.start(net_input, start, encoder_outs, schedule)
 
     def _schedule(self, rows: int, device: torch.device, accept: Acceptance) -> DraftSchedule:

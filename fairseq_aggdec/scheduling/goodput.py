@@ -86,35 +86,41 @@ class Goodput:
         if max(lengths) == 1:
             self._read = dict.fromkeys(outputs.rows, 0)
             self._resting = 0
-        self._tails.see(lengths)
         if self._resting > 0:
             self._resting -= 1
             return [0] * len(lengths)
         size = sys.maxsize
-        if self.costs.draft is not None and not self._drafter_asks:
-            size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
+        if self.costs.draft is not None:
+            self._tails.see(lengths)
+            if not self._drafter_asks:
+                size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
         return [size] * len(lengths)
 
     def trim(self, draft: Draft, outputs: Outputs) -> Draft:
         """See `decoding.roles.DraftSchedule.trim`."""
         if draft.known is None:
             return draft
-        rows, best = len(draft.known), list[_Step]()
+        rows = len(draft.known)
         groups = list(zip(self._kinds(draft, rows), self._failures, strict=True))
-        without, benefit = self.costs.least + rows, 0.0
-        if any(draft.known):
-            cost = without + (_UNEVEN if self.costs.ragged and rows > 1 else 0.0)
-            best = _best(float(rows), cost, self._steps(groups, draft.known))
-            tokens = rows + sum(step.gain for step in best)
-            benefit = max(0.0, tokens / rows * without / (cost + sum(step.cost for step in best)) - 1.0)
+        best, benefit = self._worth(groups, draft.known)
         if self.costs.draft is None:  # a model is asked where it pays
             self._pause(benefit)
-        if benefit == 0.0:
-            best = []
         if not self.costs.ragged:
             return draft.cut([len(best)] * rows)
         lengths = Counter(step.group for step in best)
         return draft.cut([lengths[group] for group in groups])
+
+    def _worth(self, groups: Sequence[_Group], lengths: Sequence[int]) -> tuple[list[_Step], float]:
+        """The draft tokens that are worth it, and how many times more tokens a cost they promise than none does."""
+        rows = len(groups)
+        if not any(lengths):
+            return [], 0.0
+        without = self.costs.least + rows
+        cost = without + (_UNEVEN if self.costs.ragged and rows > 1 else 0.0)
+        best = _best(float(rows), cost, self._steps(groups, lengths))
+        tokens = rows + sum(step.gain for step in best)
+        benefit = tokens / rows * without / (cost + sum(step.cost for step in best)) - 1.0
+        return (best, benefit) if benefit > 0.0 else ([], 0.0)
 
     def _pause(self, benefit: float) -> None:
         """Begin a pause where drafts have promised too little of late: even copies take the host's time."""

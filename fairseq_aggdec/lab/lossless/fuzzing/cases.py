@@ -224,7 +224,7 @@ def _modes(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict
         elif rng.random() < 0.5 and (joined or decoding in ("gad", "blockwise")):
             mode["drafts"] = "oracle"
         if "drafts" in mode and mode["drafts"] != "oracle":
-            mode["block_size"] = rng.choice((0, 0, 1, 4, 9))  # 0: a cheap drafter, of drafts of any length
+            mode["block_size"] = rng.choice((0, 0, 1, 4, 9))  # 0: the adversary's own length
         elif decoding == "blockwise":
             mode["block_size"] = rng.choice([size for size in (1, 2, 4, 7) if size <= _fewest_heads(models)])
         elif decoding == "gad" or (decoding == "hybrid" and rng.random() < 0.6):
