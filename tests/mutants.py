@@ -273,7 +273,7 @@ MUTANTS = [
     ),
     Mutant(
         "--bit-exact pads nothing",
-        "engine/products/bit_exact.py",
+        "engine/arithmetic/bit_exact.py",
         "return -(-rows // _ROWS) * _ROWS",
         "return rows",
         "tests/engine/test_bit_exact.py",

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.ragged import Ragged
 from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
+from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.decoder_layer import BlockShape, DecoderLayer, head_by_head
 from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
 from fairseq_aggdec.engine.layers import Norm, Positions
-from fairseq_aggdec.engine.products.bit_exact import exact_keys, exact_rows
-from fairseq_aggdec.engine.products.linear import Linear, fused, rounded_rows
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported_reason
+from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 from fairseq_aggdec.models.masks import additive_mask
 
 _PART = 128
@@ -44,14 +44,14 @@ class BlockDecoder(Verifier):
         Args:
             decoder: its weights are taken as they are now: attention projections are fused into copies, and on a CPU
                 all are rearranged (see `Linear`).
-            kinds: see `unsupported_reason`.
+            kinds: see `unsupported_decoder`.
             arithmetic: of the layers.
 
         Raises:
             ValueError: the decoder has something that this engine lacks.
             AggdecError: the precision is not to be had on the decoder's device.
         """
-        reason = unsupported_reason(decoder, kinds)
+        reason = unsupported_decoder(decoder, kinds)
         if reason is not None:
             raise ValueError(f"the block engine does not support {reason}")
         self._decoder = decoder

@@ -9,10 +9,10 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor
 
 from fairseq_aggdec.decoding.ragged import Ragged
+from fairseq_aggdec.engine.arithmetic.linear import fused
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.kv_cache import KVCache
 from fairseq_aggdec.engine.layers import Norm, attend, attend_in_products, split_heads
-from fairseq_aggdec.engine.products.linear import fused
-from fairseq_aggdec.engine.products.precision import Arithmetic
 
 
 @dataclass(frozen=True)

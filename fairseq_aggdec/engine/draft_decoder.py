@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import exclude
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.transition_tables import TransitionTables
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 

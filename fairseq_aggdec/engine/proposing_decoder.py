@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fairseq_aggdec.engine.arithmetic.linear import Linear
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.products.linear import Linear
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.proposal_heads import ProposalHeads
 

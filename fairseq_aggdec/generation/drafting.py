@@ -15,8 +15,9 @@ from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter, TrustCopies
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Drafter, DraftSchedule
-from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost, of_call

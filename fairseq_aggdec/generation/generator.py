@@ -20,9 +20,10 @@ from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule, Ve
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions, Drafting, DraftOptions
 from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile

@@ -7,7 +7,7 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 
-from fairseq_aggdec.engine.products.precision import Arithmetic, Precision
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision
 from fairseq_aggdec.errors import AggdecError
 
 _LOSSLESS = ("greedy", "iad", "gad", "blockwise", "hybrid", "aggressive")

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.engine import block_decoder, block_encoder, engines
+from fairseq_aggdec.engine.arithmetic import linear
+from fairseq_aggdec.engine.arithmetic.bit_exact import aligned, exact_keys, exact_rows
+from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.products import linear
-from fairseq_aggdec.engine.products.bit_exact import aligned, exact_keys, exact_rows
-from fairseq_aggdec.engine.products.bit_exact_probe import BitExactProbe
-from fairseq_aggdec.engine.products.precision import Arithmetic, Precision
 from fairseq_aggdec.errors import AggdecError
 from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch
 

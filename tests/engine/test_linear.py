@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fairseq_aggdec.engine.products import linear
-from fairseq_aggdec.engine.products.linear import Linear, fused, rounded_rows
-from fairseq_aggdec.engine.products.precision import Arithmetic, Precision, can_pack
+from fairseq_aggdec.engine.arithmetic import linear
+from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_pack
 
 
 @pytest.mark.parametrize("rows", [1, 3, 17, 200])

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.engine.products import precision
-from fairseq_aggdec.engine.products.bit_exact import exact_rows
-from fairseq_aggdec.engine.products.precision import Arithmetic, Precision, arranged, can_pack, can_quantise
+from fairseq_aggdec.engine.arithmetic import precision
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, arranged, can_pack, can_quantise
 from fairseq_aggdec.errors import AggdecError
 
 INT8 = pytest.param("int8", marks=pytest.mark.int8)

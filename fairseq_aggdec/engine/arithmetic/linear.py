@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.products.bit_exact import exact_rows
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic, arranged
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic, arranged
 
 Activation = Callable[[Tensor], Tensor]
 
