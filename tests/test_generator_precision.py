@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import fairseq_aggdec
-from fairseq_aggdec.decoding.acceptance import EXACT
+from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic

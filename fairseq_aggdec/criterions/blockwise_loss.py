@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairseq_aggdec.criterions.block_metrics import log_block_scores, log_losses
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
-from fairseq_aggdec.decoding.acceptance import accepted_prefix_length
+from fairseq_aggdec.decoding.verification import accepted_prefix_length
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.proposal_heads import trainable_heads
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairseq_aggdec.criterions.block_metrics import log_block_scores, log_losses, ratio, total
 from fairseq_aggdec.criterions.glancing import GlancingSchedule, revealed_positions, uniform_noise
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
-from fairseq_aggdec.decoding.acceptance import accepted_prefix_length
+from fairseq_aggdec.decoding.verification import accepted_prefix_length
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_sampling import Blocks, blocks_at
 

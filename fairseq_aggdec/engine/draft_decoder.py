@@ -127,8 +127,8 @@ class DraftDecoder:
         if is_causal:
             reach = torch.where(is_mask, reach, positions)
         drafted = (lengths - self._read)[:, None] + torch.arange(block_size, device=tokens.device)  # B x k
-        longest = max(self._known_read)
-        features = self._engine.features(None, self._read, longest, reach=reach, embeddings=inputs, wanted=drafted)
+        last_start = max(self._known_read)
+        features = self._engine.features(None, self._read, last_start, reach=reach, embeddings=inputs, wanted=drafted)
         if is_causal:
             self._read, self._known_read = lengths, list(known_lengths)
         return features

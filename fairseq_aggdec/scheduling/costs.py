@@ -66,8 +66,8 @@ class Costs:
 
     least: float
     """c_0: rows that cost as much as reading the weights and all else that is paid once a block"""
-    ragged: bool = False
-    """whether padding is left out of a block"""
+    ragged: float | None = None
+    """rows that it costs to leave padding out of a block; None where the verifier cannot"""
     draft: DraftCost | None = None
     """of a model; None where there is none"""
 

@@ -33,8 +33,6 @@ _LEAST_GAIN = 1.1
 _UNSEEN = 0.9
 """how likely a draft token is taken to pass before any of its kind was seen: what is bad shows in one iteration of a
 batch, and what is taken to be bad is never seen"""
-_UNEVEN = 4.0
-"""rows that it costs to leave padding out: gaps are closed and opened in each layer, and numbers of rows rounded up"""
 _ASKING = 0.05
 """how many times more tokens a cost drafts have to promise, on average over iterations, to be worth the host's time"""
 _NEWS = 0.05
@@ -96,7 +94,7 @@ class Goodput:
                 size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
         return [size] * len(lengths)
 
-    def trim(self, draft: Draft, outputs: Outputs) -> Draft:
+    def trim(self, draft: Draft) -> Draft:
         """See `decoding.roles.DraftSchedule.trim`."""
         if draft.known is None:
             return draft
@@ -105,7 +103,7 @@ class Goodput:
         best, benefit = self._worth(groups, draft.known)
         if self.costs.draft is None:  # a model is asked where it pays
             self._pause(benefit)
-        if not self.costs.ragged:
+        if self.costs.ragged is None:
             return draft.cut([len(best)] * rows)
         lengths = Counter(step.group for step in best)
         return draft.cut([lengths[group] for group in groups])
@@ -116,7 +114,7 @@ class Goodput:
         if not any(lengths):
             return [], 0.0
         without = self.costs.least + rows
-        cost = without + (_UNEVEN if self.costs.ragged and rows > 1 else 0.0)
+        cost = without + (self.costs.ragged if self.costs.ragged is not None and rows > 1 else 0.0)
         best = _best(float(rows), cost, self._steps(groups, lengths))
         tokens = rows + sum(step.gain for step in best)
         benefit = tokens / rows * without / (cost + sum(step.cost for step in best)) - 1.0
@@ -161,7 +159,7 @@ class Goodput:
         for group, length in zip(groups, lengths, strict=True):
             of_group.setdefault(group, []).append(length)
         # where each token is paid for by itself, one that lowers what a cost brings without drafts is not worth it
-        least = rows / (self.costs.least + rows) if self.costs.ragged else 0.0
+        least = rows / (self.costs.least + rows) if self.costs.ragged is not None else 0.0
         tokens: list[tuple[float, int, _Group]] = []
         gains = [0.0] * max(lengths)
         for group, ends in of_group.items():
@@ -173,7 +171,7 @@ class Goodput:
                 having = len(ends) - bisect_right(ends, place)  # rows with a token there
                 tokens.append((chances[place], having, group))
                 gains[place] += chances[place] * having
-        if not self.costs.ragged:
+        if self.costs.ragged is None:
             return [_Step(gain, rows) for gain in gains]
         tokens.sort(key=itemgetter(0), reverse=True)  # each group's own stay in their order
         return [_Step(chance * having, having, group) for chance, having, group in tokens]
