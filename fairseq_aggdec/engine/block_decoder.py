@@ -44,7 +44,7 @@ class BlockDecoder(Verifier):
         """
         Args:
             decoder: its weights are taken as they are now: attention projections are fused into copies, and on a CPU
-                all are rearranged (see `Linear`).
+                all are prepacked (see `Linear`).
             kinds: see `unsupported_decoder`.
             arithmetic: of the layers.
 

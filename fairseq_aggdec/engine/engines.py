@@ -17,7 +17,7 @@ from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 
 
 class Engines:
-    """They hold fused and rearranged copies of weights: whoever writes to a model's weights calls `clear`."""
+    """They hold fused and prepacked copies of weights: whoever writes to a model's weights calls `clear`."""
 
     def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         """

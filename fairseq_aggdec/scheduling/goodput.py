@@ -79,7 +79,10 @@ class Goodput:
         self._expected: dict[_Group, list[float]] = {}  # in this iteration, of drafts of no token, one, two, ...
 
     def longest(self, outputs: Outputs) -> list[int]:
-        """See `decoding.roles.DraftSchedule.longest`: copies cost nothing and may have any length; a model's what pays."""
+        """See `decoding.roles.DraftSchedule.longest`.
+
+        Copies may have any length, since they cost nothing; a model is asked for what pays.
+        """
         lengths = outputs.known_lengths
         self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
         self._expected.clear()

@@ -10,5 +10,5 @@ from fairseq_aggdec.engine.arithmetic import linear
 @pytest.fixture(autouse=True, scope="module")
 def packed_layers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linear, "_WORTH_PACKING", 0)
+        patch.setattr(linear, "_WORTH_PREPACKING", 0)
         yield

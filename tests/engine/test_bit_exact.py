@@ -77,7 +77,7 @@ def test_other_shapes_are_noticed(
 
 
 def test_products_that_depend_on_the_number_of_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    product = linear.arranged(torch.eye(16), None, False, "own")
+    product = linear.product_with(torch.eye(16), None, False, "own")
     assert product is not None
     real = type(product).__call__
 

@@ -113,7 +113,7 @@ def cache_memory(decoder: BlockDecoder) -> Tensor:
 
 def started(rows: int, heads: int, arithmetic: Arithmetic) -> tuple[Any, BlockDecoder, dict[str, Any]]:
     """A model, its engine and the encoder's output of a batch with padding, which the call before has not touched."""
-    width = 48 if heads != 16 else 512  # weights of this width are arranged beforehand
+    width = 48 if heads != 16 else 512  # weights of this width are prepacked
     model = random_model(
         1, WORDS, WORDS, encoder_embed_dim=width, decoder_embed_dim=width, decoder_attention_heads=heads
     )

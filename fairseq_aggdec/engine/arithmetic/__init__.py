@@ -1,1 +1,1 @@
-"""Products with weights: how they are arranged, in which precision, and with which bits."""
+"""Products with weights: how they are prepacked, in which precision, and with which bits."""
