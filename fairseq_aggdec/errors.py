@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 
 class AggdecError(RuntimeError):
@@ -18,6 +19,19 @@ class AggdecError(RuntimeError):
 
 
 INTERRUPTED = "interrupted"
+
+
+def option_name(field: str) -> str:
+    """How a field of a configuration is written on the command line: `max_len_a` as `--max-len-a`."""
+    return f"--{field.replace('_', '-')}"
+
+
+def check_least(options: Any, least: float, *fields: str) -> None:
+    """Raises `AggdecError` where one of these fields of a configuration has a value below `least`; None passes."""
+    for field in fields:
+        value = getattr(options, field)
+        if value is not None and not value >= least:
+            raise AggdecError(f"{option_name(field)} {value}: must be at least {least}")
 
 
 def reason_of(error: OSError) -> str:

@@ -20,9 +20,8 @@ from fairseq_aggdec.bulk.worker import Worker
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.pipeline import shard_of_environment
 from fairseq_aggdec.distillation.translator import fingerprints
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import file_sha256, written_whole
-from fairseq_aggdec.tasks.search_options import option
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +104,7 @@ def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]
     for name, value in given.items():
         if name not in _NOT_OF_THE_OUTPUT:
             is_file = isinstance(value, str) and Path(value).is_file()
-            settings[option(name)] = file_sha256(Path(value)) if is_file else value
+            settings[option_name(name)] = file_sha256(Path(value)) if is_file else value
     return settings
 
 

@@ -5,10 +5,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from fairseq_aggdec.compat.whole_lines import WholeLines, text_in_whole_lines
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
-from fairseq_aggdec.generation.whole_lines import WholeLines, text_in_whole_lines
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architecture_defaults import set_defaults
 from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, weights_of

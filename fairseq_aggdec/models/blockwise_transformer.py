@@ -15,7 +15,7 @@ from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerDecoderBase, TransformerModelBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.compat import is_loading_models
+from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architecture_defaults import set_sizes
 from fairseq_aggdec.models.base_checkpoint import load_base, take_architecture

@@ -19,7 +19,7 @@ from omegaconf.errors import InterpolationKeyError
 from torch import Tensor
 
 from fairseq_aggdec.compat import interactive_input
-from fairseq_aggdec.compat.announced_batches import AnnouncedBatches
+from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter, load_drafter, only_drafter, refuse_drafters
@@ -259,9 +259,9 @@ class AggressiveTranslationTask(TranslationTask):
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
         next_epoch = batches.next_epoch_itr
         if is_split:
-            batches.next_epoch_itr = lambda *a, **k: AnnouncedBatches(next_epoch(*a, **k), at_end=self._report)
+            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), after_last=self._report)
         elif self._buffer:
-            batches.next_epoch_itr = lambda *a, **k: AnnouncedBatches(next_epoch(*a, **k), at_each=self._note_ids)
+            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), before_each=self._note_ids)
         return batches
 
     def build_tokenizer(self, args: Any) -> Any:

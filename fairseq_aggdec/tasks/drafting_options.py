@@ -8,10 +8,9 @@ from typing import Any, Optional
 from omegaconf import II
 from omegaconf.errors import InterpolationKeyError
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.acceptance_options import AcceptanceOptions, check_acceptance_options
-from fairseq_aggdec.tasks.search_options import option
 
 _OPTIONS = {
     "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive"),
@@ -135,7 +134,7 @@ def check_drafting_options(cfg: Any) -> None:
     for name, modes in _OPTIONS.items():
         if getattr(cfg, name) != getattr(DraftingOptions, name) and mode not in modes:
             raise AggdecError(
-                f"{option(name)} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"
+                f"{option_name(name)} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"
             )
     resolved_mode(cfg)
     if cfg.block_size < 0:

@@ -10,7 +10,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
 from fairseq.models.nat import FairseqNATModel
 from fairseq.tasks.translation_lev import TranslationLevenshteinConfig, TranslationLevenshteinTask
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import module_times
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer

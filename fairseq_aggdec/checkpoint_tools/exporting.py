@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
