@@ -22,13 +22,14 @@ from fairseq_aggdec.compat import interactive_input
 from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter, load_drafter, only_drafter, refuse_drafters
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
 from fairseq_aggdec.tasks.arithmetic_options import ArithmeticOptions, arithmetic_of, check_arithmetic_options
-from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copying_of
+from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copy_limits_of
 from fairseq_aggdec.tasks.data_folder import check_data, of_both_sides, too_long
 from fairseq_aggdec.tasks.drafting_options import (
     DraftingOptions,
@@ -159,7 +160,7 @@ class AggressiveTranslationTask(TranslationTask):
         extra.update(
             src_dict=self.source_dictionary,
             decoding=decoding,
-            draft_options=copying_of(self.cfg),
+            copy_limits=copy_limits_of(self.cfg),
             block_draft=self._block_draft(decoding, models),
             shorten_drafts=not self.cfg.full_drafts,
             adaptive_draft=self.cfg.adaptive_draft,

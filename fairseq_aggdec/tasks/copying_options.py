@@ -6,7 +6,7 @@ from typing import Any
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import DraftOptions
+from fairseq_aggdec.generation.drafting import CopyLimits
 
 
 @dataclass
@@ -47,6 +47,6 @@ def check_copying_options(cfg: Any) -> None:
         raise AggdecError(f"--max-suffix {cfg.max_suffix} is below --min-suffix {cfg.min_suffix}: nothing could match")
 
 
-def copying_of(cfg: Any) -> DraftOptions:
+def copy_limits_of(cfg: Any) -> CopyLimits:
     """What a configuration says of copying."""
-    return DraftOptions(cfg.min_suffix, cfg.max_suffix, cfg.max_draft_len)
+    return CopyLimits(cfg.min_suffix, cfg.max_suffix, cfg.max_draft_len)
