@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairseq.data import Dictionary, data_utils, indexed_dataset
+from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256
+from fairseq_aggdec.tasks.data_folder import language_pair
 
 Tokens = np.ndarray
 """Symbol numbers of one sentence, EOS included: [length]."""
@@ -64,22 +65,8 @@ class DataBin:
 
     @classmethod
     def find(cls, folder: Path, source_lang: str | None = None, target_lang: str | None = None) -> DataBin:
-        """Takes languages that are not given from the names of the files, as fairseq does.
-
-        Raises:
-            AggdecError: no such folder, or no data of such a pair in it.
-        """
-        if not folder.is_dir():
-            raise AggdecError(f"{folder}: no such data folder; it is made by fairseq-preprocess")
-        if source_lang is None or target_lang is None:
-            found = data_utils.infer_language_pair(str(folder))
-            source_lang, target_lang = source_lang or found[0], target_lang or found[1]
-        if source_lang is None or target_lang is None:
-            raise AggdecError(f"{folder}: no data of a language pair here; give --source-lang and --target-lang")
-        for lang in (source_lang, target_lang):
-            if not (folder / f"dict.{lang}.txt").is_file():
-                raise AggdecError(f"{folder}: has no dict.{lang}.txt; check --source-lang and --target-lang")
-        return cls(folder, source_lang, target_lang)
+        """The data of a folder, with its languages by `language_pair`, which also says what is raised."""
+        return cls(folder, *language_pair(folder, source_lang, target_lang))
 
     @property
     def pair(self) -> str:
