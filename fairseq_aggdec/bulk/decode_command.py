@@ -18,7 +18,7 @@ from fairseq_aggdec.bulk.output_folder import OutputFolder
 from fairseq_aggdec.bulk.shards import STDIN, DecodedShard, Shard, cut
 from fairseq_aggdec.bulk.worker import Worker
 from fairseq_aggdec.distillation.data_bin import DataBin
-from fairseq_aggdec.distillation.pipeline import shard_of_environment
+from fairseq_aggdec.distillation.environment import shard_of_environment
 from fairseq_aggdec.distillation.translator import fingerprints
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import file_sha256, written_whole

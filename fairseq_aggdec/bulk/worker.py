@@ -15,7 +15,7 @@ import fairseq_aggdec
 from fairseq_aggdec.bulk.shards import DecodedShard, Shard
 from fairseq_aggdec.distillation.batches import plan_batches
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
-from fairseq_aggdec.distillation.pipeline import device_of_environment
+from fairseq_aggdec.distillation.environment import device_of_environment
 from fairseq_aggdec.distillation.settings import SearchOptions
 from fairseq_aggdec.distillation.translator import Translator
 from fairseq_aggdec.errors import AggdecError

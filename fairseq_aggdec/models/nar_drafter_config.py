@@ -28,8 +28,8 @@ class NarDrafterConfig(TransformerConfig):
     transition_dim: int = field(
         default=0,
         metadata={
-            "help": "hidden size (64 to 256) of a head that scores each draft token given the one before; 0: no head, the "
-            "tokens of a draft are independent of each other, as in Ge et al. 2022"
+            "help": "hidden size (64 to 256) of a head that scores each draft token given the one before; 0: no head, "
+            "the tokens of a draft are independent of each other, as in Ge et al. 2022"
         },
     )
     encoder_from: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
