@@ -100,7 +100,7 @@ def _add_line(sentence: GeneratedSentence, kind: str, readings: list[str]) -> No
 
 
 def _find(line: str) -> tuple[str, int, list[str], bool] | None:
-    """The line of fairseq-generate in a line of the file: kind, sentence number, readings of the rest, mended or not."""
+    """The line of fairseq-generate in a line of the file: kind, sentence number, readings of the rest, mended?"""
     if "\r" not in line and "%|" not in line:
         match = _LINE.search(line)
         if match is None:
