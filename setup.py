@@ -22,7 +22,7 @@ setup(
         # build there, under the same import name.
         'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
         'fairseq>=0.12.2; python_version < "3.11"',
-        "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat/__init__.py
+        "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat/checkpoints.py
         "matplotlib",
         "nltk",
         "numpy",

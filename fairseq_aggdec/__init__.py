@@ -10,14 +10,10 @@ __version__ = "0.1.0"
 
 
 def register() -> None:
-    """Make the plugin known to fairseq and mend what a newer Python or torch broke; harmless to repeat."""
-    from fairseq_aggdec import compat
-    from fairseq_aggdec.compat import interactive_input
-    from fairseq_aggdec.generation import whole_lines
+    """Make the plugin known to fairseq, and mend fairseq where it needs it (`compat`). Repeating it is harmless."""
+    from fairseq_aggdec.compat.install import install
 
-    compat.install()
-    interactive_input.install()
-    whole_lines.install()
+    install()
     import fairseq_aggdec.criterions.blockwise_loss
     import fairseq_aggdec.criterions.glancing_block_loss
     import fairseq_aggdec.models.blockwise_transformer

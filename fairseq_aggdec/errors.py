@@ -1,4 +1,4 @@
-"""Errors whose message is all that the user needs: no traceback on the command line, catchable in a library."""
+"""Errors whose message is all that the user needs: one line on a command line, an exception in a program."""
 
 from __future__ import annotations
 
@@ -7,32 +7,46 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 
 class AggdecError(RuntimeError):
     """Something in the user's input is wrong; the message names it and says what to do.
 
-    In a program it is an ordinary exception. Where nothing catches it, `install_excepthook` has Python print the
-    message alone; the exit code is 1, as for every uncaught exception.
+    In a program it is an ordinary exception. Where nothing catches it, Python prints only the message, by
+    `install_excepthook`, and exits with 1, as for every uncaught exception.
     """
 
 
 INTERRUPTED = "interrupted"
 
 
+def option_name(field: str) -> str:
+    """How a field of a configuration is written on the command line: `max_len_a` as `--max-len-a`."""
+    return f"--{field.replace('_', '-')}"
+
+
+def check_least(options: Any, least: float, *fields: str) -> None:
+    """Raises `AggdecError` where one of these fields of a configuration has a value below `least`; None passes."""
+    for field in fields:
+        value = getattr(options, field)
+        if value is not None and not value >= least:
+            raise AggdecError(f"{option_name(field)} {value}: must be at least {least}")
+
+
 def reason_of(error: OSError) -> str:
-    """What went wrong with which file, where one is known."""
+    """What went wrong, with the name of the file where it is known."""
     reason = error.strerror or str(error)
     return reason if error.filename is None else f"{error.filename}: {reason}"
 
 
 def install_excepthook() -> None:
-    """Print what the user can mend as one line on stderr; leave every other exception to the hook in place.
+    """Make Python print an error that the user can mend as one line on stderr; others go to the hook that was there.
 
-    That is an uncaught `AggdecError`, and of fairseq's own commands an assertion that starts with an option's name, a
-    file that cannot be read or written, and Ctrl-C (Python exits then as the signal has it: 130 in a shell).
-    An exception hook rather than `sys.exit` at the place of the error: `from_pretrained` and other callers in a program
-    must be able to catch it. Installing it twice changes nothing.
+    Such errors are an uncaught `AggdecError` and, in fairseq's own commands, an assertion that starts with an option's
+    name, a file that cannot be read or written, and Ctrl-C (after which a shell sees exit code 130). This is an
+    exception hook, and no `sys.exit` at the place of the error, since programs that call `from_pretrained` must be able
+    to catch it. Installing it twice changes nothing.
     """
     previous = sys.excepthook
     if getattr(previous, "prints_aggdec_errors", False):
@@ -48,7 +62,7 @@ def install_excepthook() -> None:
         else:
             previous(kind, error, traceback)
             return
-        with suppress(OSError):  # nobody reads any more, or the disk is full
+        with suppress(OSError):  # the reader has gone, or the disk is full
             sys.stdout.flush()
         print(message, file=sys.stderr)
 
@@ -57,20 +71,20 @@ def install_excepthook() -> None:
 
 
 def _is_command_of_fairseq() -> bool:
-    """Whether this process is a command of fairseq's; in other programs all errors are the program's own."""
+    """Whether this process is one of fairseq's commands, and no program with errors of its own."""
     module = getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "")  # of python -m
     return Path(sys.argv[0]).name.startswith("fairseq-") or module.startswith("fairseq_cli.")
 
 
 @contextmanager
 def on_command_line() -> Iterator[None]:
-    """The body of a command of this plugin; as `@on_command_line()` a decorator of its main function.
+    """For the body of a command of this plugin, or as `@on_command_line()` for its main function.
 
-    What is wrong with the user's input leaves it as an `AggdecError`, which `install_excepthook` prints as one line.
-    A command that is interrupted says so and exits with 130, as a shell has it.
+    Errors of the user's input leave it as an `AggdecError`, which `install_excepthook` prints as one line. An
+    interrupted command says so and exits with 130, the exit code that shells expect.
 
     Raises:
-        AggdecError: also in place of an `OSError`, with the file's name: it cannot be read or written.
+        AggdecError: also for an `OSError`, with the name of the file that cannot be read or written.
     """
     install_excepthook()
     try:

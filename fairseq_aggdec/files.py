@@ -1,4 +1,4 @@
-"""Text in UTF-8, gzipped or not, and files that are complete whenever they have their name."""
+"""Reading text in UTF-8, gzipped or not, and writing files that have their name only when they are complete."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import IO
 from fairseq_aggdec.errors import AggdecError
 
 PARTIAL = ".partial"
-"""What the name of an unfinished file ends with."""
+"""the end of an unfinished file's name"""
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Gives a name beside `path` to write to; the file gets its own name when the block has ended without an error.
+    """Gives a path beside `path` to write to, which is renamed to `path` when the block ends without an error.
 
-    So a file that is there is complete, also after a run that was killed, and an old one is kept until then. The
-    folder is made; after an error nothing is left.
+    So `path` is always complete, also after a run that was killed, and an old file stays until then. The folder is made
+    if it does not exist. After an error nothing is left.
 
     Raises:
-        AggdecError: another process is writing it.
-        OSError: it cannot be written; of whatever file, `path` is named where none is.
+        AggdecError: another process is writing the file.
+        OSError: a file cannot be written; `path` is named where the error names none.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
@@ -45,17 +45,19 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def alone_at(path: Path) -> Iterator[None]:
-    """Keeps other processes that ask for it away from a file or folder, also while a child goes on after this one.
+    """Locks a file or folder until the block ends, and beyond while a child process of this one goes on.
 
     Raises:
-        AggdecError: another process is there.
+        AggdecError: another process has locked it.
         OSError: there is no such file or folder.
     """
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.set_inheritable(descriptor, True)
         lock(descriptor, str(path))
-        if not (path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())):  # it was just being finished
+        if not (
+            path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
+        ):  # another process has just finished it
             raise _taken(str(path))
         yield
     finally:
@@ -82,11 +84,11 @@ def _taken(name: str) -> AggdecError:
 
 @contextmanager
 def open_lines(path: Path) -> Iterator[tuple[Iterator[bytes], IO[bytes]]]:
-    """Opens a file, gzipped or not: (its lines, the file as it is stored, whose position tells the progress).
+    """Opens a file, gzipped or not: its lines, and the stored file, whose position shows the progress.
 
     Raises:
-        AggdecError: while the lines are read: the file is damaged.
-        OSError: it cannot be opened.
+        AggdecError: when lines are read: the file is damaged.
+        OSError: the file cannot be opened.
     """
     with path.open("rb") as raw:
         if raw.peek(2)[:2] == b"\x1f\x8b":
@@ -108,7 +110,7 @@ def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
 
     Args:
         data: one or more lines.
-        name: what an error calls them.
+        name: the name of their source, for error messages.
         first_line: the number of the first line.
 
     Raises:
@@ -125,11 +127,11 @@ def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
 
 
 def read_text_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file; as for fairseq, line feeds alone end a line.
+    """The lines of a UTF-8 file; only a line feed ends a line, as in fairseq.
 
     Raises:
-        AggdecError: it is not UTF-8.
-        OSError: it cannot be read.
+        AggdecError: the file is not UTF-8.
+        OSError: the file cannot be read.
     """
     lines = decode_text(path.read_bytes(), str(path)).split("\n")
     return lines if lines[-1] else lines[:-1]
@@ -139,7 +141,7 @@ _PIECE = 1 << 20  # bytes read at once
 
 
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal digits."""
+    """The SHA-256 of a file, in hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(_PIECE):

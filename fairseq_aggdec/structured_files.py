@@ -1,4 +1,4 @@
-"""JSON and YAML as the user gives them: read and checked, or refused in one line that names the file."""
+"""Reading and checking the user's JSON and YAML files; an error is one line that names the file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def read_json(path: Path, advice: str) -> Any:
 
     Args:
         path: in UTF-8.
-        advice: what to do where it is none, such as `give a file that aggdec bench --json wrote`.
+        advice: the end of an error message, such as `give a file that aggdec bench --json wrote`.
 
     Raises:
-        AggdecError: it is not JSON.
-        OSError: it cannot be read.
+        AggdecError: the file is not JSON.
+        OSError: the file cannot be read.
     """
     return parse_json(decode_text(path.read_bytes(), str(path)), str(path), advice)
 
@@ -31,13 +31,13 @@ def parse_json(text: str, where: str, advice: str) -> Any:
     """The content of a JSON text; `where` names it in an error.
 
     Raises:
-        AggdecError: it is not JSON, or nested too deeply, or has a number or a character that cannot be represented.
+        AggdecError: it is not JSON, is nested too deeply, or has a number or a character that cannot be represented.
     """
     try:
         content = json.loads(text, parse_constant=_no_number)
         if "\\u" in text:
-            json.dumps(content, ensure_ascii=False).encode()  # half a character would fail where it is printed
-    except (ValueError, RecursionError) as error:  # JSONDecodeError and Unicode errors are values' errors, too
+            json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair could not be printed
+    except (ValueError, RecursionError) as error:  # JSONDecodeError and Unicode errors are ValueErrors
         raise AggdecError(f"{where}: not JSON ({error}); {advice}") from None
     return content
 
@@ -51,11 +51,11 @@ def read_yaml(path: Path, resolve: bool = False) -> dict[str, Any]:
 
     Args:
         path: in UTF-8.
-        resolve: replace `${name}` by what it stands for.
+        resolve: replace each `${name}` by its value.
 
     Raises:
-        AggdecError: it is not YAML, or something else than names and values.
-        OSError: it cannot be read.
+        AggdecError: the file is not YAML, or holds something else than names and values.
+        OSError: the file cannot be read.
     """
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -72,18 +72,18 @@ def read_yaml(path: Path, resolve: bool = False) -> dict[str, Any]:
 
 
 def made_of(kind: Any, content: Any, where: str, advice: str, complete: bool = True) -> Any:
-    """A dataclass, and those within it, from what JSON or YAML holds of its fields.
+    """A dataclass, and dataclasses within it, made of the names and values in JSON or YAML.
 
     Args:
         kind: the dataclass.
-        content: names and values, all and no others.
-        where: what an error calls it.
-        advice: what to do then.
-        complete: fields that have a default must be there, too.
+        content: the names and values of its fields, and no others.
+        where: the place, for error messages.
+        advice: the end of an error message, which says what to do.
+        complete: whether fields with a default must be given, too.
 
     Raises:
-        AggdecError: an entry is missing, unknown, or not of its field's type; numbers must be finite. Also what the
-            dataclass itself refuses.
+        AggdecError: an entry is missing, unknown, or not of its field's type (numbers must be finite), or the dataclass
+            refuses it.
     """
     hints = get_type_hints(kind)
     names = {entry.name for entry in fields(kind)}
@@ -117,7 +117,7 @@ def _typed(value: Any, kind: Any, where: str, advice: str, complete: bool) -> An
 
 
 def _has_form(value: Any, kind: Any) -> bool:
-    """Whether a value can be of a type, as far as it shows without a look at what is in it."""
+    """Whether a value can be of a type; the values within it are not looked at."""
     if kind is Path:
         return isinstance(value, str)
     if isinstance(kind, type) and is_dataclass(kind):

@@ -25,8 +25,9 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.models.ema import EMA
 
 import fairseq_aggdec
-from fairseq_aggdec import compat
 from fairseq_aggdec.cli.user_dir import user_dir
+from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
+from fairseq_aggdec.compat.install import install
 from tests.helpers import TINY_TRANSFORMER, ToyModel, parse_generate, run_cli, train_toy
 
 fairseq_aggdec.register()
@@ -49,7 +50,7 @@ def generate(toy: ToyModel, checkpoint: Path, *options: object, check: bool = Tr
 
 
 def state_of(toy: ToyModel) -> dict[str, Any]:
-    return compat.read_checkpoint(toy.checkpoint)
+    return read_checkpoint(toy.checkpoint)
 
 
 def old_style(state: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def test_numpy_numbers_of_both_numpy_versions(toy_model_dir: ToyModel, tmp_path:
     raw = (tmp_path / "numpy2.pt").read_bytes()
     (tmp_path / "numpy1.pt").write_bytes(raw.replace(b"numpy._core", b"numpy.core"))
     for name in ("numpy1.pt", "numpy2.pt"):
-        loaded = compat.read_checkpoint(tmp_path / name)["extra_state"]
+        loaded = read_checkpoint(tmp_path / name)["extra_state"]
         for key, value in values.items():
             np.testing.assert_array_equal(loaded[key], value)
             assert loaded[key].dtype == value.dtype.newbyteorder("=")  # numpy unpickles into the native order
@@ -127,8 +128,8 @@ def test_refuses_code_and_runs_nothing(
     path = tmp_path / "hostile.pt"
     state = {**state_of(toy_model_dir), "extra_state": {"best": call}}
     torch.save(state, path, _use_new_zipfile_serialization=zipped)
-    for load in (compat.read_checkpoint, checkpoint_utils.load_checkpoint_to_cpu):
-        with pytest.raises(compat.CheckpointError, match=name) as caught:
+    for load in (read_checkpoint, checkpoint_utils.load_checkpoint_to_cpu):
+        with pytest.raises(CheckpointError, match=name) as caught:
             load(str(path))
         assert "nothing was executed" in str(caught.value)
     assert not marker.exists()
@@ -149,10 +150,8 @@ def test_command_line_refuses_code(toy_model_dir: ToyModel, tmp_path: Path, mark
 def test_refuses_numpy_objects(toy_model_dir: ToyModel, tmp_path: Path, marker: Path) -> None:
     for value in (np.array([Call(open, str(marker), "w")], dtype=object), np.zeros(1, dtype=[("a", "O")])):
         torch.save({**state_of(toy_model_dir), "extra_state": value}, tmp_path / "objects.pt")
-        with pytest.raises(
-            compat.CheckpointError, match=r"refused: it holds (_?io\.open|numpy data that are not numbers)"
-        ):
-            compat.read_checkpoint(tmp_path / "objects.pt")
+        with pytest.raises(CheckpointError, match=r"refused: it holds (_?io\.open|numpy data that are not numbers)"):
+            read_checkpoint(tmp_path / "objects.pt")
     assert not marker.exists()
 
 
@@ -189,11 +188,11 @@ def broken_checkpoints(toy: ToyModel, folder: Path) -> dict[str, tuple[Path, str
 def test_names_file_and_reason(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     for path, reason in broken_checkpoints(toy_model_dir, tmp_path).values():
         for load in (
-            compat.read_checkpoint,
+            read_checkpoint,
             lambda name: checkpoint_utils.load_model_ensemble([name]),
             lambda name: checkpoint_utils.load_model_ensemble([str(toy_model_dir.checkpoint), name]),
         ):
-            with pytest.raises(compat.CheckpointError) as caught:
+            with pytest.raises(CheckpointError) as caught:
                 load(str(path))
             assert str(path) in str(caught.value)
             assert reason in str(caught.value)
@@ -239,7 +238,7 @@ def test_hub_interface_loads_and_its_error_can_be_caught(toy_model_dir: ToyModel
     source = (toy_model_dir.data / "test.src").read_text(encoding="utf-8").splitlines()[:2]
     assert len(hub.translate(source, beam=1)) == 2
     (tmp_path / "model.pt").write_bytes(b"PK damaged")
-    with pytest.raises(compat.CheckpointError, match="truncated or damaged"):
+    with pytest.raises(CheckpointError, match="truncated or damaged"):
         TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
 
 
@@ -268,7 +267,7 @@ def test_install_twice_changes_nothing() -> None:
         return *loaders, options.parse_args_and_arch, EMA.__init__, sys.excepthook
 
     before = mended()
-    compat.install()
+    install()
     assert mended() == before
 
 
@@ -321,7 +320,7 @@ def test_allow_list_is_in_force_only_while_a_checkpoint_is_read(toy_model_dir: T
 
 
 def _receive(rank: int, rendezvous: str) -> None:
-    compat.install()
+    install()
     torch.distributed.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=2)
     sent = {"args": argparse.Namespace(lr=[0.1]), "model": {"weight": torch.arange(3)}, "best": np.float64(2)}
     group = torch.distributed.group.WORLD

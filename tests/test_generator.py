@@ -18,7 +18,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.generator import AggressiveGenerator, DraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator, CopyLimits
 from tests.random_models import (
     ALL_SHAPES,
     ENGINE_SHAPES,
@@ -275,8 +275,8 @@ def test_draft_options(
     models = [cached_model(shape, seed)]
     sample = random_batch(seed, JOINED, lengths, left_pad)
     stock = stock_beam_one(models, JOINED, sample)
-    options = DraftOptions(min_suffix=max(1, max_suffix - 1), max_suffix=max_suffix, max_draft_len=max_draft_len)
-    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding="iad", draft_options=options)
+    options = CopyLimits(min_suffix=max(1, max_suffix - 1), max_suffix=max_suffix, max_draft_len=max_draft_len)
+    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding="iad", copy_limits=options)
     found = decode(generator, models, sample)
     assert_same_up_to_near_ties(found, stock, models, sample)
     if max_draft_len:

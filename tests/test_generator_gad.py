@@ -318,7 +318,7 @@ def test_a_drafter_alone(shape: str, seed: int, block_size: int, lengths: list[i
                 logits = stock.draft_logits(**source, prefix_tokens=read, prefix_lengths=torch.tensor([len(output)]))
             if not output:
                 logits[0, 0, JOINED.eos()] = -math.inf  # fairseq's default of --min-len is 1
-            output += stock.best_tokens(logits)[0].tolist()
+            output += stock.decoder.best_tokens(logits)[0].tolist()
         end = min([*output, JOINED.eos()].index(JOINED.eos()), 20)
         assert hypothesis["tokens"].tolist() == [*output[:end], JOINED.eos()]
         assert hypothesis["steps"] == -(-(end + 1) // block_size)

@@ -11,7 +11,7 @@ from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
-from fairseq_aggdec.generation.drafting import BlockDraftOptions, DraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_blockwise import HEAD_KINDS
@@ -33,7 +33,7 @@ from tests.test_generator_blockwise import cached_blockwise
 from tests.test_generator_gad import cached_drafter
 
 BLOCK_SIZE = 5
-copying = st.builds(DraftOptions, st.integers(1, 3), st.sampled_from([0, 0, 4]), st.sampled_from([0, 0, 6]))
+copying = st.builds(CopyLimits, st.integers(1, 3), st.sampled_from([0, 0, 4]), st.sampled_from([0, 0, 6]))
 lengths_of_batches = st.sampled_from([1, 16]).flatmap(
     lambda size: st.lists(st.sampled_from([0, 1, 2, 5, 9, 20, 40]), min_size=size, max_size=size)
 )
@@ -96,11 +96,11 @@ def check(
     copying, st.booleans(),
 )  # fmt: skip
 def test_with_a_drafter(
-    shape: str, drafter_shape: str, seed: int, lengths: list[int], options: dict[str, Any], copying: DraftOptions,
+    shape: str, drafter_shape: str, seed: int, lengths: list[int], options: dict[str, Any], copying: CopyLimits,
     adaptive: bool,
 ) -> None:  # fmt: skip
     drafter, sample = cached_drafter(drafter_shape, seed), random_batch(seed, JOINED, lengths)
-    ours = {"draft_options": copying, "adaptive_draft": adaptive}
+    ours = {"copy_limits": copying, "adaptive_draft": adaptive}
     check([cached_model(shape, seed)], drafter, sample, seed, ours, **options)
 
 
@@ -110,11 +110,11 @@ def test_with_a_drafter(
     copying, st.booleans(),
 )  # fmt: skip
 def test_with_heads(
-    shape: str, kind: str, seed: int, lengths: list[int], options: dict[str, Any], copying: DraftOptions,
+    shape: str, kind: str, seed: int, lengths: list[int], options: dict[str, Any], copying: CopyLimits,
     adaptive: bool,
 ) -> None:  # fmt: skip
     sample = random_batch(seed, JOINED, lengths)
-    ours = {"draft_options": copying, "adaptive_draft": adaptive}
+    ours = {"copy_limits": copying, "adaptive_draft": adaptive}
     check([cached_blockwise(shape, kind, seed % 5)], None, sample, seed, ours, **options)
 
 
@@ -170,11 +170,9 @@ def test_fewer_iterations_than_copying_or_drafting_alone(with_heads: bool) -> No
 
 @examples(20)
 @given(st.sampled_from(ALL_SHAPES), seeds, lengths_of_batches, option_values, copying)
-def test_with_neither(
-    shape: str, seed: int, lengths: list[int], options: dict[str, Any], copying: DraftOptions
-) -> None:
+def test_with_neither(shape: str, seed: int, lengths: list[int], options: dict[str, Any], copying: CopyLimits) -> None:
     sample = random_batch(seed, JOINED, lengths)
-    ours = {"draft_options": copying, "block_draft": None}
+    ours = {"copy_limits": copying, "block_draft": None}
     check([cached_model(shape, seed)], None, sample, seed, ours, **options)
 
 

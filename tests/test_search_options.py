@@ -4,7 +4,8 @@ import argparse
 
 import pytest
 
-from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options, option
+from fairseq_aggdec.errors import option_name
+from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
@@ -26,4 +27,4 @@ def test_lengths_are_whole_numbers() -> None:
 
 
 def test_names_of_options() -> None:
-    assert option("max_len_a") == "--max-len-a"
+    assert option_name("max_len_a") == "--max-len-a"

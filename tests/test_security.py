@@ -19,9 +19,10 @@ from fairseq.models.transformer import TransformerModel
 from fairseq_cli import generate
 from omegaconf import OmegaConf
 
-from fairseq_aggdec import compat
 from fairseq_aggdec.cli import distill
 from fairseq_aggdec.cli.user_dir import user_dir
+from fairseq_aggdec.compat import checkpoints
+from fairseq_aggdec.compat.checkpoints import CheckpointError
 from fairseq_aggdec.compat.stored_options import EVALUATED, find_code, is_plain
 from tests.helpers import ToyModel
 
@@ -34,7 +35,7 @@ class Intruder:
         self.folder, self.data, self.good = folder, toy.data, toy.checkpoint
         self._made = folder / "executed"
         self.code = f"[__import__('pathlib').Path({str(self._made)!r}).touch()]"
-        self._state = compat.read_checkpoint(toy.checkpoint)
+        self._state = checkpoints.read_checkpoint(toy.checkpoint)
 
     def store(self, old_style: bool = False, **options: Any) -> None:
         """Writes the checkpoint, with these options of its model; otherwise it would pass for a drafter, too."""
@@ -78,7 +79,7 @@ def entrances(intruder: Intruder, generating: Callable[..., None]) -> dict[str, 
         "--teacher": lambda: distill.main([str(data), str(intruder.folder / "out"), "--teacher", path, "--cpu"]),
         "from_pretrained": lambda: TransformerModel.from_pretrained(str(intruder.folder), "hostile.pt", str(data)),
         "fairseq's loader": lambda: checkpoint_utils.load_model_ensemble_and_task([path]),
-        "read_checkpoint": lambda: compat.read_checkpoint(path),
+        "read_checkpoint": lambda: checkpoints.read_checkpoint(path),
     }
 
 
@@ -91,7 +92,7 @@ def test_code_is_refused_at_every_entrance(
     intruder.store(old_style, **{option: intruder.code})
     place = f"args.{option}" if old_style else f"cfg.model.{option}"
     for name, enter in entrances.items():
-        with pytest.raises(compat.CheckpointError) as caught:
+        with pytest.raises(CheckpointError) as caught:
             enter()
         assert f'checkpoint {intruder.path}: refused: its option {place} holds "[__import__' in str(caught.value), name
         assert "nothing was executed" in str(caught.value)
@@ -102,7 +103,7 @@ def test_the_checkpoint_of_these_tests_is_hostile(
     intruder: Intruder, entrances: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the check it runs code at every entrance where a model is built."""
-    monkeypatch.setattr(compat, "_refuse_code", lambda path, state: None)
+    monkeypatch.setattr(checkpoints, "_refuse_code", lambda path, state: None)
     intruder.store(adaptive_softmax_cutoff=intruder.code)
     for name, enter in entrances.items():
         with contextlib.suppress(Exception):
@@ -114,7 +115,7 @@ def test_the_checkpoint_of_these_tests_is_hostile(
 def test_code_is_refused_behind_interpolations_and_other_types(intruder: Intruder, value: object) -> None:
     """OmegaConf would make a new option of the first two; `eval` takes bytes."""
     intruder.store(adaptive_softmax_cutoff=value)
-    with pytest.raises(compat.CheckpointError, match=r"option cfg\.model\.adaptive_softmax_cutoff holds"):
+    with pytest.raises(CheckpointError, match=r"option cfg\.model\.adaptive_softmax_cutoff holds"):
         checkpoint_utils.load_checkpoint_to_cpu(str(intruder.path))
 
 
@@ -146,7 +147,7 @@ def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path, name: s
             file.addfile(tarfile.TarInfo("model/dict.txt"))
             file.addfile(member)
         if odd != "model/model.pt":
-            with pytest.raises(compat.CheckpointError, match=f"archive {archive}: refused: '{odd}'"):
+            with pytest.raises(CheckpointError, match=f"archive {archive}: refused: '{odd}'"):
                 file_utils.load_archive_file(str(archive))
             assert [path.name for path in tmp_path.iterdir()] == ["model.tar.gz"]
     file_utils.load_archive_file(str(archive))

@@ -15,6 +15,7 @@ KNOWS: dict[str, set[str]] = {
     "writing": set(),
     "compat": set(),
     "data": {"writing"},
+    "checkpoint_tools": {"compat"},
     "models": {"compat", "data", "decoding"},
     "criterions": {"models", "decoding"},
     "engine": {"decoding", "models"},

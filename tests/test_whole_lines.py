@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.compat.whole_lines import in_whole_lines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.whole_lines import in_whole_lines
 from tests.helpers import ToyModel, parse_generate
 
 PLUGIN = Path(__file__).resolve().parents[1] / "fairseq_aggdec"

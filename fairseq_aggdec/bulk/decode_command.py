@@ -1,4 +1,4 @@
-"""One call of `aggdec decode`, from its options to its output folder."""
+"""`aggdec decode`: from its options to its output folder."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from fairseq_aggdec.bulk.output_folder import OutputFolder
 from fairseq_aggdec.bulk.shards import STDIN, DecodedShard, Shard, cut
 from fairseq_aggdec.bulk.worker import Worker
 from fairseq_aggdec.distillation.data_bin import DataBin
-from fairseq_aggdec.distillation.pipeline import shard_of_environment
+from fairseq_aggdec.distillation.environment import shard_of_environment
 from fairseq_aggdec.distillation.translator import fingerprints
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import file_sha256, written_whole
-from fairseq_aggdec.tasks.search_options import option
 
 logger = logging.getLogger(__name__)
 
 _NAMED = 5
-"""so many skipped lines are named"""
-_NOT_OF_THE_OUTPUT = ("data", "path", "input", "output", "engine", "workers")
-"""options that outputs do not depend on, or that are recorded by what they name"""
+"""the most skipped lines that are named"""
+_NOT_RECORDED = ("data", "path", "input", "output", "engine", "workers")
+"""options that do not change the outputs, or whose files are recorded by their fingerprints"""
 
 
 def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[str, Any]) -> None:
@@ -37,11 +36,11 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
 
     Args:
         args: the options of `aggdec decode`, checked.
-        task_options: those of the plugin's task.
-        given: options that differ from their defaults.
+        task_options: the options of the plugin's task.
+        given: the options that differ from their defaults.
 
     Raises:
-        AggdecError: files or options that cannot be used.
+        AggdecError: a file or an option cannot be used.
     """
     output = OutputFolder(args.output, _settings(args, given))
     rank, ranks = shard_of_environment() or (0, 1)
@@ -90,7 +89,7 @@ def _decoded(
 
 
 def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
-    """What outputs depend on; files by their fingerprints.
+    """The settings that outputs depend on; for files their fingerprints.
 
     Raises:
         AggdecError: the data folder or a checkpoint is missing.
@@ -103,14 +102,14 @@ def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]
         "--shard-lines": args.shard_lines,
     }
     for name, value in given.items():
-        if name not in _NOT_OF_THE_OUTPUT:
+        if name not in _NOT_RECORDED:
             is_file = isinstance(value, str) and Path(value).is_file()
-            settings[option(name)] = file_sha256(Path(value)) if is_file else value
+            settings[option_name(name)] = file_sha256(Path(value)) if is_file else value
     return settings
 
 
 def _spooled(folder: Path) -> Path:
-    """The standard input as a file, which workers can read in parts."""
+    """Saves the standard input in a file, of which workers can read parts."""
     path = folder / STDIN
     with written_whole(path) as partial, partial.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)

@@ -1,4 +1,4 @@
-"""Who runs the workers of a bulk run: this process, processes of this machine, or a Ray cluster."""
+"""Running the workers of `aggdec decode`: in this process, in processes of this machine, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,31 +19,23 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def run_here(shards: Sequence[Shard], worker: Worker) -> Generator[DecodedShard]:
-    """In this process.
-
-    Args:
-        shards: what to decode.
-        worker: who does.
-
-    Yields:
-        what became of them, in some order.
-    """
+    """Decodes shards in this process; yields the decoded ones."""
     yield from map(worker.decode, shards)
 
 
 def run_local(shards: Sequence[Shard], worker: Worker, workers: int) -> Generator[DecodedShard]:
-    """In processes of this machine; the first takes the first GPU, the second the next, and so on.
+    """Decodes shards in processes of this machine; the first takes the first GPU, the second the next, and so on.
 
     Args:
-        shards: what to decode.
-        worker: who does, not yet started; each process has a copy.
-        workers: how many.
+        shards: the shards to decode.
+        worker: the worker, not yet started, of which each process has a copy.
+        workers: the number of processes.
 
     Yields:
-        what became of them, in some order.
+        the decoded shards, in any order.
 
     Raises:
-        AggdecError: of a worker, or one has died.
+        AggdecError: a worker has raised it, or has died.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["fairseq_aggdec.bulk.worker"])  # imported once, for all
@@ -70,20 +62,20 @@ def run_local(shards: Sequence[Shard], worker: Worker, workers: int) -> Generato
 
 
 _worker: Worker
-"""of a process of `run_local`"""
+"""the worker of this process, one of those that `run_local` started"""
 
 
 def _start(numbers: Any, worker: Worker) -> None:
     global _worker
     _worker = worker
-    logging.getLogger().setLevel(logging.WARNING)  # fairseq speaks of every model, the plugin of every shard
+    logging.getLogger().setLevel(logging.WARNING)  # fairseq logs every model, the plugin every shard
     os.environ.setdefault("LOCAL_RANK", str(numbers.get()))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed leaves no workers behind, which would keep a GPU's memory."""
+    """Ends this worker when its parent ends, also by a kill: it would go on holding a GPU's memory."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -95,22 +87,22 @@ def _decode(shard: Shard) -> DecodedShard:
 
 
 def run_ray(shards: Sequence[Shard], worker: Worker, workers: int, threads: int, cpu: bool) -> Generator[DecodedShard]:
-    """On Ray Data: in the cluster that RAY_ADDRESS names or that this machine is part of, else in one on this machine.
+    """Decodes shards by Ray Data, in the cluster of RAY_ADDRESS or of this machine, else in a new one on this machine.
 
-    A worker that dies is replaced, and its shard done again.
+    A worker that dies is replaced, and its shard is decoded again.
 
     Args:
-        shards: what to decode; the files must be there for all machines.
-        worker: who does, not yet started; each actor of Ray has a copy.
-        workers: how many.
-        threads: of a worker.
-        cpu: use no GPU; without, each worker takes one where the cluster has any.
+        shards: the shards to decode; all machines must have their files.
+        worker: the worker, not yet started, of which each actor of Ray has a copy.
+        workers: the number of actors.
+        threads: the number of threads of a worker.
+        cpu: use no GPU; otherwise each worker takes one, if the cluster has any.
 
     Yields:
-        what became of them, in some order.
+        the decoded shards, in any order.
 
     Raises:
-        AggdecError: Ray is not installed, the cluster too small, or of a worker.
+        AggdecError: Ray is not installed, the cluster is too small, or a worker has raised it.
     """
     try:
         import ray
@@ -153,7 +145,7 @@ def run_ray(shards: Sequence[Shard], worker: Worker, workers: int, threads: int,
 
 
 class _RayWorker:
-    """Its errors are handed over: those that Ray raises itself do not fit into a line."""
+    """A worker as an actor of Ray. It returns its errors: Ray would wrap a raised one in many lines."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

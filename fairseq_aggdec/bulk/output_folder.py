@@ -1,9 +1,9 @@
-"""The folder that a bulk run writes: an output file for each shard, and what tells finished shards from others.
+"""The output folder of `aggdec decode`.
 
-settings.json               what all outputs depend on
-NAME.NUMBER.txt             the outputs of a shard, a line each
-records/NAME.NUMBER.json    written when that file is complete: checksums of its source and of itself, skipped lines
-skipped.tsv                 written when all shards are: the lines that could not be decoded, and why
+settings.json               the settings that all outputs depend on NAME.NUMBER.txt             the outputs of a shard,
+one in a line records/NAME.NUMBER.json    written when that file is complete: checksums of the shard's lines and
+outputs, skipped lines skipped.tsv                 written when all shards are complete: the lines that could not be
+decoded, and why
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fairseq_aggdec.files import written_whole
 
 
 class OutputFolder:
-    """Several processes can write to one at the same time, even the same shard: a file is always one of theirs."""
+    """Several processes can write to it at once, even the same shard: each file is always wholly one process's."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         """
         Args:
-            folder: made where it is not there.
-            settings: what the outputs depend on; values that JSON takes.
+            folder: the folder, which is made if it does not exist.
+            settings: the settings that outputs depend on, in JSON values.
 
         Raises:
             AggdecError: the folder was begun with other settings.
@@ -48,7 +48,7 @@ class OutputFolder:
 
     @property
     def skipped_file(self) -> Path:
-        """Names the lines that could not be decoded."""
+        """The file that lists the lines which could not be decoded."""
         return self.folder / "skipped.tsv"
 
     def outputs(self, shard: Shard) -> Path:
@@ -56,10 +56,10 @@ class OutputFolder:
         return self.folder / f"{shard.name}.txt"
 
     def is_finished(self, shard: Shard) -> bool:
-        """Whether a shard's outputs are there and whole.
+        """Whether a shard's outputs are complete.
 
         Raises:
-            AggdecError: they are those of other lines.
+            AggdecError: they were made from other lines.
         """
         record, outputs = self._record(shard), self.outputs(shard)
         if record is None or not outputs.is_file() or record["outputs"] != zlib.crc32(outputs.read_bytes()):
@@ -72,7 +72,7 @@ class OutputFolder:
         return True
 
     def write(self, decoded: DecodedShard) -> None:
-        """Keep what became of a shard."""
+        """Write a shard's outputs and its record."""
         text = "".join(f"{line}\n" for line in decoded.outputs)
         record = {
             "source": decoded.shard.checksum,
@@ -85,10 +85,10 @@ class OutputFolder:
             _write(self._record_file(decoded.shard), json.dumps(record))
 
     def report(self, shards: Iterable[Shard]) -> list[tuple[str, int, str]]:
-        """Write which lines were skipped (file, number of the line, why), and return them.
+        """Write the list of skipped lines, and return it: file, number of the line, why.
 
         Args:
-            shards: all of them, finished.
+            shards: all shards, which must be finished.
         """
         skipped = [
             (shard.path, number, why)
@@ -108,7 +108,7 @@ class OutputFolder:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Other processes wait with their writing, so that no two write the same unfinished file."""
+        """Makes other processes wait, so that no two write the same unfinished file."""
         with (self.folder / "records" / "lock").open("ab") as file:
             with suppress(OSError):  # a network file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)

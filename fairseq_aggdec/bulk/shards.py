@@ -1,4 +1,4 @@
-"""Text files cut into shards of so many lines; each is decoded by itself."""
+"""Shards: consecutive lines of a text file that are decoded together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from fairseq_aggdec.errors import AggdecError
 
 STDIN = "stdin"
-"""what the standard input is called, and its outputs are"""
+"""the file name of the saved standard input, and the first part of its outputs' names"""
 
 
 @dataclass(frozen=True)
@@ -19,29 +19,30 @@ class Shard:
     """Consecutive lines of a file."""
 
     path: str
-    """the file's, absolute"""
+    """the file's absolute path"""
     number: int
-    """its own among those of the file, from 0"""
+    """the shard's number within the file, from 0"""
     first_line: int
-    """counted from 1"""
+    """the number of its first line, counted from 1"""
     lines: int
+    """the number of its lines"""
     offset: int
-    """bytes before it"""
+    """the number of bytes before it"""
     size: int
-    """bytes"""
+    """the number of its bytes"""
     checksum: int
-    """CRC-32 of the bytes"""
+    """the CRC-32 of its bytes"""
 
     @property
     def name(self) -> str:
-        """What its files are called: names sort as the lines do."""
+        """The beginning of its files' names, which sort in the order of the lines."""
         return f"{Path(self.path).name}.{self.number:06}"
 
     def read(self) -> list[bytes]:
         """Its lines, without line feeds.
 
         Raises:
-            AggdecError: they are not what they were when the file was cut.
+            AggdecError: the file has changed since it was cut into shards.
         """
         with open(self.path, "rb") as file:
             file.seek(self.offset)
@@ -54,24 +55,24 @@ class Shard:
 
 @dataclass(frozen=True)
 class DecodedShard:
-    """What became of a shard."""
+    """A shard's outputs."""
 
     shard: Shard
     outputs: list[str]
-    """one for each line; empty where there was nothing to decode"""
+    """one for each line; empty where nothing was decoded"""
     skipped: list[tuple[int, str]]
-    """lines of the file that could not be decoded (counted from 1), and why"""
+    """the numbers (from 1) of the file's lines that could not be decoded, and why"""
 
 
 def cut(path: Path, lines: int) -> Iterator[Shard]:
     """The shards of a file, at least one.
 
     Args:
-        path: the file; line feeds alone end a line, as for fairseq.
-        lines: of a shard; the last one can have fewer.
+        path: the file; only a line feed ends a line, as in fairseq.
+        lines: the number of lines in a shard; the last shard can have fewer.
 
     Raises:
-        AggdecError: it is gzipped, or a pipe, of which workers cannot read parts.
+        AggdecError: the file is gzipped, or a pipe, of which workers cannot read parts.
         OSError: it cannot be read.
     """
     if path.is_fifo():

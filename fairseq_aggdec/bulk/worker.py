@@ -1,4 +1,4 @@
-"""What one process of a bulk run does: shards of text in, their outputs out."""
+"""One worker of `aggdec decode`: from the text of a shard to its outputs."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ import fairseq_aggdec
 from fairseq_aggdec.bulk.shards import DecodedShard, Shard
 from fairseq_aggdec.distillation.batches import plan_batches
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
-from fairseq_aggdec.distillation.pipeline import device_of_environment
+from fairseq_aggdec.distillation.environment import device_of_environment
 from fairseq_aggdec.distillation.settings import SearchOptions
 from fairseq_aggdec.distillation.translator import Translator
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.search_options import given_search_options
 
 _NOTHING: Tokens = np.array([], dtype=np.int64)
-"""in place of a line's tokens: an empty line, or one that is no text"""
+"""the tokens of an empty line, and of one that is not UTF-8"""
 
 
 class Worker:
-    """Decodes shards one after another, each as if it were the only one: whoever decodes it gives the same outputs."""
+    """Decodes shards. A shard's outputs do not depend on the shards before it, nor on which worker decodes it."""
 
     def __init__(self, args: Namespace, task_options: dict[str, Any]) -> None:
         """
         Args:
-            args: of `aggdec decode`.
-            task_options: of the plugin's task.
+            args: the options of `aggdec decode`.
+            task_options: the options of the plugin's task.
         """
         self._args = args
         self._task_options = task_options
 
     def decode(self, shard: Shard) -> DecodedShard:
-        """Decodes the lines of a shard; the models are loaded for the first one.
+        """Decodes the lines of a shard; models are loaded for the first shard.
 
-        An empty line stays empty. A line that is not UTF-8 or longer than the models take is skipped and reported.
+        An empty line stays empty. A line that is not UTF-8, or too long for the models, is skipped and reported.
 
         Raises:
-            AggdecError: options, data folder or models cannot be used, or the file has changed.
+            AggdecError: an option, the data folder or a model cannot be used, or the file has changed.
             OSError: a file cannot be read.
         """
         sources: list[Tokens] = []
@@ -87,7 +87,7 @@ class Worker:
 
     @cached_property
     def _encoders(self) -> list[Any]:
-        """Tokeniser and subwords, as far as they are asked for, in the order of encoding."""
+        """The tokeniser and the subword encoder, if they are asked for, in the order of encoding."""
         args = Namespace(**vars(self._args))
         args.source_lang, args.target_lang = self._data.source_lang, self._data.target_lang
         try:
@@ -106,4 +106,4 @@ class Worker:
         text = self._data.target_dictionary.string(torch.from_numpy(tokens))
         for encoder in reversed(self._encoders):
             text = encoder.decode(text)
-        return " ".join(text.split("\n"))  # of bytes, a model can make line feeds
+        return " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds

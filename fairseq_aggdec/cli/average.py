@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     import torch
 
-    from fairseq_aggdec.models.averaging import average_checkpoints, last_checkpoints
+    from fairseq_aggdec.checkpoint_tools.averaging import average_checkpoints, last_checkpoints
 
     paths = last_checkpoints(args.folder, args.last)
     state = average_checkpoints(paths)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.errors import on_command_line
+from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
-from fairseq_aggdec.tasks.search_options import add_search_options, option
+from fairseq_aggdec.tasks.search_options import add_search_options
 
 
 @on_command_line()
@@ -98,7 +98,10 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if args.block_ngrams and not args.no_repeat_ngram_size:
         parser.error("--block-ngrams goes with --no-repeat-ngram-size")
     named = (("--reference", args.reference), ("--nat-peer", args.nat_peer))
-    useless = [*(name for name, value in named if value), *(option(name) for name in SearchSettings.of(args).given)]
+    useless = [
+        *(name for name, value in named if value),
+        *(option_name(name) for name in SearchSettings.of(args).given),
+    ]
     options.check_random_model_options(parser, args, *useless)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from fairseq_aggdec.bulk.shards import STDIN
 from fairseq_aggdec.cli.options import add_batch_options, check_least
 from fairseq_aggdec.distillation.settings import MAX_TOKENS
-from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.tasks.search_options import add_search_options, option
+from fairseq_aggdec.errors import on_command_line, option_name
+from fairseq_aggdec.tasks.search_options import add_search_options
 
 _SHARD_LINES = 2000
 _OF_FAIRSEQ_INTERACTIVE = "as_written"
@@ -122,7 +122,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     check_least(parser, args, 1, "workers", "threads", "shard_lines", "max_tokens", "batch_size", "beam", "max_len_b")
     for name, value in vars(args).items():
         if value == "???":  # so fairseq marks what must be given
-            parser.error(f"{option(name)} is needed for --bpe {args.bpe}")
+            parser.error(f"{option_name(name)} is needed for --bpe {args.bpe}")
     if args.decoding == "beam":
         args.beam = args.beam or 5
     elif args.beam is not None:

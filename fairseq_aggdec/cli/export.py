@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     import torch
 
-    from fairseq_aggdec.models.exporting import export
+    from fairseq_aggdec.checkpoint_tools.exporting import export
 
     dtype = torch.float32 if args.fp32 else torch.float16
     export(args.checkpoint, args.folder, args.data, dtype, args.without_shared)

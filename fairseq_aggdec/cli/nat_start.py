@@ -19,8 +19,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     import torch
 
-    from fairseq_aggdec.compat import read_checkpoint
-    from fairseq_aggdec.models.nat_start import TABLES, nat_start
+    from fairseq_aggdec.checkpoint_tools.nat_start import TABLES, nat_start
+    from fairseq_aggdec.compat.checkpoints import read_checkpoint
 
     parser = argparse.ArgumentParser(
         prog="nat_start",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairseq_aggdec.distillation.settings import MAX_TOKENS
+from fairseq_aggdec.errors import option_name
 from fairseq_aggdec.models.sizes import SIZES
-from fairseq_aggdec.tasks.search_options import option
 
 
 def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", required: bool = False) -> None:
@@ -118,7 +118,7 @@ def check_least(parser: argparse.ArgumentParser, args: argparse.Namespace, least
     for name in names:
         value = getattr(args, name)
         if value is not None and not value >= least:
-            parser.error(f"{option(name)} {value}: must be at least {least}")
+            parser.error(f"{option_name(name)} {value}: must be at least {least}")
 
 
 def start(threads: int | None = None) -> None:

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not any(value is not None for value in keep.values()):
         parser.error("give --encoder-layers-to-keep or --decoder-layers-to-keep, or both")
 
-    from fairseq_aggdec.models.shrinking import shrink_file
+    from fairseq_aggdec.checkpoint_tools.shrinking import shrink_file
 
     print(shrink_file(args.checkpoint, args.output, keep), file=sys.stderr)
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.errors import on_command_line
+from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.lab.benchmarking.modes import PRECISIONS
-from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options, option
+from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
 
 @on_command_line()
@@ -89,7 +89,7 @@ def _precisions(text: str) -> list[str]:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exits where options make no sense."""
-    options.check_random_model_options(parser, args, *map(option, given_search_options(args)))
+    options.check_random_model_options(parser, args, *map(option_name, given_search_options(args)))
     if not args.bit_exact and "exact" in (args.precisions or ()):
         parser.error("--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact")
     if args.max_len_a and args.bit_exact:

@@ -1,4 +1,4 @@
-"""What fairseq-interactive reads: text in UTF-8, or a clear message where it is not; and lines that are left out."""
+"""What fairseq-interactive reads: a line that is not UTF-8 is named, and a line that cannot be decoded is left out."""
 
 import io
 import sys
@@ -10,20 +10,19 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def buffered_read(input: str, buffer_size: int) -> Iterator[list[str]]:
-    """Stands in for fairseq's function of this name and these arguments.
+    """Replaces fairseq's function of this name, which ends with a traceback at bytes that are not UTF-8.
 
-    fairseq's own stops with a traceback at bytes that are not UTF-8, and before the lines ahead of them, which the same
-    read fetched, have been answered.
+    It would do so before the lines ahead of them, which were read together with them, have been answered.
 
     Args:
         input: a file, or `-` for the standard input (--input).
-        buffer_size: lines (--buffer-size).
+        buffer_size: the number of lines in a buffer (--buffer-size).
 
     Yields:
         stripped lines, `buffer_size` at a time; fewer at the end and before an error.
 
     Raises:
-        AggdecError: the file cannot be read, or a line is not UTF-8; at the end also, where lines were left out.
+        AggdecError: the file cannot be read, a line is not UTF-8, or, at the end, lines were left out.
     """
     _left_out.clear()
     name = "the standard input" if input == "-" else input
@@ -54,14 +53,14 @@ _left_out: list[str] = []
 
 
 def leave_out(message: str) -> None:
-    """A line has no output: say why at once, and go on; the command ends with an error then."""
+    """Say why a line has no output; the command goes on, and ends with an error."""
     _left_out.append(message)
     sys.stdout.flush()
     print(f"error: {message}", file=sys.stderr)
 
 
 def _opened(input: str) -> nullcontext[io.TextIOWrapper] | io.TextIOWrapper:
-    """The text, with undecodable bytes as lone surrogates."""
+    """The opened text, with undecodable bytes as lone surrogates."""
     if input == "-":
         assert isinstance(sys.stdin, io.TextIOWrapper)
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
@@ -73,14 +72,14 @@ def _opened(input: str) -> nullcontext[io.TextIOWrapper] | io.TextIOWrapper:
 
 
 def install() -> None:
-    """Give it to fairseq-interactive, where that is the running command."""
+    """Put `buffered_read` into fairseq-interactive, where that is the running command."""
     command = running_command("interactive")
     if command is not None:
         command.buffered_read = buffered_read  # type: ignore[attr-defined]
 
 
 def running_command(name: str) -> ModuleType | None:
-    """The module of fairseq's command of a name, where this process runs it; None elsewhere."""
+    """The module of a command of fairseq's, such as `generate`, if this process runs it; else None."""
     main = sys.modules.get("__main__")
     if getattr(getattr(main, "__spec__", None), "name", None) == f"fairseq_cli.{name}":  # python -m
         return main

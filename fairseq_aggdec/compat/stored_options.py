@@ -1,7 +1,7 @@
-"""Options that a checkpoint stores, some of which fairseq evaluates as Python: here nothing but plain values pass.
+"""The options in a checkpoint: those that fairseq evaluates as Python must be plain values.
 
-fairseq hands the strings of `EVALUATED` to `eval` when it builds a task, a model or an optimizer, so that a checkpoint
-that holds a call in one of them would run it. docs/security.md lists the places.
+fairseq passes the options of `EVALUATED` to `eval` when it builds a task, a model or an optimizer: a function call in
+one of them would be run. docs/security.md lists the places.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ EVALUATED = frozenset(
     "pipeline_balance pipeline_decoder_balance pipeline_decoder_devices pipeline_devices pipeline_encoder_balance "
     "pipeline_encoder_devices model_overrides".split()
 )
-"""The names of the options that fairseq evaluates; a test reads them off its source code."""
+"""the names of the options that fairseq evaluates; a test compares them with its source code"""
 
 
 def find_code(options: Any, path: str = "") -> str | None:
-    """The first option that could run code, and why; None where all are plain values.
+    """Which option could run code, and why; None where all are plain values.
 
     Args:
-        options: dictionaries, lists, namespaces and configurations within each other; nothing of it is resolved.
-        path: what leads to them, by dots.
+        options: nested dictionaries, lists, namespaces and configurations, whose interpolations are not resolved.
+        path: the names that lead to `options`, joined by dots.
     """
     if OmegaConf.is_config(options):
         options = OmegaConf.to_container(options, resolve=False)

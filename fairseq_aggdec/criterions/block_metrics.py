@@ -1,10 +1,47 @@
-"""What the criterions of drafters and of proposal heads log alike."""
+"""What the criterions of block drafters and of proposal heads log: losses, and how good the blocks are."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from fairseq.logging import metrics
+from torch import Tensor
+
+from fairseq_aggdec.decoding.verification import accepted_prefix_length
+
+
+def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: int, sample_size: Any) -> dict[str, Any]:
+    """The sums of a batch that fairseq and `log_losses` read.
+
+    Args:
+        sample: the batch.
+        loss, nll: the summed loss, and the summed negative log-likelihood.
+        supervised: the number of tokens that were predicted.
+        sample_size: the number that the loss is to be divided by.
+    """
+    return {
+        "loss": loss.detach(),
+        "nll_loss": nll.detach(),
+        "ntokens": supervised,
+        "nsentences": len(sample["target"]),
+        "sample_size": sample_size,
+    }
+
+
+def block_sums(passed: Tensor, right: Tensor, valid: Tensor, blocks: int) -> dict[str, Tensor | int]:
+    """The sums of a batch that `log_block_scores` reads.
+
+    Args:
+        passed: ... x k booleans: whether the token would be accepted, were all before it.
+        right: ... x k booleans: whether the token is the reference's.
+        valid: ... x k booleans: whether the position has a target.
+        blocks: the number of blocks.
+    """
+    sums: dict[str, Tensor | int] = {"_accepted": accepted_prefix_length(passed).sum(), "_blocks": blocks}
+    for number in range(valid.size(-1)):
+        sums[f"_correct_{number}"] = right[..., number].sum()
+        sums[f"_valid_{number}"] = valid[..., number].sum()
+    return sums
 
 
 def log_losses(logging_outputs: Sequence[dict[str, Any]]) -> None:
@@ -16,11 +53,13 @@ def log_losses(logging_outputs: Sequence[dict[str, Any]]) -> None:
 
 
 def log_block_scores(logging_outputs: Sequence[dict[str, Any]]) -> None:
-    """Log how good blocks are, where that was measured.
+    """Log how good the blocks are, where it was measured.
 
     Args:
-        logging_outputs: with `_accepted` tokens of `_blocks` blocks, logged as `accepted`, their mean; and with
-            `_correct_I` of `_valid_I` tokens at block position I (from 0), logged as `acc_1`, `acc_2`, ...
+        logging_outputs: `_accepted` and `_blocks`, the numbers of accepted tokens and of blocks: their ratio is logged
+        as
+            `accepted`; `_correct_I` and `_valid_I`, the numbers of right and of all tokens at block position I (from
+            0): their ratios are logged as `acc_1`, `acc_2`, ...
     """
     blocks = total(logging_outputs, "_blocks")
     if blocks <= 0:
@@ -36,10 +75,10 @@ def log_block_scores(logging_outputs: Sequence[dict[str, Any]]) -> None:
 
 
 def total(logging_outputs: Sequence[dict[str, Any]], name: str) -> Any:
-    """A sum over all workers and batches."""
+    """The sum of an entry over all workers and batches."""
     return sum(log.get(name, 0) for log in logging_outputs)
 
 
 def ratio(numerator: Any, denominator: Any) -> float:
-    """Numbers or tensors of one; a denominator of zero gives a huge number rather than an error."""
+    """A ratio of numbers or one-element tensors; a denominator of 0 gives a huge number and no error."""
     return float(numerator) / max(float(denominator), 1e-9)

@@ -1,4 +1,4 @@
-"""Cross-entropy of the heads of blockwise parallel decoding (papers/004 §6)."""
+"""The loss of proposal heads (papers/004 §6): cross-entropy of heads that are drawn for each batch."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +9,8 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import log_block_scores, log_losses
+from fairseq_aggdec.criterions.block_metrics import block_sums, log_block_scores, log_losses, loss_sums
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
-from fairseq_aggdec.decoding.verification import accepted_prefix_length
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.proposal_heads import trainable_heads
 
@@ -22,16 +21,19 @@ class BlockwiseLossConfig(FairseqDataclass):
 
     label_smoothing: float = field(default=0.1, metadata={"help": "probability spread over the other tokens"})
     heads_per_step: int = field(
-        default=1, metadata={"help": "heads drawn for each batch; all of them give the exact mean of their losses"}
+        default=1,
+        metadata={
+            "help": "number of heads drawn for each batch; with all of them the loss is the exact mean over the heads"
+        },
     )
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
 @register_criterion("blockwise_loss", dataclass=BlockwiseLossConfig)
 class BlockwiseLoss(FairseqCriterion):
-    """In training the loss of heads drawn uniformly for each batch; in validation head 1's, and how well all do.
+    """In training the loss of heads drawn uniformly for each batch; in validation head 1's, and the accuracy of all.
 
-    A head that cannot learn, the identity on a frozen base, is never drawn.
+    A head that cannot be trained, the identity on a frozen base, is never drawn.
     """
 
     def __init__(self, task: Any, label_smoothing: float, heads_per_step: int, sentence_avg: bool) -> None:
@@ -45,15 +47,15 @@ class BlockwiseLoss(FairseqCriterion):
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, Tensor | int, dict[str, Any]]:
-        """Returns the summed loss, the number it is to be divided by, and sums for the log.
+        """The summed loss, the number to divide it by, and sums for the log.
 
         Args:
             model: a `BlockwiseTransformerModel`, possibly wrapped for distributed training.
             sample: a batch of any task with targets.
-            reduce: fairseq's; the loss is summed in any case.
+            reduce: not used; the loss is always summed.
 
         Raises:
-            AggdecError: another model.
+            AggdecError: the model has no heads.
         """
         layer = getattr(getattr(model, "decoder", None), "heads", None)
         if layer is None:
@@ -61,7 +63,7 @@ class BlockwiseLoss(FairseqCriterion):
         if not model.training:
             return self._validate(model, sample, layer.heads)
         candidates = trainable_heads(layer, model.base_is_frozen)
-        # on the host, from the random state that fairseq sets for each update: a resumed run repeats it
+        # drawn on the host, from the random state that fairseq sets by the update: a resumed run draws the same
         drawn = torch.randperm(len(candidates))[: self.heads_per_step].tolist()
         wanted, targets = [], {}
         for head in map(candidates.__getitem__, drawn):
@@ -75,7 +77,7 @@ class BlockwiseLoss(FairseqCriterion):
 
         losses = model(**sample["net_input"], heads=wanted, take=take)
         loss, nll = (torch.stack(parts).sum() for parts in zip(*losses, strict=True))
-        # several processes wait for a gradient of every weight, and an identity head that is drawn alone uses no head's
+        # several processes wait for a gradient of every weight, also where only an identity head was drawn
         loss = loss + 0.0 * sum(weight.sum() for weight in layer.parameters())
         return self._result(sample, loss, nll, sum(target.numel() for target in targets.values()))
 
@@ -97,14 +99,7 @@ class BlockwiseLoss(FairseqCriterion):
 
     def _result(self, sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: int) -> tuple[Tensor, int, dict]:
         sample_size = len(sample["target"]) if self.sentence_avg else supervised
-        log = {
-            "loss": loss.detach(),
-            "nll_loss": nll.detach(),
-            "ntokens": supervised,
-            "nsentences": len(sample["target"]),
-            "sample_size": sample_size,
-        }
-        return loss, sample_size, log
+        return loss, sample_size, loss_sums(sample, loss, nll, supervised, sample_size)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
@@ -118,12 +113,12 @@ class BlockwiseLoss(FairseqCriterion):
 
 
 def targets_of_head(target: Tensor, head: int, pad: int) -> Tensor:
-    """What a head is to predict at each position: the target `head` - 1 positions further on.
+    """The targets of a head: at each position the target `head` - 1 positions further on.
 
     Args:
-        target: B x W, what head 1 is to predict.
-        head: from 1.
-        pad: padding symbol; stands where there is nothing to predict.
+        target: B x W, the targets of head 1.
+        head: counted from 1.
+        pad: the padding symbol, which stands where there is nothing to predict.
 
     Returns:
         B x W.
@@ -134,27 +129,22 @@ def targets_of_head(target: Tensor, head: int, pad: int) -> Tensor:
 
 
 def block_scores(predicted: Tensor, targets: Tensor, pad: int) -> dict[str, Tensor | int]:
-    """Sums that tell how good the heads are.
+    """`block_sums` of the heads' predictions, a block at each position.
 
-    A block at a position is accepted as decoding would accept it, with the reference as context: head 1's token, then
-    proposals as long as head 1, further on, says the same.
+    A block is accepted as in decoding, but with the reference as context: head 1's token, then the other heads' tokens
+    as long as head 1 predicts the same token at its own position.
 
     Args:
-        predicted: k x B x W, each head's token at each position, for k heads in order.
-        targets: k x B x W, what it should be; padding where there is nothing to predict.
-        pad: padding symbol.
-
-    Returns:
-        `_accepted`: tokens of `_blocks` blocks; `_correct_I`: right tokens of head I (from 0), of `_valid_I`.
+        predicted: k x B x W, the token of each head at each position.
+        targets: k x B x W; padding where there is nothing to predict.
+        pad: the padding symbol.
     """
     valid = targets.ne(pad)
     confirmed = [
         predicted[head] == targets_of_head(predicted[0].masked_fill(~valid[0], pad), head + 1, pad)
         for head in range(len(predicted))
     ]
-    passed = torch.stack(confirmed, dim=-1) & valid.permute(1, 2, 0)  # B x W x k; head 1 confirms itself
-    sums: dict[str, Tensor | int] = {"_accepted": accepted_prefix_length(passed).sum(), "_blocks": int(valid[0].sum())}
-    for number in range(len(predicted)):
-        right = (predicted[number] == targets[number]) & valid[number]
-        sums[f"_correct_{number}"], sums[f"_valid_{number}"] = right.sum(), valid[number].sum()
-    return sums
+    by_position = valid.permute(1, 2, 0)  # B x W x k
+    passed = torch.stack(confirmed, dim=-1) & by_position  # head 1 confirms itself
+    right = predicted.eq(targets).permute(1, 2, 0) & by_position
+    return block_sums(passed, right, by_position, int(valid[0].sum()))

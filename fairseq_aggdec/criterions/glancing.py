@@ -1,8 +1,8 @@
-"""Glancing: gold tokens shown to a drafter in training, the more the worse it does (papers/000 §3.2.1).
+"""Glancing: in training a drafter is shown the more of the reference, the worse its first draft is (papers/000 §3.2.1).
 
-A first pass without gradient drafts every block. Of a block with H wrong tokens, N = floor(lambda * H) positions, drawn
-uniformly among those with a target, then show the gold token instead of the mask; the second pass is trained on the
-others.
+A first pass without gradients drafts every block. In a block with H wrong tokens, N = floor(lambda * H) positions,
+drawn uniformly among those with a target, then show the reference's token and no mask; the second pass is trained on
+the other positions.
 """
 
 import re
@@ -24,14 +24,14 @@ class GlancingSchedule:
 
     @classmethod
     def parse(cls, text: str, updates: int) -> "GlancingSchedule":
-        """Read `START:END` or one number for a constant; `0` switches glancing off.
+        """Read the value of --glancing: `START:END`, or one number for a constant; 0 switches glancing off.
 
         Args:
-            text: the option's value.
-            updates: length of the schedule.
+            text: the value.
+            updates: the number of updates over which lambda changes.
 
         Raises:
-            AggdecError: not numbers from 0 to 1, or a change of lambda over an unknown number of updates.
+            AggdecError: there are no numbers from 0 to 1, or lambda changes over an unknown number of updates.
         """
         match = re.fullmatch(r"(\d*\.?\d+)(?::(\d*\.?\d+))?", text.strip())
         start, end = (float(match[1]), float(match[2] or match[1])) if match else (-1.0, -1.0)
@@ -45,25 +45,25 @@ class GlancingSchedule:
         return cls(start, end, updates)
 
     def ratio(self, update: int) -> float:
-        """Returns lambda at an update, counted from 0."""
+        """Lambda at an update, counted from 0."""
         if self.start == self.end:
             return self.start
         return self.start + (self.end - self.start) * min(1.0, update / self.updates)
 
     @property
     def is_off(self) -> bool:
-        """Whether nothing is ever revealed, so that the first pass is not needed."""
+        """Whether lambda is always 0, so that the first pass is not needed."""
         return self.start == self.end == 0
 
 
 def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise: Tensor, ratio: float) -> Tensor:
-    """Positions whose gold token is shown in the second pass.
+    """The positions that show the reference's token in the second pass.
 
     Args:
-        predicted: B x R x k, tokens of the first pass; anything where there is no target.
+        predicted: B x R x k, the tokens of the first pass; junk where there is no target.
         targets: B x R x k.
         valid: B x R x k, whether the position has a target.
-        noise: B x R x k, uniform random numbers from 0 to 1, which decide the positions.
+        noise: B x R x k, uniform random numbers in [0, 1), which decide the positions.
         ratio: lambda.
 
     Returns:
@@ -72,10 +72,10 @@ def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise:
     distance = (predicted.ne(targets) & valid).sum(-1, keepdim=True)  # B x R x 1
     count = (distance * ratio).floor()
     order = noise.masked_fill(~valid, 2.0).argsort(dim=-1)
-    rank = order.argsort(dim=-1)  # B x R x k: place in the random order, those without a target last
+    rank = order.argsort(dim=-1)  # B x R x k: place in the random order; positions without a target come last
     return rank < count
 
 
 def uniform_noise(like: Tensor) -> Tensor:
-    """Random numbers for `revealed_positions`, of the shape and on the device of `like`, always in single precision."""
+    """Noise for `revealed_positions`, with shape and device of `like`, in single precision."""
     return torch.rand(like.shape, device=like.device)

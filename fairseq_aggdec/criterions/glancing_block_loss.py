@@ -1,4 +1,4 @@
-"""Cross-entropy of a drafter's blocks (papers/000 §3.2.1), with glancing in training and acceptance in validation."""
+"""The loss of block drafters (papers/000 §3.2.1): cross-entropy, with glancing; validation logs acceptance."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,10 +10,9 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_aggdec.criterions.block_metrics import log_block_scores, log_losses, ratio, total
+from fairseq_aggdec.criterions.block_metrics import block_sums, log_block_scores, log_losses, loss_sums, ratio, total
 from fairseq_aggdec.criterions.glancing import GlancingSchedule, revealed_positions, uniform_noise
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
-from fairseq_aggdec.decoding.verification import accepted_prefix_length
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_sampling import Blocks, blocks_at
 
@@ -25,7 +24,7 @@ class GlancingBlockLossConfig(FairseqDataclass):
     label_smoothing: float = field(default=0.1, metadata={"help": "probability spread over the other tokens"})
     glancing: str = field(
         default="0.5:0.3",
-        metadata={"help": "lambda of glancing, START:END over the training or one number; 0 switches it off"},
+        metadata={"help": "lambda of glancing: one number, or START:END over the training; 0 switches it off"},
     )
     glancing_updates: int = field(
         default=0, metadata={"help": "updates over which lambda goes from START to END; 0: --max-update"}
@@ -33,8 +32,8 @@ class GlancingBlockLossConfig(FairseqDataclass):
     position_decay: float = field(
         default=1.0,
         metadata={
-            "help": "weight of each block position relative to the one before it: below 1 the first tokens of a block, "
-            "without which later ones are never accepted, count more"
+            "help": "weight of each block position relative to the one before it; below 1 the first tokens of a block "
+            "count more, without which later ones are never accepted"
         },
     )
     max_update: int = II("optimization.max_update")
@@ -43,7 +42,7 @@ class GlancingBlockLossConfig(FairseqDataclass):
 
 @register_criterion("glancing_block_loss", dataclass=GlancingBlockLossConfig)
 class GlancingBlockLoss(FairseqCriterion):
-    """L_NAR of papers/000 §3.2.1: unrevealed block positions that have a target."""
+    """L_NAR of papers/000 §3.2.1, over block positions that have a target and are not revealed."""
 
     def __init__(
         self,
@@ -66,12 +65,12 @@ class GlancingBlockLoss(FairseqCriterion):
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, Tensor | int, dict[str, Any]]:
-        """Returns the summed loss, the number it is to be divided by, and sums for the log.
+        """The summed loss, the number to divide it by, and sums for the log.
 
         Args:
             model: a drafter, possibly wrapped for distributed training.
-            sample: a batch in which the task `block_drafting` has put `prefix_lengths` (B x R) and `update_num`.
-            reduce: fairseq's; the loss is summed in any case.
+            sample: a batch of the task `block_drafting`, with `prefix_lengths` (B x R) and `update_num`.
+            reduce: not used; the loss is always summed.
 
         Raises:
             AggdecError: the batch comes from another task.
@@ -89,21 +88,15 @@ class GlancingBlockLoss(FairseqCriterion):
         sample_size: Tensor | int = supervised if weights is None else weights.sum()
         if self.sentence_avg:
             sample_size = len(sample["target"])
-        log: dict[str, Any] = {
-            "loss": loss.detach(),
-            "nll_loss": nll.detach(),
-            "ntokens": supervised,
-            "nsentences": len(sample["target"]),
-            "sample_size": sample_size,
-        }
+        log = loss_sums(sample, loss, nll, supervised, sample_size)
         if model.training:
             log.update(_positions=blocks.valid.sum(), _lambda=self._ratio(sample) * supervised)
         else:
-            log.update(acceptance(model.best_tokens(logits.detach()), blocks))
+            log.update(acceptance(model.decoder.best_tokens(logits.detach()), blocks))
         return loss, sample_size, log
 
     def _weights(self, trained: Tensor) -> Tensor | None:
-        """Of each trained position, in order (N)."""
+        """The weight of each trained position, in order, N; None where all are 1."""
         if self.position_decay == 1:
             return None
         steps = torch.arange(trained.size(-1), device=trained.device)
@@ -113,7 +106,7 @@ class GlancingBlockLoss(FairseqCriterion):
         return self.schedule.ratio(sample["update_num"])
 
     def _reveal(self, blocks: Blocks, sample: dict[str, Any], training: bool) -> Any:
-        """What the model calls between the two passes, or None where one pass is enough."""
+        """The model's argument `reveal`, called between the two passes; None where one pass is enough."""
         if not training or self.schedule.is_off:
             return None
         noise = uniform_noise(blocks.targets)  # drawn here: both passes must find the same random state
@@ -136,23 +129,12 @@ class GlancingBlockLoss(FairseqCriterion):
 
 
 def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:
-    """Sums that tell how good the drafts are, all against the reference.
+    """`block_sums` of drafts against the reference.
 
     Args:
         predicted: one token for each valid position, in order.
         blocks: the blocks.
-
-    Returns:
-        `_accepted`: leading right tokens, of `_blocks` blocks; `_correct_I`: right tokens at block position I (from 0),
-        of `_valid_I`.
     """
     correct = torch.zeros_like(blocks.valid)
     correct[blocks.valid] = predicted.eq(blocks.targets[blocks.valid])
-    sums: dict[str, Tensor | int] = {
-        "_accepted": accepted_prefix_length(correct).sum(),
-        "_blocks": blocks.prefix_lengths.numel(),
-    }
-    for number in range(correct.size(-1)):
-        sums[f"_correct_{number}"] = correct[..., number].sum()
-        sums[f"_valid_{number}"] = blocks.valid[..., number].sum()
-    return sums
+    return block_sums(correct, correct, blocks.valid, blocks.prefix_lengths.numel())

@@ -6,13 +6,13 @@ from torch import Tensor
 def smoothed_loss(
     logits: Tensor, targets: Tensor, smoothing: float, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Label-smoothed and plain negative log-likelihood, summed, as fairseq's `label_smoothed_cross_entropy` has them.
+    """Label-smoothed and plain negative log-likelihood, both summed, as fairseq's `label_smoothed_cross_entropy`.
 
     Args:
-        logits: N x V, any floating type; computed in single precision.
+        logits: N x V, of any floating type; the loss is computed in single precision.
         targets: N.
-        smoothing: probability mass of the V-1 other tokens together.
-        weights: N, of each target in the loss; the plain negative log-likelihood stays unweighted. None: all 1.
+        smoothing: the probability of the V-1 other tokens together.
+        weights: N, each target's weight in the smoothed loss, not in the plain one; None: all are 1.
     """
     logits = logits.float()
     normaliser = logits.logsumexp(dim=-1)

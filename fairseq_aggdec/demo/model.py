@@ -1,4 +1,4 @@
-"""The shipped models with their text pipeline: what fairseq-interactive does between a line of text and its output."""
+"""The shipped models with tokeniser and subwords: from a line of text to its output, as in fairseq-interactive."""
 
 from argparse import Namespace
 from dataclasses import dataclass
@@ -53,21 +53,21 @@ class DemoModel:
 
     @property
     def max_tokens(self) -> int:
-        """The longest source, EOS included."""
+        """The most tokens of a source, EOS included."""
         return min(model.max_positions()[0] for model in self.models)
 
     def encode(self, sentence: str) -> torch.Tensor:
-        """Token numbers of a raw sentence, EOS included."""
+        """The token numbers of a sentence, EOS included."""
         text = self.bpe.encode(self.tokenizer.encode(sentence))
         return self.task.source_dictionary.encode_line(text, add_if_not_exist=False).long()
 
     def decode(self, output: torch.Tensor, sentence: str) -> str:
-        """Text of the output for a sentence."""
+        """The output for a sentence as text."""
         text = self.task.target_dictionary.string(output)
         if isinstance(self.tokenizer, AsWrittenTokenizer):
             self.tokenizer.answered(0, sentence, 1)
         return self.tokenizer.decode(self.bpe.decode(text))
 
     def tokens(self, output: torch.Tensor) -> list[str]:
-        """Subword units of an output, EOS included."""
+        """The subwords of an output, EOS included."""
         return [self.task.target_dictionary[index] for index in output.tolist()]

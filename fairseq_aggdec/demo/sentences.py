@@ -1,4 +1,4 @@
-"""The sentences that the demo is given."""
+"""The sentences that `aggdec demo` decodes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fairseq_aggdec.files import decode_text
 
 
 def read_sentences(given: list[str], source: str | None, built_in: Path) -> list[str]:
-    """The sentences of the command line, of a file (or of the standard input, `-`), or the built-in ones.
+    """The sentences of the command line, or of a file (`-`: of the standard input), or else the built-in ones.
 
     Raises:
-        AggdecError: there is none, both are given, a file cannot be read, or one is not UTF-8.
+        AggdecError: sentences and a file are given, there is no sentence, or something is not UTF-8 or cannot be read.
     """
     if given and source:
         raise AggdecError("give sentences or --input, not both")
@@ -25,7 +25,7 @@ def read_sentences(given: list[str], source: str | None, built_in: Path) -> list
             data = sys.stdin.buffer.read() if source == "-" else Path(source or built_in).read_bytes()
         except OSError as error:
             raise AggdecError(f"{name}: cannot be read ({error.strerror})") from error
-        lines = decode_text(data, name).split("\n")  # as for fairseq, nothing else ends a line
+        lines = decode_text(data, name).split("\n")  # nothing else ends a line, as in fairseq
     sentences = [line.strip() for line in lines if line.strip()]
     if not sentences:
         raise AggdecError("no sentence given: nothing to decode")
@@ -33,7 +33,7 @@ def read_sentences(given: list[str], source: str | None, built_in: Path) -> list
 
 
 def _checked(sentence: str) -> str:
-    """A sentence of the command line, whose bytes Python takes as they come."""
+    """A sentence of the command line; Python does not check that its bytes are UTF-8."""
     try:
         sentence.encode()
     except UnicodeEncodeError as error:

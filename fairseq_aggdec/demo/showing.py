@@ -1,4 +1,4 @@
-"""What the demo prints about its sentences."""
+"""What `aggdec demo` prints: sentences with the blocks of their outputs, and the speed of each mode."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ from fairseq_aggdec.tasks.loading import batches_of
 
 
 def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: bool) -> None:
-    """Prints some sentences with the blocks that they are made of, and the speed of each mode over all of them.
+    """Prints some sentences with the blocks of their outputs, and the speed of each mode over all sentences.
 
     Args:
-        shown: how many are printed; those that the model has edited come first.
+        demo: the model to show.
+        sentences: the sentences to decode.
+        shown: the number of sentences to print; those that the model has edited come first.
         rounds: how often each mode is timed.
+        colour: whether blocks are coloured.
 
     Raises:
-        AggdecError: a sentence is too long, or, after all is printed, a lossless mode had another output than greedy
-            decoding.
+        AggdecError: a sentence is too long; or, after all is printed, the output of a lossless mode was not that of
+            greedy decoding.
     """
     model = DemoModel.load(demo)
     sources = [model.encode(sentence) for sentence in sentences]
@@ -45,7 +48,7 @@ def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: 
 
     print(f"\n{demo.title} of {len(sentences)} sentences; {describe(machine())}\n")
     changed = [output.tolist() != source.tolist() for output, source in zip(outputs, sources, strict=True)]
-    # what an example can show best: sentences that were edited
+    # edited sentences show most
     chosen = sorted(sorted(range(len(sentences)), key=lambda number: not changed[number])[:shown])
     if chosen:
         drafted = "copied from the input" if demo.drafter is None else "drafted by the second model"
@@ -70,7 +73,7 @@ def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: 
 
 
 def _show(demo: DemoTask, model: DemoModel, sentence: str, hypothesis: dict[str, Any], colour: bool) -> None:
-    """Print a sentence, its output and the blocks that this was made of."""
+    """Print a sentence, its output, and the blocks of the output."""
     stats = hypothesis["stats"]
     drafts = [model.tokens(entry["tokens"]) for entry in hypothesis["history"]]
     parts = trace.segments(model.tokens(hypothesis["tokens"]), stats, drafts)

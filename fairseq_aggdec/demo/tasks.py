@@ -1,4 +1,4 @@
-"""What the demo can do, one shipped model each."""
+"""The tasks of `aggdec demo`, with a shipped model for each."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +11,12 @@ class DemoTask:
     name: str
     title: str
     source_language: str
-    """also the name of its dictionary, dict.LANGUAGE.txt"""
+    """also in the name of its dictionary, dict.LANGUAGE.txt"""
     target_language: str
     tokenizer: str
-    """what fairseq-interactive is given as --tokenizer"""
+    """the value of fairseq-interactive's --tokenizer"""
     modes: tuple[str, ...]
-    """of `benchmarking.modes.Mode`, in the order of the table"""
+    """names of `lab.benchmarking.modes.Mode`, in the order of the table"""
     shown: str
     """the mode whose blocks are shown"""
     drafter: str | None = None
@@ -24,12 +24,12 @@ class DemoTask:
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """The folder of its files."""
         return Path(__file__).parent / self.name
 
     @property
     def files(self) -> list[str]:
-        """What the folder must hold."""
+        """The names of the files in the folder."""
         dictionaries = {f"dict.{language}.txt" for language in (self.source_language, self.target_language)}
         return ["model.pt", *sorted(dictionaries), "bpecodes", *filter(None, [self.drafter])]
 

@@ -1,1 +1,1 @@
-"""Sequence-level distillation: a teacher's translations as the training targets (papers/000 §3.2.1, §3.2.2)."""
+"""Sequence-level distillation: training targets written by a teacher (papers/000 §3.2.1, §3.2.2)."""

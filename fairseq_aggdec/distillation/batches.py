@@ -1,4 +1,4 @@
-"""Which sources are decoded together: the same batches whatever the number of shards, and wherever a run stopped."""
+"""Batches of sources: the same whatever the number of shards, and wherever an earlier run stopped."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SEED = 1
 class BatchPlan:
     """The batches of one split.
 
-    A translation can depend on what else is in its batch (padding, the rounding of a matrix product), so the batches
-    follow from the data and the limits alone.
+    A translation can depend on the other sentences of its batch (padding, rounding of matrix products), so the batches
+    depend on nothing but the data and the limits.
 
     Attributes:
         representative: for each sentence the number of the first one with the same source; -1 where it is skipped.
-        batches: sentence numbers, each with another source, of similar length; the one with the longest first, the
-            others in random order, so that the shards are alike and the time left can be told.
+        batches: the sentences of each batch by number, all with different sources of similar length. The batch with the
+            longest sources comes first, the others in random order: shards take equally long, and so do parts of one.
     """
 
     representative: np.ndarray
@@ -30,11 +30,11 @@ class BatchPlan:
 
     @property
     def skipped(self) -> np.ndarray:
-        """Numbers of the sentences that are not decoded."""
+        """The numbers of the sentences that are not decoded."""
         return np.flatnonzero(self.representative < 0)
 
     def of_shard(self, shard: int, shards: int) -> range:
-        """Numbers of the batches that belong to one of `shards` shards (the first is shard 0)."""
+        """The numbers of the batches of one of `shards` shards, which are counted from 0."""
         return range(shard, len(self.batches), shards)
 
 
@@ -42,10 +42,10 @@ def plan_batches(sources: Iterable[Tokens], longest: int, max_tokens: int, batch
     """Groups sources by length.
 
     Args:
-        sources: all of a split, EOS included.
-        longest: a longer source (EOS included) is skipped.
-        max_tokens: sentences times the length of the longest is at most this, unless it is one sentence.
-        batch_size: at most so many sentences, if given.
+        sources: all sources of a split, EOS included.
+        longest: the most tokens of a source, EOS included; longer ones are skipped.
+        max_tokens: the most tokens of a batch, padding included; a batch of one sentence may have more.
+        batch_size: the most sentences of a batch; None for any number.
     """
     first: dict[bytes, int] = {}
     representative = []

@@ -1,4 +1,4 @@
-"""A folder that fairseq-preprocess made: its splits, sentences and fingerprints."""
+"""The sentences and fingerprints in a folder that fairseq-preprocess made."""
 
 from __future__ import annotations
 
@@ -10,42 +10,46 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairseq.data import Dictionary, data_utils, indexed_dataset
+from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256
+from fairseq_aggdec.tasks.data_folder import language_pair
 
 Tokens = np.ndarray
-"""Symbol numbers of one sentence, EOS included: [length]."""
+"""one sentence's symbol numbers, EOS included: one-dimensional"""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One language of a split; an indexed data set of fairseq with the prefix of its two files."""
+    """One language of a split."""
 
     prefix: Path
-    """The path of its files without `.bin` and `.idx`."""
+    """the path of its files without `.bin` and `.idx`"""
     sentences: Any
+    """an indexed data set of fairseq"""
 
     def __len__(self) -> int:
         return len(self.sentences)
 
     def __getitem__(self, number: int) -> Tokens:
-        tokens: Tokens = self.sentences[number].numpy().copy()  # fairseq unmaps the file when the data set goes
+        tokens: Tokens = (
+            self.sentences[number].numpy().copy()
+        )  # a copy: fairseq unmaps the file when the data set is deleted
         return tokens
 
     @property
     def sizes(self) -> np.ndarray:
-        """Tokens of each sentence, EOS included."""
+        """The number of tokens of each sentence, EOS included."""
         return np.array(self.sentences.sizes)
 
     @property
     def files(self) -> list[Path]:
-        """The index and the tokens."""
+        """The files of the index and of the tokens."""
         return [Path(f"{self.prefix}.idx"), Path(f"{self.prefix}.bin")]
 
     def fingerprint(self) -> str:
-        """SHA-256 over its files."""
+        """A SHA-256 over both files."""
         return hashlib.sha256("".join(map(file_sha256, self.files)).encode()).hexdigest()
 
 
@@ -54,8 +58,8 @@ class DataBin:
     """Binarised data of one language pair.
 
     Attributes:
-        folder: what fairseq-preprocess had as --destdir.
-        source_lang, target_lang: the languages as the files name them.
+        folder: the --destdir of fairseq-preprocess.
+        source_lang, target_lang: the languages as in the names of the files.
     """
 
     folder: Path
@@ -64,43 +68,29 @@ class DataBin:
 
     @classmethod
     def find(cls, folder: Path, source_lang: str | None = None, target_lang: str | None = None) -> DataBin:
-        """Takes languages that are not given from the names of the files, as fairseq does.
-
-        Raises:
-            AggdecError: no such folder, or no data of such a pair in it.
-        """
-        if not folder.is_dir():
-            raise AggdecError(f"{folder}: no such data folder; it is made by fairseq-preprocess")
-        if source_lang is None or target_lang is None:
-            found = data_utils.infer_language_pair(str(folder))
-            source_lang, target_lang = source_lang or found[0], target_lang or found[1]
-        if source_lang is None or target_lang is None:
-            raise AggdecError(f"{folder}: no data of a language pair here; give --source-lang and --target-lang")
-        for lang in (source_lang, target_lang):
-            if not (folder / f"dict.{lang}.txt").is_file():
-                raise AggdecError(f"{folder}: has no dict.{lang}.txt; check --source-lang and --target-lang")
-        return cls(folder, source_lang, target_lang)
+        """The data of a folder, with its languages by `language_pair`, which also says what is raised."""
+        return cls(folder, *language_pair(folder, source_lang, target_lang))
 
     @property
     def pair(self) -> str:
-        """The languages as in file names."""
+        """The language pair as in the names of the files."""
         return f"{self.source_lang}-{self.target_lang}"
 
     @cached_property
     def source_dictionary(self) -> Dictionary:
-        """Symbols of the source."""
+        """The source's dictionary."""
         return Dictionary.load(str(self.folder / f"dict.{self.source_lang}.txt"))
 
     @cached_property
     def target_dictionary(self) -> Dictionary:
-        """Symbols of the target."""
+        """The target's dictionary."""
         return Dictionary.load(str(self.folder / f"dict.{self.target_lang}.txt"))
 
     def training_splits(self) -> list[str]:
-        """`train`, `train1`, `train2` ..., as far as they are there.
+        """The splits `train`, `train1`, `train2`, ... that there are.
 
         Raises:
-            AggdecError: there is none.
+            AggdecError: there are none.
         """
         names = {path.name.split(".")[0] for path in self.folder.glob(f"train*.{self.pair}.{self.source_lang}.idx")}
         splits = [name for name in names if re.fullmatch(r"train\d*", name)]
@@ -112,7 +102,7 @@ class DataBin:
         """The sources of a split.
 
         Raises:
-            AggdecError: there are none.
+            AggdecError: there is no such split.
         """
         return self._side(split, self.source_lang, self.source_dictionary)
 
@@ -120,7 +110,7 @@ class DataBin:
         """The targets of a split.
 
         Raises:
-            AggdecError: there are none, or not as many as sources.
+            AggdecError: there is no such split, or it has another number of sources.
         """
         side = self._side(split, self.target_lang, self.target_dictionary)
         sources = len(self.source(split))
@@ -133,7 +123,7 @@ class DataBin:
         return self.folder / f"{split}.{self.pair}.{lang}"
 
     def fingerprint(self, split: str) -> dict[str, str]:
-        """What tells this split from others: SHA-256 of both sides and of both dictionaries."""
+        """SHA-256 of a split's two sides and of both dictionaries."""
         return {
             "source": self.source(split).fingerprint(),
             "target": self.target(split).fingerprint(),

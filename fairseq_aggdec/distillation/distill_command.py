@@ -1,4 +1,4 @@
-"""One call of `aggdec distill`, from its options to what `pipeline` does."""
+"""`aggdec distill`: from its options to `pipeline.Distillation`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import dataclasses
 
 from fairseq_aggdec.distillation import pipeline
 from fairseq_aggdec.distillation.data_bin import DataBin
+from fairseq_aggdec.distillation.environment import device_of_environment, shard_of_environment
 from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
 from fairseq_aggdec.distillation.translator import fingerprints
 from fairseq_aggdec.errors import AggdecError
 
 
 def distill(args: argparse.Namespace) -> None:
-    """Does what the options of `aggdec distill` say.
+    """Run `aggdec distill` with its parsed options.
 
     Raises:
-        AggdecError: files or options that cannot be used.
+        AggdecError: a file or an option cannot be used.
     """
     data = DataBin.find(args.data, args.source_lang, args.target_lang)
     splits = list(dict.fromkeys(split for names in args.subset or () for split in names.split(",")))
@@ -35,8 +36,8 @@ def distill(args: argparse.Namespace) -> None:
             job.refuse_further_shards()
         job.gather(args.num_shards, expected)
     else:
-        shard, shards = _shard(args, pipeline.shard_of_environment())
-        device = pipeline.device_of_environment(args.cpu, args.precision)
+        shard, shards = _shard(args, shard_of_environment())
+        device = device_of_environment(args.cpu, args.precision)
         options = pipeline.DecodingOptions(
             args.max_tokens or MAX_TOKENS,
             args.batch_size,
@@ -48,10 +49,10 @@ def distill(args: argparse.Namespace) -> None:
 
 
 def _shard(args: argparse.Namespace, of_environment: tuple[int, int] | None) -> tuple[int, int]:
-    """Number of this shard, and how many there are.
+    """The number of this shard, and the number of shards.
 
     Raises:
-        AggdecError: the options say it by half, or a number that does not exist.
+        AggdecError: --shard-id is missing or out of range.
     """
     if args.num_shards is None:
         return of_environment or (0, 1)

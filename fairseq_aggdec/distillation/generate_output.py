@@ -1,8 +1,8 @@
-"""Reads what fairseq-generate printed, also where a progress bar was printed into it.
+"""Reading outputs of fairseq-generate, also those with parts of a progress bar in them.
 
-fairseq writes its progress bar to standard error. In a file that caught both streams the bar stands before or within
-other lines, and a search for lines that begin with `H-` misses some. Here lines are found wherever they begin, and the
-bar is taken out of them.
+fairseq writes its progress bar to standard error. In a file that holds both streams, parts of the bar stand before or
+within other lines, and a search for lines that begin with `H-` would miss some. Here a line is found wherever it
+begins, and the bar is removed from it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,25 @@ _LINE = re.compile(r"(?<![A-Za-z0-9])([SHP])-(\d+)\t")
 _BAR = re.compile(r"(?:\r *)? {0,2}\d{1,3}%\|[^|\r]*\| *\d+/\d+ \[[^\]\r]*\] *|\r *")
 _SKIPPED = re.compile(r"samples have invalid sizes and will be skipped, max_positions=\((\d+), (\d+)\)")
 _MOST_BARS = 4
-"""A line that is broken more often is given up."""
+"""the most parts of a bar that are removed from within one line"""
 
 
 @dataclass
 class GeneratedSentence:
-    """The lines of one sentence. Of a line in which a bar stood there are several readings: the bar may have stood
-    within a word or between two; none of them may be right.
+    """The lines of one sentence.
+
+    A line from which a part of a bar was removed can be read in several ways: the bar may have stood within a word or
+    between two words. It is possible that no reading is right.
 
     Attributes:
-        place: file and line of its first line.
-        sources: readings of each S- line.
-        hypotheses: readings of each H- line, without the score; none where the line is damaged.
-        totals: score of each H- line; NaN where the line is damaged.
-        scores: readings of each P- line by the number of scores in them: tokens of the hypothesis, EOS included.
-        mended: whether a bar stood before or in one of its lines.
+        place: file and line number of the sentence's first line.
+        sources: the readings of each S- line.
+        hypotheses: the readings of each H- line, without the score; none where the line is damaged.
+        totals: the score of each H- line; NaN where the line is damaged.
+        scores: the readings of each P- line by the number of scores in them, which is the hypothesis's number of
+        tokens,
+            EOS included.
+        mended: whether a part of a bar was removed from one of the lines, or from before it.
     """
 
     place: str
@@ -47,11 +51,11 @@ class GeneratedSentence:
 
 @dataclass
 class GenerateOutput:
-    """The sentences of some outputs of fairseq-generate by their number.
+    """The sentences of one or more outputs of fairseq-generate.
 
     Attributes:
-        sentences: by number in the split.
-        limits: longest source and target that a run took, where its log says that it skipped longer ones.
+        sentences: by their number in the split.
+        limits: the longest source and target of each run that logged that it skipped longer ones.
     """
 
     sentences: dict[int, GeneratedSentence] = field(default_factory=dict)
@@ -61,13 +65,13 @@ class GenerateOutput:
         """Reads one file.
 
         Raises:
-            AggdecError: it has a sentence that an earlier file has too, or none at all.
+            AggdecError: it has no sentence, or one that an earlier file has too.
             OSError: it cannot be read.
         """
         own: dict[int, GeneratedSentence] = {}
         with path.open("rb") as lines:
             for place, raw in enumerate(lines, start=1):
-                # The bar can stand within the bytes of a character: decoded again when it has been taken out.
+                # the bar can stand within the bytes of a character: decoded again when it has been removed
                 line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
                 if limits := _SKIPPED.search(line):
                     self.limits.append((int(limits[1]), int(limits[2])))
@@ -96,7 +100,7 @@ def _add_line(sentence: GeneratedSentence, kind: str, readings: list[str]) -> No
 
 
 def _find(line: str) -> tuple[str, int, list[str], bool] | None:
-    """The one line of fairseq-generate in a line of the file: kind, sentence number, readings of the rest, mended."""
+    """The line of fairseq-generate in a line of the file: kind, sentence number, readings of the rest, mended?"""
     if "\r" not in line and "%|" not in line:
         match = _LINE.search(line)
         if match is None:
@@ -107,7 +111,7 @@ def _find(line: str) -> tuple[str, int, list[str], bool] | None:
     match = _LINE.search("".join(pieces))
     if match is None:
         return None
-    if len(pieces) - 1 > _MOST_BARS:  # most are before the line begins
+    if len(pieces) - 1 > _MOST_BARS:  # most of them stand before the line
         pieces = ["".join(pieces[:-_MOST_BARS]), *pieces[-_MOST_BARS:]]
     readings = []
     for gaps in product(("", " "), repeat=len(pieces) - 1):
@@ -119,12 +123,12 @@ def _find(line: str) -> tuple[str, int, list[str], bool] | None:
 
 
 def _distinct(readings: Sequence[str]) -> list[str]:
-    """Each reading once, its words with single spaces between them."""
+    """The different readings, with single spaces between words."""
     return list(dict.fromkeys(" ".join(word for word in reading.split(" ") if word) for reading in readings))
 
 
 def _joined_characters(text: str) -> str | None:
-    """Characters whose bytes the bar stood between; None if some bytes still make no character."""
+    """The text with its undecoded bytes joined to characters; None if some bytes are no character."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8")
     except UnicodeDecodeError:
@@ -132,7 +136,7 @@ def _joined_characters(text: str) -> str | None:
 
 
 def _score_and_text(rest: str) -> tuple[float, str] | None:
-    """The parts of `score TAB text`; None where there is no number or no text field."""
+    """The two fields of `SCORE<TAB>TEXT`; None where it is something else."""
     score, separator, text = rest.partition("\t")
     try:
         value = float(score)

@@ -1,9 +1,8 @@
-"""From a data-bin to a distilled data-bin; what `aggdec distill` does."""
+"""From a data folder to a distilled data folder: decoding shards, gathering them, writing the result."""
 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import Any
 import torch
 
 from fairseq_aggdec.distillation.data_bin import DataBin
-from fairseq_aggdec.distillation.decoding import decode_shard
-from fairseq_aggdec.distillation.gathering import find_shards, gather_shards
-from fairseq_aggdec.distillation.generated_targets import gather_generated
+from fairseq_aggdec.distillation.distilled_folder import DistilledSplit, read_record, record_of, write_data_bin
+from fairseq_aggdec.distillation.from_generate import gather_generated
 from fairseq_aggdec.distillation.settings import SearchOptions, ShardSettings
+from fairseq_aggdec.distillation.shard_decoding import decode_shard
 from fairseq_aggdec.distillation.shard_file import ShardName
+from fairseq_aggdec.distillation.shard_gathering import find_shards, gather_shards
 from fairseq_aggdec.distillation.translator import Translator, fingerprints
-from fairseq_aggdec.distillation.writing import DistilledSplit, read_record, record_of, write_data_bin
 from fairseq_aggdec.errors import AggdecError
 
 logger = logging.getLogger(__name__)
@@ -26,14 +25,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DecodingOptions:
-    """How the teacher runs.
+    """How the teacher decodes.
 
     Attributes:
-        max_tokens: limit of a batch, in source tokens with padding.
-        batch_size: limit of a batch, in sentences.
-        max_source_len: longer sources (EOS included) are skipped; None: what the models take.
-        precision: see `translator.PRECISIONS`.
-        search: the beam search.
+        max_tokens: the most source tokens of a batch, padding included.
+        batch_size: the most sentences of a batch; None for any number.
+        max_source_len: the most tokens of a source, EOS included; longer ones are skipped. None: the models' limit.
+        precision: a key of `translator.PRECISIONS`.
+        search: the options of the beam search.
     """
 
     max_tokens: int
@@ -45,13 +44,13 @@ class DecodingOptions:
 
 @dataclass(frozen=True)
 class Distillation:
-    """One distilled folder in the making.
+    """The making of one distilled data folder.
 
     Attributes:
         data: the original data.
-        output: the folder to be made; shards are kept beside it, in `OUTPUT.shards`.
-        splits: what to distil: the training splits, and perhaps others.
-        keep_skipped: skipped sentences stay, with their original target.
+        output: the folder to make; shards are kept beside it, in `OUTPUT.shards`.
+        splits: the splits to distil.
+        keep_skipped: whether skipped sentences stay, with their original target, or are left out.
     """
 
     data: DataBin
@@ -61,14 +60,14 @@ class Distillation:
 
     @property
     def shards_folder(self) -> Path:
-        """Where the shards are kept."""
+        """The folder of the shards."""
         return self.output.with_name(self.output.name + ".shards")
 
     def decode(self, checkpoints: str, options: DecodingOptions, device: torch.device, shard: int, shards: int) -> None:
-        """Decodes one shard of each split; a single shard is gathered at once.
+        """Decodes shard number `shard` of `shards` of each split; a single shard is then gathered at once.
 
         Raises:
-            AggdecError: something in the input does not fit; see the parts.
+            AggdecError: a file cannot be used, or was made with other settings.
         """
         teacher_files = fingerprints(checkpoints)
         data = {split: self.data.fingerprint(split) for split in self.splits}
@@ -97,10 +96,10 @@ class Distillation:
             self.gather(1)
 
     def refuse_further_shards(self) -> None:
-        """For a gathering that takes the splits by default.
+        """Refuse to gather the default splits where other splits have shards, too.
 
         Raises:
-            AggdecError: a split that would not be gathered has shards, too.
+            AggdecError: there are such splits; the message names them.
         """
         names = {name.split for name in ShardName.all_in(self.shards_folder)}
         if further := sorted(names - set(self.splits)):
@@ -114,8 +113,8 @@ class Distillation:
         """Puts the shards together and writes the folder.
 
         Args:
-            shards: how many there are; None: as their file names say.
-            expected: settings (names of `ShardSettings` and `SearchOptions`) that the shards must have.
+            shards: the number of shards; None: as the names of the files say.
+            expected: settings that the shards must have, by their names in `ShardSettings` and `SearchOptions`.
 
         Raises:
             AggdecError: a shard is missing or does not fit; nothing is written.
@@ -134,11 +133,11 @@ class Distillation:
         self._write(splits)
 
     def gather_generate_output(self, files: Sequence[Path], max_source_len: int | None = None) -> None:
-        """Takes the targets from outputs of fairseq-generate.
+        """Writes the folder with targets from outputs of fairseq-generate.
 
         Args:
-            files: what it printed for the one split.
-            max_source_len: longer sources (EOS included) may be missing there.
+            files: its outputs for the only split.
+            max_source_len: the longest source, EOS included, that was decoded; longer ones may be missing.
 
         Raises:
             AggdecError: a sentence is missing or damaged, or there are several splits; nothing is written.
@@ -177,30 +176,6 @@ class Distillation:
         if not same:
             raise AggdecError(f"{self.output}: is there, made in another way; delete it or choose another folder")
         logger.info(f"{self.output} is complete")
-
-
-def shard_of_environment(environment: Mapping[str, str] = os.environ) -> tuple[int, int] | None:
-    """Shard and number of shards as torchrun's RANK and WORLD_SIZE; None outside torchrun."""
-    if "RANK" in environment and "WORLD_SIZE" in environment:
-        return int(environment["RANK"]), int(environment["WORLD_SIZE"])
-    return None
-
-
-def device_of_environment(
-    cpu: bool, precision: str | None = None, environment: Mapping[str, str] = os.environ
-) -> torch.device:
-    """A GPU if there is one, under torchrun that of LOCAL_RANK, else the CPU.
-
-    Raises:
-        AggdecError: the CPU, and half precision.
-    """
-    if cpu or not torch.cuda.is_available():
-        if precision == "fp16":
-            raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
-        return torch.device("cpu")
-    device = torch.device("cuda", int(environment.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
-    torch.cuda.set_device(device)
-    return device
 
 
 def _origin(settings: ShardSettings) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the targets of a shard depend on; it stands at the head of the shard's file."""
+"""The settings that the targets of a shard depend on, recorded in the first line of its file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 MAX_TOKENS = 4000
-"""source tokens a batch, with padding, unless another number is asked for"""
+"""the default limit of a batch, in source tokens with padding"""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """Shards of one distillation agree in all of this.
+    """The settings that all shards of a distilled split have in common.
 
     Attributes:
-        split: its name.
+        split: the split's name.
         data: fingerprints of its two sides and of the dictionaries.
-        teacher: SHA-256 of each checkpoint file, in the given order.
-        search: options of the beam search.
-        longest_source: longer sources (EOS included) are skipped.
-        max_tokens, batch_size: limits of a batch.
+        teacher: SHA-256 of each checkpoint, in the given order.
+        search: the options of the beam search.
+        longest_source: the most tokens of a source, EOS included; longer ones are skipped.
+        max_tokens, batch_size: the limits of a batch.
         precision: `fp32`, `fp16` or `bf16`.
     """
 
@@ -48,7 +48,7 @@ class ShardSettings:
     search: SearchOptions = field(default_factory=SearchOptions)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The settings as JSON values."""
         return asdict(self)
 
     @classmethod
@@ -61,14 +61,14 @@ class ShardSettings:
         return cls(**{**values, "search": SearchOptions(**values["search"])})
 
     def difference(self, other: ShardSettings, mine: str, theirs: str) -> str | None:
-        """`difference` of all that they hold."""
+        """The `difference` between two settings."""
         return difference(_flat(self.as_dict()), _flat(other.as_dict()), mine, theirs)
 
 
 def difference(own: Mapping[str, Any], others: Mapping[str, Any], mine: str, theirs: str) -> str | None:
-    """What differs between settings by name, for an error message: `beam: 5 MINE, 4 THEIRS` with the words given.
+    """The differing entries, for an error message; None if there are none.
 
-    Fingerprints are cut short; None if nothing differs.
+    They read `beam: 5 MINE, 4 THEIRS`, with the given words `mine` and `theirs`; fingerprints are cut short.
     """
     differing = [
         f"{name}: {_short(own.get(name))} {mine}, {_short(others.get(name))} {theirs}"
@@ -84,7 +84,7 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _short(value: Any) -> str:
-    """Fingerprints are told apart by their first digits."""
+    """A value as text, of a fingerprint the first digits."""
     if isinstance(value, list):
         return ":".join(map(_short, value))
     text = str(value)

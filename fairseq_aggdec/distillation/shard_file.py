@@ -1,7 +1,7 @@
-"""The targets of one shard, batch after batch in a file that is only ever appended to.
+"""The file of one shard's targets, to which batches are only appended.
 
-A line is the CRC-32 of its JSON text, a space and that text; the first line holds the settings. What a killed process
-left half-written at the end is recognised and cut off; nothing before it is touched.
+A line is the CRC-32 of a JSON text, a space and that text; the first line holds the settings. If a killed process has
+left half a line at the end, it is recognised and cut off; nothing before it is changed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class DecodedBatch:
-    """What the teacher made of one batch.
+    """The teacher's output for one batch.
 
     Attributes:
-        batch: its number in the plan.
+        batch: the batch's number in the plan.
         sentences: the numbers of its sentences.
-        targets: the tokens of each, EOS included.
+        targets: the target tokens of each sentence, EOS included.
     """
 
     batch: int
@@ -43,7 +43,7 @@ class DecodedBatch:
 
 @dataclass(frozen=True)
 class ShardName:
-    """Where a shard is kept: `SPLIT.shard-ID-of-NUMBER.jsonl` in the folder of shards."""
+    """A shard by its number, and its file `SPLIT.shard-ID-of-NUMBER.jsonl` in the folder of shards."""
 
     folder: Path
     split: str
@@ -52,19 +52,19 @@ class ShardName:
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The shard's file."""
         return self.folder / f"{self.split}.shard-{self.shard}-of-{self.shards}.jsonl"
 
     def __str__(self) -> str:
         return f"{self.split}: shard {self.shard} of {self.shards} ({self.path})"
 
     def advice(self) -> str:
-        """What to do about a shard that is not finished."""
+        """For messages: what to do about a shard that is not finished."""
         return f"run it (again) with --num-shards {self.shards} --shard-id {self.shard}; it goes on where it stopped"
 
     @classmethod
     def all_in(cls, folder: Path, split: str | None = None) -> list[ShardName]:
-        """Those whose files are there, of one split or of all."""
+        """The shards that have a file, of one split or of all."""
         names = []
         for path in sorted(folder.glob("*.jsonl")):
             match = re.fullmatch(r"(.+)\.shard-(\d+)-of-(\d+)\.jsonl", path.name)
@@ -74,23 +74,23 @@ class ShardName:
 
 
 class ShardWriter:
-    """A shard at work; made by `open_shard`."""
+    """Appends to a shard's file; made by `open_shard`."""
 
     def __init__(self, file: BinaryIO, done: int, cut: int) -> None:
         self._file = file
         self.done = done
-        """Number of batches that earlier runs have completed."""
+        """the number of batches that earlier runs have completed"""
         self.cut = cut
-        """Bytes at the end that were torn or damaged, and are cut off."""
+        """the number of torn or damaged bytes at the end that were cut off"""
 
     def write(self, batch: DecodedBatch) -> None:
-        """Appends one batch; when this returns, it survives whatever happens to the process."""
+        """Appends one batch; once this has returned, it is safe on the disk."""
         tokens = np.concatenate(batch.targets).tolist()
         sizes = [len(target) for target in batch.targets]
         self.append({"batch": batch.batch, "sentences": batch.sentences, "sizes": sizes, "tokens": tokens})
 
     def append(self, record: dict[str, Any]) -> None:
-        """Writes one line through to the disk."""
+        """Appends one line, and waits until it is on the disk."""
         text = json.dumps(record, separators=(",", ":")).encode()
         self._file.write(b"%08x %s\n" % (zlib.crc32(text), text))
         self._file.flush()
@@ -99,15 +99,15 @@ class ShardWriter:
 
 @contextmanager
 def open_shard(name: ShardName, settings: ShardSettings, batches: Sequence[int]) -> Iterator[ShardWriter]:
-    """Opens or makes the file of a shard, and goes on after the last complete batch in it.
+    """Opens or makes the file of a shard, to append after the last complete batch.
 
     Args:
-        name: which shard.
-        settings: what it is decoded with.
-        batches: numbers of its batches, in the order of decoding.
+        name: the shard.
+        settings: the settings that it is decoded with.
+        batches: the numbers of its batches, in the order of decoding.
 
     Raises:
-        AggdecError: another process is writing it, or it was made with other settings.
+        AggdecError: another process is writing the file, or it was made with other settings.
     """
     name.folder.mkdir(parents=True, exist_ok=True)
     with name.path.open("a+b") as file:
@@ -136,7 +136,7 @@ def open_shard(name: ShardName, settings: ShardSettings, batches: Sequence[int])
 
 
 def read_shard(name: ShardName) -> tuple[ShardSettings, list[DecodedBatch]]:
-    """Reads a shard that ought to be finished.
+    """The settings and the batches of a shard.
 
     Raises:
         AggdecError: there is no such file, or it is damaged; the message names it.
@@ -159,7 +159,7 @@ def read_shard(name: ShardName) -> tuple[ShardSettings, list[DecodedBatch]]:
 
 
 def _records(file: BinaryIO) -> Iterator[tuple[dict[str, Any], int]]:
-    """Sound lines from the beginning on, each with the position of its end."""
+    """The file's lines up to the first damaged one, each with the position of its end."""
     position = 0
     for line in file:
         position += len(line)
@@ -170,7 +170,7 @@ def _records(file: BinaryIO) -> Iterator[tuple[dict[str, Any], int]]:
 
 
 def _header(records: Iterator[tuple[dict[str, Any], int]], name: ShardName) -> tuple[ShardSettings | None, int]:
-    """The settings in the first line, and where it ends; None if even that is torn."""
+    """The settings in the first line, None if it is damaged, and the position of its end."""
     header, end = next(records, ({}, 0))
     if not end:
         return None, 0

@@ -1,4 +1,4 @@
-"""One model, or an ensemble, that translates batches of sources in any mode."""
+"""A model, or an ensemble, that translates batches of sources in any mode."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Translator:
     """Translates batches of sources.
 
     Args:
-        path: checkpoint, or several joined by `:` whose probabilities are averaged.
-        data: the dictionaries that it was trained with.
-        search: beam and further options.
-        device: where it runs.
+        path: a checkpoint, or several joined by `:`, which decode as an ensemble.
+        data: the folder with the dictionaries that they were trained with.
+        search: the options of fairseq's search.
+        device: the device to run on.
         precision: a key of `PRECISIONS`.
-        options: of the plugin's task (`decoding="iad"`); without any it is fairseq's own beam search.
+        options: options of the plugin's task (`decoding="iad"`); the default is fairseq's own beam search.
 
     Raises:
         AggdecError: a checkpoint cannot be read or does not fit the dictionaries.
@@ -46,7 +46,7 @@ class Translator:
         **options: Any,
     ) -> None:
         if precision == "bf16" and device.type == "cpu" and options.get("decoding", "beam") != "beam":
-            precision, options = "fp32", {**options, "bf16": True}  # the engine's products alone
+            precision, options = "fp32", {**options, "bf16": True}  # bfloat16 for the engine's matrix products alone
         try:
             self._task, models = load(path, str(data.folder), data.source_lang, data.target_lang, **options)
         except RuntimeError as error:
@@ -67,27 +67,24 @@ class Translator:
         self.start_afresh()
 
     def start_afresh(self) -> None:
-        """Forget what drafting has learnt from the batches so far: the next ones are translated as by a new one."""
+        """Forget what the draft schedule has learnt, so that translations do not depend on earlier batches."""
         self._generator = self._task.build_generator(self._models, Namespace(**asdict(self._search)))
 
     @property
     def longest_source(self) -> int:
-        """Tokens of the longest source that all models take, EOS included."""
+        """The most tokens of a source that all models take, EOS included."""
         return min(int(model.max_positions()[0]) for model in self._models)
 
     @torch.inference_mode()
     def translate(self, numbers: Sequence[int], sources: Sequence[Tokens]) -> list[Tokens]:
-        """The best hypothesis for each source.
+        """The tokens, EOS included, of the best hypothesis for each source.
 
         Args:
-            numbers: what an error calls the sentences.
-            sources: their tokens, EOS included.
-
-        Returns:
-            tokens, EOS included, in the same order.
+            numbers: the sentences' numbers, for error messages.
+            sources: the sources' tokens, EOS included.
 
         Raises:
-            AggdecError: the search found nothing, since all scores were NaN.
+            AggdecError: the search found no hypothesis, as all scores were NaN.
         """
         sentences = [torch.from_numpy(source) for source in sources]
         dataset = self._task.build_dataset_for_inference(sentences, [len(sentence) for sentence in sentences])
@@ -104,10 +101,10 @@ class Translator:
 
 
 def fingerprints(path: str) -> list[str]:
-    """SHA-256 of each checkpoint of an ensemble.
+    """The SHA-256 of each checkpoint of an ensemble.
 
     Raises:
-        AggdecError: one is not there.
+        AggdecError: a file does not exist.
     """
     missing = [name for name in path.split(":") if not Path(name).is_file()]
     if missing:

@@ -24,12 +24,12 @@ from fairseq_aggdec.scheduling.costs import Costs, DraftCost, of_call
 from fairseq_aggdec.scheduling.goodput import Goodput
 
 _CONTINUES = "@@"
-"""at the end of subwords that do not end a word, by subword-nmt"""
+"""subword-nmt's mark at the end of a subword that does not end its word"""
 
 
 @dataclass(frozen=True)
-class DraftOptions:
-    """How `iad` and `hybrid` copy; see `SourceMatcher`."""
+class CopyLimits:
+    """Limits in tokens for the modes that copy, `iad` and `hybrid`; `SourceMatcher` explains them."""
 
     min_suffix: int = 1
     max_suffix: int = 0
@@ -38,17 +38,17 @@ class DraftOptions:
 
 @dataclass(frozen=True)
 class BlockDraftOptions:
-    """How `gad`, `gad++`, `nar`, `blockwise` and `hybrid` draft."""
+    """What drafts blocks in `gad`, `gad++`, `nar`, `blockwise` and `hybrid`, and how these drafts are judged."""
 
     drafter: LoadedDrafter | None
-    """None where the verifier's proposal heads draft"""
+    """None: the verifier's proposal heads draft"""
     block_size: int
-    """tokens drafted at once; of proposal heads those used, the ordinary one included"""
+    """k, the number of tokens drafted at once; of proposal heads the number that is used, head 1 included"""
     accept: Acceptance = EXACT
 
 
 class Drafting:
-    """Makes the drafters of a generator, and the schedule of how much of their drafts is verified."""
+    """Makes a drafter for each batch of a generator, and the schedule that decides how much is drafted and verified."""
 
     def __init__(
         self,
@@ -56,30 +56,30 @@ class Drafting:
         models: list[FairseqEncoderDecoderModel],
         engines: Engines,
         dictionaries: tuple[Dictionary, Dictionary],
-        copying: DraftOptions,
+        copying: CopyLimits,
         block: BlockDraftOptions | None,
     ) -> None:
         """
         Args:
-            decoding: `greedy`, `iad`, `gad`, `gad++`, `blockwise` or `hybrid`; drafters of `nar` work alone.
-            models: the verifiers, which reach their device and precision later.
-            engines: of the verifiers.
-            dictionaries: source and target.
+            decoding: `greedy`, `iad`, `gad`, `gad++`, `blockwise` or `hybrid` (a drafter under `nar` works alone).
+            models: the verifiers; fairseq moves them to their device and precision after this.
+            engines: where the verifiers' engines are kept.
+            dictionaries: the source's and the target's.
             copying: for `iad` and `hybrid`.
-            block: for the modes that draft with a model.
+            block: for the modes in which a model drafts.
         """
         self._decoding = decoding
         self._models = models
         self._engines = engines
         self._to_target = symbol_map(*dictionaries)
-        self._unfinished: list[bool] | None = None  # symbols that do not end a word; `hybrid` alone guesses words
+        self._unfinished: list[bool] | None = None  # V, symbols that do not end a word: `hybrid` guesses words
         if decoding == "hybrid":
             unfinished = [symbol.endswith(_CONTINUES) for symbol in dictionaries[1].symbols]
             self._unfinished = unfinished if any(unfinished) else None
         self._pad, self._eos = dictionaries[1].pad(), dictionaries[1].eos()
         self._copying = copying
         self._block = block
-        self._schedules: dict[str, Goodput] = {}  # by the kind of device
+        self._schedules: dict[str, Goodput] = {}  # by type of device
 
     def start(
         self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
@@ -87,13 +87,13 @@ class Drafting:
         """The drafter of a batch.
 
         Args:
-            net_input: as fairseq's encoder takes it.
-            start: the decoder's first input.
-            encoder_outs: what the verifiers' encoders returned for it.
-            schedule: of the batch.
+            net_input: the arguments of fairseq's encoder.
+            start: the decoder's first input token.
+            encoder_outs: the outputs of the verifiers' encoders.
+            schedule: the schedule of the batch.
 
         Raises:
-            AggdecError: the drafter or the heads cannot be used for decoding.
+            AggdecError: the engine does not support the drafter or the model with the heads.
         """
         if self._decoding == "greedy":
             return NoDrafter()
@@ -107,7 +107,7 @@ class Drafting:
         return HybridDrafter(matchers, model, estimates)
 
     def schedule(self, device: torch.device) -> DraftSchedule:
-        """What learns how much of the drafts is best verified."""
+        """The schedule that learns, from batch to batch, how many draft tokens are worth verifying on a device."""
         if self._decoding == "greedy":
             return VERIFY_ALL
         if device.type not in self._schedules:
@@ -117,7 +117,7 @@ class Drafting:
         return self._schedules[device.type]
 
     def align(self, source: Tensor) -> list[list[int]]:
-        """`align_source` with the symbols and dictionaries of the generator."""
+        """Each row's source in the target's vocabulary, see `align_source`."""
         return align_source(source, self._pad, self._eos, self._to_target)
 
     def _matchers(self, source: Tensor, start: int, persists: bool) -> list[SourceMatcher]:
@@ -139,7 +139,7 @@ class Drafting:
         return BlockDrafter(model, self._block.block_size, self._eos)
 
     def _proposing_model(self) -> ProposingDecoder:
-        """The first verifier that has proposal heads, as it verifies this batch."""
+        """The engine of the first verifier with proposal heads, which verifies this batch as well."""
         for model in self._models:
             engine = self._engines.decoder(model.decoder)
             if isinstance(engine, ProposingDecoder):
@@ -155,7 +155,7 @@ class Drafting:
         draft = None
         if self._block is not None and self._block.drafter is not None:
             draft = DraftCost.of(self._block.drafter.model.decoder, self._block.block_size, verifiers, on_cpu)
-        elif self._block is not None:  # proposal heads, the ordinary one included
+        elif self._block is not None:  # proposal heads: the last k-1 of k draft
             draft = DraftCost(self._block.block_size - 1)
         return Costs(of_call(verifiers, on_cpu), ragged, draft)
 

@@ -1,7 +1,7 @@
 """How much an output differs from its source: the edit ratio of papers/002 §4.2 and papers/000 §4.1.2.
 
-There (Figure 2, Figure 5) it is the edit distance between input and output over the input's length, in units that are
-not named; here both are counted in tokens.
+The papers (Figure 2, Figure 5) divide the edit distance between input and output by the input's length, and do not name
+the unit. Here both are counted in tokens.
 """
 
 from collections.abc import Hashable, Sequence
@@ -18,5 +18,5 @@ def edit_distance(source: Sequence[Hashable], output: Sequence[Hashable]) -> int
 
 
 def edit_ratio(source: Sequence[Hashable], output: Sequence[Hashable]) -> float:
-    """Edit distance over source length (papers/000 §4.1.2); of an empty source, the output length."""
+    """Edit distance over source length (papers/000 §4.1.2); for an empty source, the output's length."""
     return edit_distance(source, output) / max(1, len(source))

@@ -1,4 +1,4 @@
-"""fairseq sample -> decoding loop -> fairseq hypotheses."""
+"""fairseq's samples in, fairseq's hypotheses out: the generator that runs the decoding loop."""
 
 import logging
 import math
@@ -25,7 +25,7 @@ from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import BlockDraftOptions, Drafting, DraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits, Drafting
 from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
 
 logger = logging.getLogger(__name__)
@@ -34,12 +34,12 @@ ModelVerifier = BlockDecoder | RecomputeVerifier
 
 
 class AggressiveGenerator(SequenceGenerator):
-    """A drop-in for fairseq's generator: the same samples in, the same hypotheses as its beam of one out, sooner.
+    """Takes the place of fairseq's generator: the same samples in, and sooner the hypotheses of its beam of one out.
 
-    (`gad++` and `nar` are not lossless: their hypotheses are nearly those, or the drafter's own.)
+    `gad++` and `nar` are not lossless: their hypotheses are nearly those, and the drafter's own.
 
-    Each hypothesis carries, beyond fairseq's entries, `steps` (iterations) and `history` (the draft of each iteration),
-    which `fairseq-generate` prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
+    Beside fairseq's entries a hypothesis has `steps` (the number of iterations) and `history` (the draft of each),
+    which fairseq-generate prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class AggressiveGenerator(SequenceGenerator):
         *,
         src_dict: Dictionary,
         decoding: str,
-        draft_options: DraftOptions | None = None,
+        copy_limits: CopyLimits | None = None,
         block_draft: BlockDraftOptions | None = None,
         stats_file: StatsFile | None = None,
         engines: Engines | None = None,
@@ -62,20 +62,21 @@ class AggressiveGenerator(SequenceGenerator):
         """
         Args:
             models: the verifier, or an ensemble of them.
-            tgt_dict: target dictionary.
-            src_dict: source dictionary.
+            tgt_dict, src_dict: the dictionaries.
             decoding: `greedy`, `iad`, `gad`, `gad++`, `nar`, `blockwise` or `hybrid`.
-            draft_options: for `iad` and `hybrid`.
-            block_draft: for `gad`, `gad++`, `nar` and `blockwise`; `hybrid` can do without.
-            stats_file: takes one record a sentence.
-            engines: the models' engines, kept between generators.
-            block_ngrams: make `no_repeat_ngram_size` work where fairseq's own blocker does not.
-            keep_drafts: fill `history`; without, it stays empty.
-            shorten_drafts: in `iad` and `gad` in batches on a CPU, in `hybrid` always, draft no more than what saves
-                time, learning from batch to batch how much of it passes. Outputs are the same, iterations may be more.
-            adaptive_draft: do so at every batch size, on every device and in every mode that verifies drafts. Under an
-                `accept` that lets more pass than the verifier's own choice, outputs may then depend on it.
-            kwargs: as for fairseq's `SequenceGenerator`; the beam is one.
+            copy_limits: for `iad` and `hybrid`.
+            block_draft: needed for `gad`, `gad++`, `nar` and `blockwise`; `hybrid` can do without it.
+            stats_file: where each sentence's statistics are written.
+            engines: the models' engines, kept from one generator to the next.
+            block_ngrams: ban repeated n-grams (`no_repeat_ngram_size`) also where fairseq's own blocker does not work.
+            keep_drafts: fill `history`; otherwise it stays empty.
+            shorten_drafts: draft and verify no more tokens than save time, by the share of drafts that passed so far:
+            in
+                `hybrid` always, in `iad` and `gad` for batches on a CPU. The outputs stay the same.
+            adaptive_draft: do the same at every batch size, on every device and in every mode that verifies drafts.
+            With
+                a criterion (`block_draft.accept`) that is not exact, the outputs may change.
+            kwargs: those of fairseq's `SequenceGenerator`; the beam is one.
         """
         kwargs["beam_size"] = 1
         super().__init__(models, tgt_dict, **kwargs)
@@ -88,15 +89,16 @@ class AggressiveGenerator(SequenceGenerator):
         self.shorten_drafts = shorten_drafts
         self.adaptive_draft = adaptive_draft
         self._engines = Engines() if engines is None else engines
-        self.draft_options = draft_options or DraftOptions()
+        self.copy_limits = copy_limits or CopyLimits()
         self._dictionaries = (src_dict, tgt_dict)
-        self._drafting = Drafting(decoding, models, self._engines, self._dictionaries, self.draft_options, block_draft)
+        self._drafting = Drafting(decoding, models, self._engines, self._dictionaries, self.copy_limits, block_draft)
         self._said_fallback = False
 
     def _effective_ngram_size(self, size: int, block_ngrams: bool) -> int:
-        """fairseq's n-gram blocker works only with its CUDA extension: without, it compares padding and bans nothing.
+        """The n-gram size that is in force: 0, none, where fairseq's n-gram blocker does not work.
 
-        Lossless means doing as it does; who wants the n-grams blocked says so.
+        Without its CUDA extension the blocker compares padding and bans nothing. A lossless mode does the same, unless
+        `block_ngrams` asks for the ban.
         """
         if size == 0 or block_ngrams or self.repeat_ngram_blocker.use_extension:
             return size
@@ -136,7 +138,8 @@ class AggressiveGenerator(SequenceGenerator):
         hypotheses = [self._hypothesis(sentence) for sentence in decoded]
         if self.match_source_len:
             for hypothesis, length in zip(hypotheses, net_input["src_lengths"].tolist(), strict=True):
-                if hypothesis["tokens"].numel() - 1 > length:  # an unk of negative penalty can beat even a forced EOS
+                # an unknown token with a negative penalty can beat even a forced EOS
+                if hypothesis["tokens"].numel() - 1 > length:
                     hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
         return [[hypothesis] for hypothesis in hypotheses]
 
@@ -171,11 +174,11 @@ class AggressiveGenerator(SequenceGenerator):
     def make_drafter(
         self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
     ) -> Drafter:
-        """The drafter of a batch, see `Drafting.start`; subclasses may have another (docs/extending.md)."""
+        """The drafter of a batch, as `Drafting.start` makes it; a subclass can make another one (docs/extending.md)."""
         return self._drafting.start(net_input, start, encoder_outs, schedule)
 
     def _schedule(self, rows: int, device: torch.device, accept: Acceptance) -> DraftSchedule:
-        """What decides how much of a batch's drafts is verified."""
+        """The schedule that decides how much of a batch's drafts is verified."""
         if not self.adaptive_draft:
             pays = self.decoding == "hybrid" or (
                 rows > 1 and device.type == "cpu" and accept.is_exact and self.decoding in ("iad", "gad")
@@ -200,7 +203,7 @@ class AggressiveGenerator(SequenceGenerator):
         return draft_alone(model, self.block_draft.block_size, rules, first_tokens, self.keep_drafts, self.temperature)
 
     def _started_verifier(self, encoder_outs: list[dict[str, Any]]) -> Verifier:
-        """The verifier of this batch."""
+        """The verifier, or the ensemble of them, ready to score this batch."""
         verifiers = [self._verifier(model) for model in self.model.models]
         for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
             verifier.start(encoder_out, self.temperature)
@@ -209,7 +212,8 @@ class AggressiveGenerator(SequenceGenerator):
         return EnsembleVerifier(list(verifiers))
 
     def _verifier(self, model: FairseqEncoderDecoderModel) -> ModelVerifier:
-        engine = self._engines.decoder(model.decoder)  # models reach their device and precision after our making
+        # not in __init__: fairseq moves models to their device and precision later
+        engine = self._engines.decoder(model.decoder)
         if engine is not None:
             return engine
         if not self._said_fallback:
@@ -253,7 +257,7 @@ class AggressiveGenerator(SequenceGenerator):
             )
 
     def _text(self, source: Tensor, sentence: Decoded) -> DecodedText | None:
-        """For the statistics, where drafts are kept; `source` may be padded."""
+        """What the statistics need of a sentence (`source`: S, may be padded); None where drafts are not kept."""
         if sentence.drafts is None:
             return None
         src_dict, tgt_dict = self._dictionaries

@@ -1,33 +1,33 @@
-"""`--decoding-stats`: one JSON line a sentence."""
+"""The file of `--decoding-stats`: one JSON line for each sentence."""
 
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from fairseq_aggdec.compat.whole_lines import WholeLines, text_in_whole_lines
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
-from fairseq_aggdec.generation.whole_lines import WholeLines, text_in_whole_lines
 
 
 @dataclass(frozen=True)
 class DecodedText:
-    """A sentence in symbols of the dictionaries, where drafts are kept (`--retain-iter-history`)."""
+    """A sentence and its drafts in symbols of the dictionaries; recorded under `--retain-iter-history`."""
 
     source: list[str]
     """without EOS"""
     output: list[str]
     """with EOS"""
     drafts: list[list[str]]
-    """of each iteration"""
+    """one for each iteration"""
 
 
 class StatsFile:
-    """Writes records as they come, each at once and whole: a killed run loses none, and leaves no part of one."""
+    """Writes each record at once and whole: a killed run loses no earlier record and leaves no half one."""
 
     def __init__(self, path: str) -> None:
-        """Open `path`, replacing what was there.
+        """Open `path`, and empty it.
 
         Raises:
             AggdecError: it cannot be written.
@@ -39,7 +39,7 @@ class StatsFile:
         self._file = text_in_whole_lines(WholeLines(self._descriptor, f"--decoding-stats {path}"))
 
     def close(self) -> None:
-        """Nothing can be written afterwards."""
+        """Close the file; nothing can be written to it afterwards."""
         self._file.close()
         os.close(self._descriptor)
 
@@ -55,15 +55,15 @@ class StatsFile:
         """Append one sentence.
 
         Args:
-            sentence_id: fairseq's number of it.
+            sentence_id: fairseq's number of the sentence.
             source: source tokens without EOS, in the target's vocabulary.
             output: output tokens without EOS.
-            stats: its trace.
-            seconds: wall time from encoder to output where the sentence was decoded alone.
-            text: what `aggdec report trace` shows.
+            stats: counters of its iterations.
+            seconds: wall time from encoder to output; None where the sentence was not decoded alone.
+            text: the symbols that `aggdec report trace` shows.
 
         Raises:
-            AggdecError: the disk is full, for example; the file then ends with the sentence before.
+            AggdecError: the file cannot be written, for example on a full disk; it then ends with the sentence before.
         """
         record = {
             "id": sentence_id,

@@ -1,12 +1,26 @@
-"""Filling in a Transformer's architecture where the user left options out."""
+"""A Transformer's architecture in fairseq's options: reading one, and filling in what the user left out.
 
+Options are flat on a command line (`encoder_layers`), and in groups `encoder` and `decoder` in YAML.
+"""
+
+from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any
 
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
 
+def option_of(options: Any, name: str) -> Any:
+    """An option by its flat name, in flat options or in groups; None where it is absent."""
+    values = vars(options) if isinstance(options, Namespace) else options or {}
+    group, _, rest = name.partition("_")
+    if group in ("encoder", "decoder") and group in values and isinstance(values[group], Mapping):
+        values, name = values[group], rest
+    return values[name] if name in values else None  # noqa: SIM401 (the `get` of a strict configuration raises)
+
+
 def set_defaults(cfg: Any, **defaults: Any) -> None:
-    """Fill in what the user left out: flat names on the command line, `encoder` and `decoder` groups in YAML."""
+    """Fill in the options that the user left out; `defaults` have flat names."""
     for name, value in defaults.items():
         group, _, rest = name.partition("_")
         nested = getattr(cfg, group, None) if group in ("encoder", "decoder") and hasattr(cfg, group) else None
@@ -18,7 +32,7 @@ def set_defaults(cfg: Any, **defaults: Any) -> None:
 
 
 def set_sizes(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, decoder_layers: int) -> None:
-    """Sizes of both sides, then fairseq's defaults for the rest."""
+    """Fill in the sizes of both sides, then fairseq's defaults of all other options."""
     sizes: dict[str, int] = {"embed_dim": dim, "ffn_embed_dim": ffn, "attention_heads": heads}
     for side, layers in (("encoder", encoder_layers), ("decoder", decoder_layers)):
         set_defaults(cfg, **{f"{side}_{name}": size for name, size in sizes.items()}, **{f"{side}_layers": layers})

@@ -1,4 +1,4 @@
-"""Putting a model on top of a trained Transformer: its architecture and its weights, from its checkpoint."""
+"""Building a model on top of a trained Transformer, whose architecture and weights come from its checkpoint."""
 
 import logging
 from argparse import Namespace
@@ -9,9 +9,9 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.compat import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architecture_defaults import set_defaults
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.models.architecture_defaults import option_of, set_defaults
 from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, weights_of
 
 logger = logging.getLogger(__name__)
@@ -33,27 +33,27 @@ _OPTIONS = (
     "no_cross_attention",
 )
 _ONLY_DEFAULTS = ("dropout", "attention_dropout", "activation_dropout")
-"""options that another training may well change"""
+"""options that a further training may set otherwise"""
 _FOREIGN_PARTS = ("classification_heads.",)
-"""weights that BART's checkpoints may hold beside encoder and decoder"""
+"""weights beside encoder and decoder that a BART checkpoint can hold"""
 
 
 def take_architecture(cfg: Any, path: str) -> None:
     """Write the architecture of a checkpoint into options that the user has left out.
 
     Args:
-        cfg: options, flat or nested; what the user has not given is absent or None.
+        cfg: flat options or groups; what the user has not given is absent or None.
         path: the checkpoint.
 
     Raises:
-        AggdecError: an option that was given differs, or the checkpoint is no Transformer encoder-decoder.
+        AggdecError: a given option has another value there, or the checkpoint is no Transformer encoder-decoder.
     """
     base = _architecture_of(path)
     for name, value in _options(base):
-        given = _given(cfg, name)
+        given = option_of(cfg, name)
         if given is not None and str(given) != str(value):
             raise AggdecError(
-                f"--base-checkpoint {path}: --{name.replace('_', '-')} is {value} there and {given} here: leave it out"
+                f"--base-checkpoint {path}: {option_name(name)} is {value} there and {given} here: leave it out"
             )
         set_defaults(cfg, **{name: value})
     for name in _ONLY_DEFAULTS:
@@ -66,14 +66,14 @@ def take_architecture(cfg: Any, path: str) -> None:
 
 
 def load_base(model: Any, path: str) -> None:
-    """Copy a checkpoint's weights into a model that has them all and some more; log what was loaded and skipped.
+    """Copy a checkpoint's weights into a model that extends its architecture; log what was loaded and skipped.
 
     Args:
-        model: an encoder-decoder; beyond a plain Transformer it loads what its decoder finds `fitting`.
+        model: an encoder-decoder; of weights that a plain Transformer lacks, its decoder says which are `fitting`.
         path: the checkpoint.
 
     Raises:
-        AggdecError: a weight of a plain Transformer that only one of them has, or of another shape.
+        AggdecError: a weight of a plain Transformer is missing in one of them, or has another shape.
     """
     checkpoint = read_checkpoint(path)
     options = _options_in(checkpoint)
@@ -115,31 +115,31 @@ def load_base(model: Any, path: str) -> None:
 
 
 def _options_in(checkpoint: dict[str, Any]) -> Any:
-    """The model's options as a checkpoint records them: argparse's or a group of the configuration."""
+    """The model's options as a checkpoint records them: flat, or the group `model` of a configuration."""
     return checkpoint.get("args") or (checkpoint.get("cfg") or {}).get("model")
 
 
 def _architecture_of(path: str) -> TransformerConfig:
-    """The Transformer options of a checkpoint, completed as fairseq completes them when it loads it."""
+    """The Transformer options of a checkpoint, filled in as when fairseq loads it."""
     checkpoint = read_checkpoint(path)
     if not any(name.startswith("decoder.layers.0.encoder_attn.") for name in checkpoint["model"]):
         raise AggdecError(f"--base-checkpoint {path}: no Transformer encoder-decoder")
     options = _options_in(checkpoint)
     if isinstance(options, dict):
-        options = OmegaConf.create({"model": options}).model  # where its interpolations begin
+        options = OmegaConf.create({"model": options}).model  # the root of its interpolations
     if isinstance(options, Namespace):
-        options = Namespace(**{**vars(options), "base_checkpoint": None})  # what that one was made from is no matter
+        options = Namespace(**{**vars(options), "base_checkpoint": None})  # not its base's base
         architecture = getattr(options, "arch", None)
         if architecture in ARCH_CONFIG_REGISTRY:
             ARCH_CONFIG_REGISTRY[architecture](options)
     for option in ("scale_attn", "scale_fc", "scale_heads", "scale_resids", "scale_attns"):
         if getattr(options, option, False):
-            raise AggdecError(f"--base-checkpoint {path}: --{option.replace('_', '-')} is not supported")
+            raise AggdecError(f"--base-checkpoint {path}: {option_name(option)} is not supported")
     return TransformerConfig.from_namespace(options)
 
 
 def _options(base: TransformerConfig) -> Iterator[tuple[str, Any]]:
-    """The options that decide what a Transformer computes, by their flat names, where they have a value."""
+    """The options that decide what a Transformer computes, by their flat names; those without a value are left out."""
     for side in ("encoder", "decoder"):
         for name in _SIDE_OPTIONS:
             yield f"{side}_{name}", getattr(getattr(base, side), name)
@@ -149,10 +149,3 @@ def _options(base: TransformerConfig) -> Iterator[tuple[str, Any]]:
             value = value or base.share_all_embeddings  # which fairseq lets imply it
         if value is not None:
             yield name, value
-
-
-def _given(cfg: Any, name: str) -> Any:
-    """An option of flat or nested options; None where it is absent."""
-    group, _, rest = name.partition("_")
-    nested = getattr(cfg, group, None) if group in ("encoder", "decoder") and hasattr(cfg, group) else None
-    return getattr(cfg, name, None) if nested is None else nested.get(rest)

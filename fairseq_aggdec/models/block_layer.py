@@ -1,7 +1,7 @@
-"""A stock fairseq Transformer decoder layer, run over blocks that attend to themselves and to a common prefix.
+"""A fairseq Transformer decoder layer, run over R blocks, each of which attends to itself and to a common prefix.
 
-The layer's own forward takes one sequence and one mask for all; R blocks after the same prefix would need a mask over
-W + R k positions, most of it hidden. Here scores exist only between positions that may see each other.
+The layer's own forward takes one sequence and one mask: R blocks of k positions behind a prefix of W would need a mask
+of (W + R k) x (W + R k), most of it hidden. Here scores are computed only where a position may see the other.
 """
 
 from typing import Any, NamedTuple
@@ -20,17 +20,17 @@ class KeysValues(NamedTuple):
 
 
 def cross_keys_values(layer: Any, memory: Tensor) -> KeysValues:
-    """The layer's view of the encoder output, which is the same for every block.
+    """The layer's keys and values of the encoder output, the same for every block.
 
     Args:
         layer: fairseq's `TransformerDecoderLayerBase`.
-        memory: B x S x C.
+        memory: the encoder output, B x S x C.
     """
     return _keys_values(layer.encoder_attn, memory)
 
 
 def own_keys_values(layer: Any, x: Tensor) -> KeysValues:
-    """The layer's view of its own input: all that later positions need of the last layer.
+    """The layer's keys and values of its own input: all that later positions need of a prefix in the last layer.
 
     Args:
         layer: fairseq's `TransformerDecoderLayerBase`.
@@ -50,16 +50,16 @@ def run_layer(
     prefix: KeysValues | None = None,
     prefix_mask: Tensor | None = None,
 ) -> tuple[Tensor, KeysValues]:
-    """What `TransformerDecoderLayerBase.forward` computes, dropout included, for R blocks of n positions.
+    """`TransformerDecoderLayerBase.forward`, dropout included, for R blocks of n positions.
 
     Args:
         layer: fairseq's `TransformerDecoderLayerBase`.
-        x: B x R x n x D.
-        cross: what `cross_keys_values` returned.
-        cross_mask: additive, broadcast to B x 1 x (R n) x S; None: the whole source is seen.
-        own_mask: additive, broadcast to B x H x R x n x n: what a block sees of itself; None: all.
-        prefix: earlier positions; None: there are none.
-        prefix_mask: additive, broadcast to B x H x R x n x W.
+        x: the blocks, B x R x n x D.
+        cross: keys and values of the source, from `cross_keys_values`.
+        cross_mask: additive mask of the source, broadcast to B x 1 x (R n) x S; None hides nothing.
+        own_mask: additive mask of a block over itself, broadcast to B x H x R x n x n; None hides nothing.
+        prefix: keys and values of earlier positions; None where there are none.
+        prefix_mask: additive mask of the prefix, broadcast to B x H x R x n x W; None hides nothing.
 
     Returns:
         The layer's output, B x R x n x D, and the blocks' own keys and values (N = R n).

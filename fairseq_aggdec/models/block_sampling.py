@@ -1,6 +1,6 @@
-"""Which blocks of a sentence a drafter learns from (L_NAR of papers/000 §3.2.1).
+"""The blocks of a sentence that a drafter is trained on (L_NAR of papers/000 §3.2.1).
 
-A target sentence is y1..yT and EOS. A block at prefix length p, 0 <= p <= T, is the k positions p+1..p+k: given the
+A target sentence is y1..yT and EOS. The block at prefix length p, 0 <= p <= T, is the k positions p+1..p+k: given the
 source and y1..yp, the drafter predicts their tokens at once. Positions behind EOS have no target.
 """
 
@@ -14,11 +14,11 @@ class Blocks(NamedTuple):
     """R blocks of k positions for each of B sentences."""
 
     prefix_lengths: Tensor
-    """B x R: p, the number of target tokens before the block."""
+    """B x R: p of each block, the number of target tokens before it"""
     targets: Tensor
-    """B x R x k: the tokens of positions p+1..p+k, EOS among them; padding behind EOS."""
+    """B x R x k: the tokens of positions p+1..p+k, EOS included; padding behind EOS"""
     valid: Tensor
-    """B x R x k: whether the position has a target."""
+    """B x R x k: whether the position has a target"""
 
 
 def blocks_at(target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int) -> Blocks:
@@ -28,7 +28,7 @@ def blocks_at(target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int)
         target: B x L, y1..yT and EOS, padded on the right.
         prefix_lengths: B x R, each from 0 to its sentence's T.
         block_size: k.
-        pad: padding symbol.
+        pad: the padding symbol.
     """
     steps = torch.arange(block_size, device=target.device)
     index = prefix_lengths[..., None] + steps  # B x R x k; target[:, p + i] is y of position p+1+i
@@ -39,13 +39,13 @@ def blocks_at(target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int)
 
 
 def spread_prefix_lengths(offsets: Tensor, lengths: Tensor, blocks: int) -> Tensor:
-    """Prefix lengths on 0..T, as far apart as possible within a sentence.
+    """Prefix lengths from 0 to T, as far apart as possible within a sentence (systematic sampling).
 
-    One offset decides all R of them (systematic sampling): each is uniform on 0..T when the offset is uniform, and they
-    coincide only where R exceeds T+1.
+    A sentence's offset decides all R of them. Each is uniform on 0..T where the offset is uniform on [0, 1); two are
+    equal only where R exceeds T+1.
 
     Args:
-        offsets: B, from 0 inclusive to 1 exclusive.
+        offsets: B, in [0, 1).
         lengths: B, T+1: the number of tokens with EOS, at least 1.
         blocks: R.
 
@@ -65,7 +65,7 @@ def random_prefix_lengths(lengths: Tensor, blocks: int, generator: torch.Generat
 
 
 def fixed_prefix_lengths(ids: Tensor, lengths: Tensor, blocks: int) -> Tensor:
-    """Prefix lengths for validation, B x R: they depend on nothing but the sentence's number in the data set.
+    """Prefix lengths for validation, B x R, which depend on nothing but the sentence's number in the data set.
 
     Args:
         ids: B, the sentences' numbers.

@@ -11,10 +11,10 @@ from fairseq_aggdec.models.refused_architectures import refuse_architectures
 
 @dataclass
 class BlockwiseTransformerConfig(TransformerConfig):
-    """fairseq's Transformer options and those of the heads."""
+    """fairseq's Transformer options and those of the proposal heads."""
 
     block_heads: int = field(
-        default=8, metadata={"help": "heads (k): tokens predicted at once, the ordinary next one included"}
+        default=8, metadata={"help": "number of heads, k: tokens predicted at once, the ordinary next one included"}
     )
     head_ffn_embed_dim: int = field(
         default=0, metadata={"help": "hidden width of each head; 0: that of the decoder's feed-forward layers"}
@@ -22,13 +22,13 @@ class BlockwiseTransformerConfig(TransformerConfig):
     own_hidden: bool = field(
         default=False,
         metadata={
-            "help": "each head reads only its own part of the hidden layer, instead of all of it as in Stern et al. "
-            "2018, §6: k times fewer output weights"
+            "help": "each head reads only its own part of the hidden layer, and not all of it as in Stern et al. 2018, "
+            "§6: k times fewer output weights"
         },
     )
     identity_head: bool = field(
         default=False,
-        metadata={"help": "head 1 is the base model's own output instead of a learned one; frozen, it stays that"},
+        metadata={"help": "head 1 is the base model's own output, and has no weights"},
     )
     base_checkpoint: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
@@ -40,7 +40,7 @@ class BlockwiseTransformerConfig(TransformerConfig):
 
 
 def refuse_unsupported(cfg: BlockwiseTransformerConfig) -> None:
-    """Raises `AggdecError` for options that heads cannot be put on, and for numbers without meaning."""
+    """Raises `AggdecError` for an architecture that cannot have heads, and for a number that makes no sense."""
     refuse_architectures(cfg, "--arch blockwise_transformer")
     if cfg.block_heads < 2:
         raise AggdecError(f"--block-heads {cfg.block_heads}: give at least 2; with one, it is the base model itself")

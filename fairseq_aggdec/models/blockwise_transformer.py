@@ -1,7 +1,7 @@
-"""Blockwise parallel decoding's model (papers/004 §4 and §6): a Transformer that predicts the next k tokens at once.
+"""The model of blockwise parallel decoding (papers/004 §4 and §6): a Transformer that predicts k tokens at once.
 
-Head 1 predicts the next token and is the model that is decoded; heads 2 to k propose the tokens after it. To everything
-that knows nothing of heads this is an ordinary Transformer: fairseq's own search decodes head 1.
+Head 1 predicts the next token, and its output is what is decoded; heads 2 to k propose the tokens after it. To code
+that knows no heads this is an ordinary Transformer: fairseq's own search decodes head 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerDecoderBase, TransformerModelBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.compat import is_loading_models
+from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architecture_defaults import set_sizes
 from fairseq_aggdec.models.base_checkpoint import load_base, take_architecture
@@ -27,10 +27,10 @@ __all__ = ["BlockwiseDecoder", "BlockwiseTransformerConfig", "BlockwiseTransform
 
 
 class BlockwiseDecoder(TransformerDecoderBase):
-    """fairseq's Transformer decoder, unchanged up to its output; `heads` stand before the vocabulary projection."""
+    """fairseq's Transformer decoder with `heads` between its last layer and the vocabulary projection."""
 
     own_weights = ("heads.",)
-    """what a plain Transformer's checkpoint does not hold"""
+    """beginnings of the names of weights that a plain Transformer does not have"""
 
     def __init__(
         self, cfg: BlockwiseTransformerConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any
@@ -43,15 +43,17 @@ class BlockwiseDecoder(TransformerDecoderBase):
         self.never_proposed = [dictionary.pad(), dictionary.bos()]
 
     def fitting(self, name: str, value: Tensor, options: Any) -> Tensor | None:
-        """What of another checkpoint's heads these can start from: with hidden layers of their own, its first ones.
+        """The part of another checkpoint's weight that a head here can start from.
+
+        Where each head has its own hidden layer (`own_hidden`), heads here can be the first of more heads there.
 
         Args:
-            name: a weight, as this decoder names its own.
-            value: the weight there.
-            options: of the other model.
+            name: the weight's name in this decoder.
+            value: the weight in the checkpoint.
+            options: the other model's options.
 
         Returns:
-            The value for the weight here; None where none of it fits.
+            the value for the weight here; None where nothing fits.
         """
         ours = self.state_dict().get(name)
         there = options.get if isinstance(options, dict) else partial(getattr, options)
@@ -66,39 +68,39 @@ class BlockwiseDecoder(TransformerDecoderBase):
         return self.head_logits(features, 1)
 
     def head_logits(self, features: Tensor, head: int) -> Tensor:
-        """Logits of a head, from 1 to k: the decoder's output, ... x D -> ... x V."""
+        """Logits of a head, counted from 1 to k: ... x D -> ... x V."""
         return self.output_projection(self.heads(features, head))
 
 
 @register_model("blockwise_transformer")
 class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
-    """Encoder and decoder with k heads."""
+    """A Transformer whose decoder has k heads."""
 
     def __init__(self, cfg: BlockwiseTransformerConfig, encoder: Any, decoder: BlockwiseDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
         self.exact_weights = {}
         self.base_is_frozen = cfg.freeze_base
-        # weights that ask for no gradient round otherwise in PyTorch: a model that decodes is to do as its base does
+        # only for training: PyTorch rounds otherwise where no gradient is asked for, and decoding must equal the base's
         if self.base_is_frozen and not is_loading_models():
             self.requires_grad_(False)
             decoder.heads.requires_grad_(True)
 
     @classmethod
     def add_args(cls, parser: Any) -> None:
-        """Options on the command line; their defaults are those of the architecture or of the base checkpoint."""
+        """Add the options; their defaults come from the architecture or the base checkpoint."""
         gen_parser_from_dataclass(parser, BlockwiseTransformerConfig(), delete_default=True, with_prefix="")
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "BlockwiseTransformerModel":
-        """Build from fairseq's options, flat or nested, and start from the base checkpoint where one is named.
+        """Build from fairseq's options, flat or in groups, and load the base checkpoint where one is named.
 
         Raises:
-            AggdecError: options without meaning, or a base checkpoint that does not fit.
+            AggdecError: an option makes no sense, or the base checkpoint does not fit.
         """
         config = BlockwiseTransformerConfig.from_namespace(cfg)
         refuse_unsupported(config)
         model = super().build_model(config, task)
-        if is_loading_models():  # all weights are at hand; the base checkpoint may be gone
+        if is_loading_models():  # its own checkpoint has all weights; the base checkpoint may be gone
             return model
         if config.base_checkpoint:
             load_base(model, config.base_checkpoint)
@@ -114,7 +116,7 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         return BlockwiseDecoder(cfg, tgt_dict, embed_tokens)
 
     def train(self, mode: bool = True) -> "BlockwiseTransformerModel":
-        """Training mode; a frozen base stays as it decodes, without dropout."""
+        """Training mode; a frozen base has no dropout, as in decoding."""
         super().train(mode)
         if self.base_is_frozen:
             self.encoder.eval()
@@ -131,20 +133,20 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         take: Callable[[int, Tensor], Any] | None = None,
         **options: Any,
     ) -> Any:
-        """Head 1's scores as a Transformer has them, or what is wanted of several heads.
+        """The output of a plain Transformer, which is head 1's, or the results of a function of each head's logits.
 
-        Logits of all heads at all positions are large, and here one head's exist at a time.
+        The logits of all heads at all positions would be large; those of one head exist at a time.
 
         Args:
             src_tokens: B x S.
             src_lengths: B.
             prev_output_tokens: B x W, the start symbol and y1...
-            heads: heads, and for each the positions (B x W) at which it is wanted; None for the plain model.
+            heads: the wanted heads, each with the positions (B x W booleans) at which it is wanted; None: none.
             take: called with a head and its N x V logits at its N positions, in order.
-            options: of the plain model.
+            options: further arguments of the plain model.
 
         Returns:
-            fairseq's decoder output; with `heads`, what `take` returned for each.
+            fairseq's decoder output; where `heads` are given, what `take` returned for each.
         """
         if heads is None or take is None:
             return super().forward(src_tokens, src_lengths, prev_output_tokens, **options)
@@ -155,7 +157,7 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
 
 
 def proposal_heads(model: Any) -> int:
-    """The number of heads of a model, head 1 included; 0 for a model without."""
+    """The number of a model's heads, head 1 included; 0 for a model that has none."""
     decoder = getattr(model, "decoder", None)
     return int(decoder.heads.heads) if isinstance(decoder, BlockwiseDecoder) else 0
 

@@ -1,4 +1,4 @@
-"""Weights that a training does not touch, saved as exactly as they were loaded."""
+"""Weights that are frozen in a training, saved with exactly the values that they were loaded with."""
 
 from typing import Any
 
@@ -7,23 +7,23 @@ from torch import Tensor
 
 
 class ExactFrozenWeights(BaseFairseqModel):
-    """Mixed into a model before fairseq's own class; a training in half precision rounds weights, frozen ones too."""
+    """A base class to name before fairseq's: training in half precision rounds all weights, frozen ones too."""
 
     exact_weights: dict[str, Tensor]
-    """see `keep_exact`; the model's constructor sets it to an empty dictionary"""
+    """the values to save, by name; the model's constructor sets it to an empty dictionary"""
 
     def keep_exact(self) -> None:
-        """Save the frozen weights as they are now, whatever precision the training turns the model to."""
+        """From now on save the frozen weights with their present values, whatever precision the training uses."""
         names = {name for name, weight in self.named_parameters(remove_duplicate=False) if not weight.requires_grad}
         self.exact_weights = {name: value.cpu().clone() for name, value in self.state_dict().items() if name in names}
 
     def state_dict(self, *args: Any, prefix: str = "", **options: Any) -> dict[str, Any]:
-        """PyTorch's, with the frozen weights of `keep_exact`."""
+        """As PyTorch's, with the values that `keep_exact` has kept."""
         state = super().state_dict(*args, prefix=prefix, **options)
         state.update({prefix + name: weight for name, weight in self.exact_weights.items()})
         return state
 
     def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
-        """fairseq's; a resumed training goes on saving the frozen weights of its checkpoint."""
+        """As fairseq's; a resumed training goes on saving the frozen weights of its checkpoint."""
         self.exact_weights = {name: state_dict[name].cpu().clone() for name in self.exact_weights if name in state_dict}
         return super().load_state_dict(state_dict, *args, **options)

@@ -1,9 +1,9 @@
-"""Learned position embeddings of images that begin as coordinates.
+"""Learned position embeddings for images, started as sines of each pixel's row and column.
 
-A plain Transformer knows the place of a token as one number. For an image in raster order that hides what matters:
-which tokens stand above one another, and which pixel of the small image a pixel of the large one comes from. Sines of
-row and column, as in the Image Transformer that papers/004 §7.2 starts from, say both; here they are what the learned
-embeddings of a plain Transformer begin with, so that the model stays one.
+A plain Transformer knows a token's position as one number. In an image in raster order this number does not show which
+tokens stand above one another, nor which pixel of the small image a pixel of the large one comes from. Sines of row and
+column show both, as in the Image Transformer, from which papers/004 §7.2 starts. Here they only start the learned
+embeddings, so that the model stays a plain Transformer.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:
-    """Overwrite the position embeddings of both sides.
+    """Set the position embeddings of both sides.
 
     Position i of the encoder reads token i of the small image; position i of the decoder predicts token i of the large
-    one. Both are placed on one plane, that of the large image.
+    one. The coordinates of both are those of the large image.
 
     Args:
         model: a Transformer encoder-decoder.
-        sizes: of its images.
+        sizes: the sizes of its images.
 
     Raises:
-        AggdecError: its position embeddings are not learned, or their width does not fit.
+        AggdecError: its position embeddings are not learned, or their width is no multiple of 4.
     """
     sides = {"encoder": (model.encoder, sizes.input_size), "decoder": (model.decoder, sizes.output_size)}
     for side, (stack, size) in sides.items():
@@ -42,7 +42,7 @@ def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:
         first = table.padding_idx + 1
         waves = coordinate_waves(size, sizes.output_size / size, sizes.output_size, table.embedding_dim)
         waves = waves.repeat_interleave(sizes.channels, dim=0) * table.embedding_dim**-0.5  # fairseq's usual size
-        with torch.no_grad():  # what tells the channels apart is left to the random start
+        with torch.no_grad():  # half of the random start stays: it tells the channels apart
             rows = table.weight[first : first + len(waves)]
             rows.mul_(0.5).add_(waves)
 
@@ -51,13 +51,13 @@ def coordinate_waves(size: int, pixel: float, plane: int, dim: int) -> Tensor:
     """Sines and cosines of each pixel's row, then of its column; pixels in raster order.
 
     Args:
-        size: pixels on a side.
-        pixel: the side of one of them on the plane.
-        plane: the side of the plane; the longest wave is four times as long, the shortest 4.
+        size: the number of pixels on a side.
+        pixel: the length of a pixel's side, in pixels of the large image.
+        plane: the number of pixels on a side of the large image; wavelengths go from 4 to 4 times this.
         dim: D, a multiple of 4.
 
     Returns:
-        size² x D, a mean square of 1/2.
+        size² x D; the mean square is 1/2.
     """
     count = dim // 4
     lengths = torch.logspace(math.log10(4), math.log10(4 * plane), count)

@@ -1,9 +1,10 @@
 """The drafter of papers/000 §3.2.1: a Transformer whose decoder predicts a block of k tokens at once.
 
-It reads what the verifier reads, the start symbol and y1..yp, followed by k mask positions p+1..p+k; the output at
-position p+1+i predicts y of that very position. With `prefix_attention` "causal" the prefix attends to itself from left
-to right and each block to its prefix and to itself: prefix states do not depend on what follows, can be cached while
-decoding, and serve any number of blocks in training. "bidirectional" is the papers' drafter: all see all.
+Its decoder reads the start symbol and y1..yp, as the verifier does, then k mask positions p+1..p+k; the output at a
+mask position predicts the token at that same position. With `prefix_attention` "causal" the prefix attends to itself
+from left to right, and a block to its prefix and to itself: the states of the prefix do not depend on what follows, can
+be cached in decoding, and serve any number of blocks in training. "bidirectional" is the paper's drafter: prefix and
+block attend to each other.
 """
 
 from collections.abc import Callable
@@ -29,12 +30,12 @@ __all__ = ["NarDrafterConfig", "NarDrafterDecoder", "NarDrafterModel"]
 
 @register_model("nar_drafter")
 class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
-    """Encoder and block-drafting decoder."""
+    """A Transformer whose decoder drafts blocks."""
 
     def __init__(self, cfg: NarDrafterConfig, encoder: Any, decoder: NarDrafterDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
         self.block_size = cfg.block_size
-        # of the verifier's encoder, where this one is kept equal to it; zeros otherwise
+        # the fingerprint of the verifier's encoder where this one is kept equal to it, else zeros
         self.register_buffer("encoder_fingerprint", torch.zeros(FINGERPRINT_SIZE, dtype=torch.int32))
         self.exact_weights = {}
         if cfg.freeze_encoder:
@@ -42,12 +43,12 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
 
     @classmethod
     def add_args(cls, parser: Any) -> None:
-        """Options on the command line; their defaults are the architecture's."""
+        """Add the options; their defaults come from the architecture."""
         gen_parser_from_dataclass(parser, NarDrafterConfig(), delete_default=True, with_prefix="")
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "NarDrafterModel":
-        """Build from fairseq's options, flat or nested."""
+        """Build from fairseq's options, flat or in groups."""
         return super().build_model(NarDrafterConfig.from_namespace(cfg), task)
 
     @classmethod
@@ -55,17 +56,17 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         return NarDrafterDecoder(cfg, tgt_dict, embed_tokens)
 
     def train(self, mode: bool = True) -> "NarDrafterModel":
-        """Training mode, without dropout in a frozen encoder: decoding shares it as it is."""
+        """Training mode; a frozen encoder has no dropout, as in decoding, where the verifier's is used."""
         super().train(mode)
         if self.cfg.freeze_encoder:
             self.encoder.eval()
         return self
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
-        """fairseq's.
+        """As fairseq's.
 
         Raises:
-            AggdecError: the weights that the drafter shares with its verifier were left out when it was exported.
+            AggdecError: the checkpoint was exported without the weights that the drafter shares with its verifier.
         """
         if strict and "encoder.embed_tokens.weight" not in state_dict:
             raise AggdecError(
@@ -84,21 +85,22 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         reveal: Callable[[Tensor], Tensor] | None = None,
         **_: Any,
     ) -> tuple[Tensor, Tensor]:
-        """Scores at the block positions that are trained on.
+        """Logits at the block positions that are trained.
 
-        One call makes both passes of glancing, which distributed training needs. Source and (causal) prefix are read
-        once: the same dropout in both passes makes the two readings equal.
+        One call makes both passes of glancing, as distributed training needs it. The source and a causal prefix are
+        read once: both passes draw the same dropout, so that two readings would be equal.
 
         Args:
             src_tokens: B x S.
             src_lengths: B.
-            prev_output_tokens: B x W, start symbol and y1..yT, padded on the right.
-            blocks: R blocks for each sentence.
-            reveal: takes the first pass's tokens (B x R x k; pad where there is no target) and returns the positions
-                (B x R x k) whose target the second pass sees; None: one pass.
+            prev_output_tokens: B x W, the start symbol and y1..yT, padded on the right.
+            blocks: R blocks of each sentence.
+            reveal: a function of the first pass's tokens (B x R x k; padding where there is no target) which returns
+            the
+                positions (B x R x k booleans) that show their target in the second pass; None: there is one pass.
 
         Returns:
-            Logits, N x V, and the positions they belong to, B x R x k with N true: valid and not revealed.
+            N x V logits, and their positions, B x R x k booleans, N of them true: valid and not revealed.
         """
         if blocks is None:
             raise AggdecError("the drafter is trained with --task block_drafting --criterion glancing_block_loss")
@@ -111,20 +113,20 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         return self._logits(features, prev_output_tokens, blocks, trained), trained
 
     def encode(self, src_tokens: Tensor, src_lengths: Tensor) -> dict[str, list[Tensor]]:
-        """fairseq's encoder output, without a graph where the encoder is frozen."""
+        """fairseq's encoder output, without gradients where the encoder is frozen."""
         with torch.no_grad() if self.cfg.freeze_encoder else nullcontext():
             return self.encoder(src_tokens, src_lengths=src_lengths)
 
     def draft_logits(
         self, src_tokens: Tensor, src_lengths: Tensor, prefix_tokens: Tensor, prefix_lengths: Tensor
     ) -> Tensor:
-        """Scores of a draft computed from scratch: what a cached implementation has to equal.
+        """Logits of a draft, computed without a cache: the reference for the engine.
 
         Args:
             src_tokens: B x S.
             src_lengths: B.
-            prefix_tokens: B x P, from the left: the start symbol and at least the prefix.
-            prefix_lengths: B, p: tokens of the prefix without the start symbol, at most P-1.
+            prefix_tokens: B x P, the start symbol, then at least the prefix.
+            prefix_lengths: B, p: the number of tokens in the prefix, without the start symbol, at most P-1.
 
         Returns:
             B x k x V; no symbol is excluded.
@@ -132,15 +134,11 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         encoder_out = self.encode(src_tokens, src_lengths)
         return self.decoder.output_layer(self.decoder(prefix_tokens, encoder_out, prefix_lengths[:, None])[:, 0])
 
-    def best_tokens(self, logits: Tensor) -> Tensor:
-        """See `NarDrafterDecoder.best_tokens`."""
-        return self.decoder.best_tokens(logits)
-
     def _logits(self, features: Tensor, prev_output_tokens: Tensor, blocks: Blocks, wanted: Tensor) -> Tensor:
-        """Scores of the wanted positions (B x R x k), N x V; a transition head is shown the right token before each.
+        """N x V logits of the `wanted` positions (B x R x k, N true).
 
-        While a draft agrees with the verifier the tokens before are the right ones, so that the number of leading right
-        tokens measured so is that of decoding.
+        A transition head is given the reference's token before each position. In decoding it has the same token as long
+        as the draft is right, so the number of leading right tokens comes out as in decoding.
         """
         decoder, features = self.decoder, features[wanted]
         if decoder.transitions is not None:
@@ -151,14 +149,14 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
 
     @torch.no_grad()
     def _first_pass(self, reading: Reading, blocks: Blocks) -> Tensor:
-        """Tokens drafted with the dropout that the second pass will draw, B x R x k."""
+        """The tokens of the first pass, B x R x k, drafted with the dropout that the second pass will draw."""
         device = blocks.targets.device
         devices, kind = ([], "cuda") if device.type == "cpu" else ([device], device.type)
         with torch.random.fork_rng(devices, device_type=kind):
             features = self.decoder.draft(reading, blocks.prefix_lengths)
             logits = self._logits(features, reading.tokens, blocks, blocks.valid)
         predicted = torch.full_like(blocks.targets, self.decoder.padding_idx)
-        predicted[blocks.valid] = self.best_tokens(logits)
+        predicted[blocks.valid] = self.decoder.best_tokens(logits)
         return predicted
 
 

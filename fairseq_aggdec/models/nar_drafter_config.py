@@ -1,4 +1,4 @@
-"""Options of the NAR drafter."""
+"""Options of the block drafter."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -14,12 +14,12 @@ from fairseq_aggdec.models.refused_architectures import refuse_architectures
 class NarDrafterConfig(TransformerConfig):
     """fairseq's Transformer options and the drafter's own."""
 
-    block_size: int = field(default=10, metadata={"help": "tokens of a draft (k)"})
+    block_size: int = field(default=10, metadata={"help": "number of tokens in a draft, k"})
     prefix_attention: ChoiceEnum(["causal", "bidirectional"]) = field(  # type: ignore[valid-type]
         default="causal",
         metadata={
-            "help": "causal: the prefix attends left to right, so that decoding can cache it and --blocks-per-sentence "
-            "shares it; bidirectional: prefix and block see each other, as in Ge et al. 2022"
+            "help": "causal: the prefix attends left to right, so that decoding caches it and --blocks-per-sentence "
+            "share it; bidirectional: prefix and block attend to each other, as in Ge et al. 2022"
         },
     )
     mask_source_copy: bool = field(
@@ -28,8 +28,8 @@ class NarDrafterConfig(TransformerConfig):
     transition_dim: int = field(
         default=0,
         metadata={
-            "help": "hidden size of a head that scores each drafted token given the one drafted before it (64 to 256); "
-            "0: none, the tokens of a draft are independent of each other, as in Ge et al. 2022"
+            "help": "hidden size (64 to 256) of a head that scores each draft token given the one before; 0: no head, "
+            "the tokens of a draft are independent of each other, as in Ge et al. 2022"
         },
     )
     encoder_from: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
@@ -38,12 +38,12 @@ class NarDrafterConfig(TransformerConfig):
     freeze_encoder: bool = field(
         default=False,
         metadata={
-            "help": "keep the encoder of --encoder-from as it is, embeddings included, so that decoding can share it; "
-            "with --share-all-embeddings the decoder's embeddings and output projection stay as well"
+            "help": "do not train the encoder of --encoder-from, embeddings included, so that decoding can share it; "
+            "with --share-all-embeddings the decoder's embeddings and output projection are not trained either"
         },
     )
     decoder_from: Optional[str] = field(  # noqa: UP045
-        default=None, metadata={"help": "start from what fits of the decoder of this checkpoint"}
+        default=None, metadata={"help": "start from the weights that fit of the decoder of this checkpoint"}
     )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -55,6 +55,7 @@ class NarDrafterConfig(TransformerConfig):
 
 
 def refuse_unsupported(cfg: NarDrafterConfig) -> None:
+    """Raises `AggdecError` for an architecture that drafters cannot have, and for a number that makes no sense."""
     further = {
         "--decoder-layerdrop": cfg.decoder.layerdrop > 0,
         "--checkpoint-activations": cfg.checkpoint_activations,

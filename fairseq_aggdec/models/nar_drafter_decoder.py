@@ -1,4 +1,4 @@
-"""The decoder of the NAR drafter: it reads a prefix once and drafts any number of blocks, each after a part of it."""
+"""The block drafter's decoder: it reads a target once, and drafts any number of blocks, each behind a prefix of it."""
 
 from typing import Any, NamedTuple
 
@@ -17,21 +17,21 @@ from fairseq_aggdec.models.transition_head import TransitionHead
 
 
 class Reading(NamedTuple):
-    """What the decoder has read before it drafts."""
+    """All that drafting needs and that does not depend on the blocks."""
 
     tokens: Tensor
-    """B x W, start symbol and y1.."""
+    """B x W, the start symbol and y1.."""
     encoder_out: dict[str, list[Tensor]]
-    """What the encoder returned."""
+    """the encoder's output"""
     cross: list[KeysValues]
-    """Of the source, for each layer."""
+    """keys and values of the source, for each layer"""
     cross_mask: Tensor | None
-    """B x 1 x 1 x S, additive."""
+    """additive mask of the source's padding, B x 1 x 1 x S"""
     prefix: list[KeysValues]
-    """Of `tokens`, for each layer; empty with a bidirectional prefix, which is read with each block again."""
+    """keys and values of `tokens`, for each layer; empty for a bidirectional prefix, which is read with each block"""
 
     def repeated(self, times: int) -> "Reading":
-        """Each row so many times, one after the other."""
+        """The reading with each row repeated `times` times: row 0, row 0, row 1, row 1, ..."""
         if times == 1:
             return self
 
@@ -48,7 +48,7 @@ class Reading(NamedTuple):
 
 
 class NarDrafterDecoder(TransformerDecoderBase):
-    """fairseq's Transformer decoder, its layers unchanged, reading a prefix and blocks of masks."""
+    """fairseq's Transformer decoder, its layers unchanged, which reads a prefix and blocks of mask positions."""
 
     def __init__(self, cfg: NarDrafterConfig, dictionary: Any, embed_tokens: nn.Embedding, **options: Any) -> None:
         refuse_unsupported(cfg)
@@ -56,7 +56,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         self.block_size = cfg.block_size
         self.is_causal = cfg.prefix_attention == "causal"
         self.never_drafted = [dictionary.pad(), dictionary.bos()]
-        # as large as a scaled token embedding
+        # of the size of a scaled token embedding
         self.mask_embedding = nn.Parameter(torch.randn(self.embed_dim) * self.embed_scale / self.embed_dim**0.5)
         self.transitions = TransitionHead(self.embed_dim, cfg.transition_dim) if cfg.transition_dim else None
         self.copy_query = nn.Linear(self.embed_dim, self.embed_dim, bias=False) if cfg.mask_source_copy else None
@@ -68,18 +68,18 @@ class NarDrafterDecoder(TransformerDecoderBase):
         prefix_lengths: Tensor | None = None,
         **_: Any,
     ) -> Tensor:
-        """Features of a block of masks after each prefix, before the vocabulary projection.
+        """Features of a block behind each prefix, before the vocabulary projection.
 
         Args:
-            prev_output_tokens: B x W, start symbol and y1..y(W-1); anything may stand behind a row's longest prefix.
-            encoder_out: what the encoder returned.
-            prefix_lengths: B x R, p of each block: how many of y1.. it sees, from 0 to W-1.
+            prev_output_tokens: B x W, the start symbol and y1..y(W-1); junk behind a row's longest prefix.
+            encoder_out: the encoder's output.
+            prefix_lengths: B x R, p of each block: the number of target tokens that it sees, from 0 to W-1.
 
         Returns:
             B x R x k x D.
 
         Raises:
-            AggdecError: called as an ordinary decoder, without `prefix_lengths`.
+            AggdecError: it was called as an ordinary decoder, without `prefix_lengths`.
         """
         if prefix_lengths is None or encoder_out is None:
             raise AggdecError(
@@ -89,7 +89,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         return self.draft(self.read(prev_output_tokens, encoder_out), prefix_lengths)
 
     def read(self, prev_output_tokens: Tensor, encoder_out: dict[str, list[Tensor]]) -> "Reading":
-        """All that does not depend on the blocks: see `draft`, which may follow more than once."""
+        """Read source and targets; `draft` may follow more than once. The arguments are those of `forward`."""
         memory = encoder_out["encoder_out"][0].transpose(0, 1)  # B x S x C
         paddings = encoder_out["encoder_padding_mask"]
         cross_mask = additive_mask(paddings[0], memory)[:, None, None] if paddings else None
@@ -116,16 +116,16 @@ class NarDrafterDecoder(TransformerDecoderBase):
         """Features of the block positions, before the vocabulary projection.
 
         Args:
-            reading: what `read` returned.
+            reading: the result of `read`.
             prefix_lengths: B x R, p of each block.
-            revealed: B x R x k, positions that get the token of `block_tokens` instead of the mask; None: none.
+            revealed: B x R x k booleans, positions that show the token of `block_tokens` and no mask; None: none.
             block_tokens: B x R x k.
 
         Returns:
             B x R x k x D.
         """
         blocks = prefix_lengths.size(1)
-        if not self.is_causal:  # a prefix that sees its block serves that one alone
+        if not self.is_causal:  # a prefix that attends to its block serves no other
             reading = reading.repeated(blocks)
             prefix_lengths = prefix_lengths.reshape(-1, 1)
         positions = prefix_lengths[..., None] + 1 + torch.arange(self.block_size, device=prefix_lengths.device)
@@ -153,14 +153,15 @@ class NarDrafterDecoder(TransformerDecoderBase):
         return x.reshape(-1, blocks, *x.shape[2:])
 
     def mask_inputs(self, positions: Tensor, encoder_out: dict[str, list[Tensor]]) -> Tensor:
-        """What stands at mask positions where others have a token embedding (positions not yet added).
+        """The inputs at mask positions, in place of token embeddings; position embeddings are not yet added.
 
-        The mask vector; with `mask_source_copy` plus the source embeddings, weighted by a softmax over the source of
-        W(position) . (embedding + its position). It does not depend on where and how much the source is padded.
+        An input is the mask vector. With `mask_source_copy` a mean of the source embeddings is added, weighted by a
+        softmax over the source of W(position) . (embedding + its position). It does not depend on the padding of the
+        source.
 
         Args:
             positions: B x N, counted from 0 at the start symbol.
-            encoder_out: what the encoder returned.
+            encoder_out: the encoder's output.
 
         Returns:
             B x N x D.
@@ -174,7 +175,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         else:
             hidden = torch.zeros(source.shape[:2], dtype=torch.bool, device=source.device)
         table = self._position_table(max(source.size(1), int(positions.max()) + 1))
-        assert table is not None  # refused without positions
+        assert table is not None  # `refuse_unsupported` has seen to it
         keys = source + _look_up(table, (~hidden).cumsum(1).sub(1).clamp(min=0))
         query = self.copy_query(_look_up(table, positions))
         scores = query @ keys.transpose(1, 2) / self.embed_dim**0.5  # B x N x S
@@ -182,7 +183,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         return masks + weights.to(source) @ source
 
     def best_tokens(self, logits: Tensor) -> Tensor:
-        """The best tokens that a draft may contain, in place of `logits` (... x V), which it overwrites in part."""
+        """The best tokens that a draft may contain: ... x V -> ...; parts of `logits` are overwritten."""
         return best_tokens(logits, self.never_drafted)
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -191,7 +192,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         return x if self.project_in_dim is None else self.project_in_dim(x)
 
     def _inputs(self, x: Tensor, positions: Tensor, end: int) -> Tensor:
-        """The first layer's input: embeddings (... x D) with their positions (..., below `end`), norm and dropout."""
+        """The first layer's input: `x` (... x D) plus embeddings of its positions (..., below `end`), norm, dropout."""
         table = self._position_table(end)
         if table is not None:
             x = x + _look_up(table, positions)
@@ -200,7 +201,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         return self.dropout_module(x)
 
     def _position_table(self, length: int) -> Tensor | None:
-        """Embeddings of positions 0.. (at least `length` where they can be computed), or None."""
+        """Embeddings of positions from 0 on, N x D, at least `length` if sinusoidal; None: it has no positions."""
         module = self.embed_positions
         if module is None:
             return None
@@ -214,5 +215,5 @@ class NarDrafterDecoder(TransformerDecoderBase):
 
 
 def _look_up(table: Tensor, positions: Tensor) -> Tensor:
-    """Position embeddings; behind a learned table, where only blocks past the longest output get, its last one."""
+    """Position embeddings: ... -> ... x D; a position behind the table, past the longest output, gets the last one."""
     return F.embedding(positions.clamp(max=table.size(0) - 1), table)

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 
 class ProposalHeads(nn.Module):
-    """k outputs from one decoder state h: h + W2 relu(W1 h), head i's for the i-th token from here.
+    """k outputs of one decoder state h: h + W2 relu(W1 h); head i predicts the i-th token from here.
 
-    The paper has one hidden layer of k times the usual width from which every head reads all: k times k feed-forward
-    layers' worth of output weights. With `own_hidden` each head reads its own k-th of it, k times less to compute and
-    to store. Output weights start at zero: every head begins as the base model's own prediction of the next token.
+    The paper has one hidden layer of k times the usual width, all of which every head reads: W2 has the weights of k
+    times k feed-forward layers. With `own_hidden` each head reads a k-th of the hidden layer, its own: k times less to
+    compute and to store. W2 starts at zero: every head begins as the base model's prediction of the next token.
     """
 
     def __init__(
@@ -22,11 +22,11 @@ class ProposalHeads(nn.Module):
         """
         Args:
             heads: k, head 1 included.
-            dim: D, of the decoder's output.
-            hidden: hidden width of each head.
-            dropout: on what is added to h.
+            dim: D, the width of the decoder's output.
+            hidden: the hidden width of each head.
+            dropout: the dropout of what is added to h.
             identity_head: head 1 is h itself, and has no weights.
-            own_hidden: see above.
+            own_hidden: each head reads its own part of the hidden layer.
         """
         super().__init__()
         self.heads = heads
@@ -42,7 +42,7 @@ class ProposalHeads(nn.Module):
         nn.init.uniform_(self.inner, -bound, bound)
 
     def forward(self, features: Tensor, head: int) -> Tensor:
-        """What goes to the vocabulary projection for one head.
+        """One head's features, for the vocabulary projection.
 
         Args:
             features: the decoder's output, ... x D.
@@ -64,6 +64,6 @@ class ProposalHeads(nn.Module):
 
 
 def trainable_heads(heads: ProposalHeads, base_is_frozen: bool) -> Sequence[int]:
-    """The heads that have something to learn: not a frozen base's own."""
+    """The numbers of the heads that can be trained; head 1 cannot where it is the output of a frozen base."""
     first = 2 if base_is_frozen and heads.identity_head else 1
     return range(first, heads.heads + 1)

@@ -1,4 +1,4 @@
-"""Options of fairseq's Transformer that neither a drafter nor proposal heads work with."""
+"""Options of fairseq's Transformer with which neither a block drafter nor proposal heads work."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,15 +7,12 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None = None) -> None:
-    """Refuse what the model cannot be built with.
+    """Raises `AggdecError` where such an option is given.
 
     Args:
         cfg: a `TransformerConfig`.
-        by: who refuses, for the message.
-        further: option: whether it is given, of those that this model alone refuses.
-
-    Raises:
-        AggdecError: naming the option.
+        by: the name of the model in the message.
+        further: {option: whether it is given} for options that only this model refuses.
     """
     refused = {
         "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff is not None,

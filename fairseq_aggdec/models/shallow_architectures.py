@@ -1,8 +1,8 @@
 """Named architectures with a shallow decoder (Shallow Aggressive Decoding, papers/002 §3.2 and Table 4).
 
-`--arch transformer_big_9_3`, `transformer_small_11_1`, `bart_12_2` and the others of `sizes.SIZES`: fairseq's models
-`transformer` and `bart`, whose options can be given beside the name as ever. What fairseq has a name for keeps that:
-`transformer` (base), `bart_base`, `bart_large`.
+`--arch transformer_big_9_3`, `transformer_small_11_1`, `bart_12_2` and the others of `sizes.SIZES` are fairseq's models
+`transformer` and `bart` with other default sizes. The sizes for which fairseq has a name keep that name: `transformer`
+(base), `bart_base`, `bart_large`.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def _fill_in(size: Size) -> Callable[[Any], None]:
 
 
 def register_architectures() -> list[str]:
-    """Makes all sizes known to fairseq, once; returns their names for `--arch`."""
+    """Register all sizes with fairseq, once; returns their names for `--arch`."""
     names = [architecture(name) for name in SIZES if name not in _FAIRSEQ_HAS]
     for name in SIZES:
         known = architecture(name)

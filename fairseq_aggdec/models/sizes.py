@@ -1,4 +1,4 @@
-"""Sizes of Transformers by name, for `--arch`, for the benchmark's random models and for the tables of depth."""
+"""Sizes of Transformers by name: for `--arch` and for the random models of benchmarks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Size:
-    """Of a Transformer."""
+    """The size of a Transformer."""
 
     width: int
     inner: int
@@ -16,16 +16,12 @@ class Size:
     like_bart: bool = False
     """learned positions, normalised and unscaled embeddings, GELU, one matrix for all embeddings"""
     pre_norm: bool = False
-    """normalised before each layer's parts, as deep and narrow models want it in a short training"""
+    """layer norms before attention and feed-forward layers: deep and narrow models need it in a short training"""
     dropout: float | None = None
     """None: fairseq's default, 0.1"""
 
     def options(self, decoder_layers: int | None = None) -> dict[str, Any]:
-        """fairseq's architecture options.
-
-        Args:
-            decoder_layers: in place of the size's own.
-        """
+        """fairseq's architecture options; `decoder_layers` replaces the size's own number."""
         sizes = {"embed_dim": self.width, "ffn_embed_dim": self.inner, "attention_heads": self.heads}
         options: dict[str, Any] = {f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()}
         options |= {
@@ -86,10 +82,10 @@ SIZES = {
     "bart-12-2": _bart_large(12, 2),  # papers/002 §4.4: BART-large with 2 layers of its decoder
     "bart-small": Size(256, 1024, 4, 4, 3, like_bart=True),  # for CPUs
 }
-"""`ENCODER-DECODER` counts layers; without, both sides are as deep as in the original"""
+"""A name ends with the numbers of encoder and decoder layers, unless both are those of the original model."""
 
 
 def architecture(name: str) -> str:
-    """Returns the name for `--arch` of a size: `big-9-3` is `transformer_big_9_3`."""
+    """A size's name for `--arch`: `transformer_big_9_3` for `big-9-3`."""
     flat = name.replace("-", "_")
     return flat if flat.startswith("bart") else f"transformer_{flat}"

@@ -1,11 +1,11 @@
-"""Dependence between neighbours in a draft: each token's scores also look at the token drafted just before it.
+"""Dependence between neighbours in a draft: each token's scores also depend on the draft token before it.
 
-The papers' drafter predicts the tokens of a block independently of each other, so that a position which hesitates
-between two translations may continue the one that its neighbour did not choose. This head corrects a position's
-features by what stands before it. Everything expensive stays parallel: only a few candidates a position are compared
-with each other (`decoding.chaining`). The idea is that of structured non-autoregressive decoding (Sun et al., Fast
-Structured Decoding for Sequence Models, 2019); the correction is computed as in sequentially dependent draft heads
-(Ankner et al., Hydra, 2024).
+The papers' drafter predicts the tokens of a block independently of each other: a position that hesitates between two
+translations may continue the one that its neighbour did not choose. This head corrects a position's features by the
+token before it. All expensive work stays parallel: only a few candidates at each position are compared with each other
+(`decoding.chaining`). The idea is that of structured non-autoregressive decoding (Sun et al., Fast Structured Decoding
+for Sequence Models, 2019); the correction is computed as in sequentially dependent draft heads (Ankner et al., Hydra,
+2024).
 """
 
 import torch
@@ -28,10 +28,10 @@ class TransitionHead(nn.Module):
         nn.init.zeros_(self.out.weight)  # a drafter that was trained without it starts unchanged
 
     def forward(self, features: Tensor, before: Tensor) -> Tensor:
-        """Features that know the token before.
+        """The features, corrected by the token before.
 
         Args:
-            features: ... x D, of block positions, as the vocabulary projection takes them.
+            features: ... x D, the features of block positions before the vocabulary projection.
             before: ... x D, the embedding of the token before each position (`NarDrafterDecoder.embed`).
 
         Returns:

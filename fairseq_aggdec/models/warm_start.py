@@ -7,26 +7,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.compat import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.weight_copying import (
-    copy_weights,
-    different_shapes,
-    is_weight,
-    recorded_option,
-    weights_of,
-)
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.errors import AggdecError, option_name
+from fairseq_aggdec.models.architecture_defaults import option_of
+from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, is_weight, weights_of
 
 logger = logging.getLogger(__name__)
 
 FINGERPRINT_SIZE = hashlib.sha256().digest_size
+_DECIDING_OPTIONS = (
+    "encoder_attention_heads",
+    "encoder_normalize_before",
+    "activation_fn",
+    "no_scale_embedding",
+    "no_token_positional_embeddings",
+)
+"""options that change what an encoder computes and no weight's shape"""
 
 
 def encoder_fingerprint(encoder: Any) -> Tensor:
-    """What tells whether two Transformer encoders compute the same: SHA-256 as 32 integers from 0 to 255.
+    """A SHA-256, as 32 integers from 0 to 255, that is equal for encoders that compute the same.
 
-    It covers the weights, rounded to half precision so that a copy stored or run in it keeps its fingerprint, and what
-    else decides the result: heads, activation, place of the norms, scale of the embeddings.
+    It covers the weights and what else decides the result: the number of heads, the activation function, the place of
+    the norms, the scale of the embeddings. Weights are rounded to half precision: a copy in half precision has the same
+    one.
 
     Args:
         encoder: fairseq's `TransformerEncoderBase`, on any device.
@@ -40,23 +44,23 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
         if is_weight(name):
             digest.update(f"{name} {tuple(value.shape)}".encode())
             digest.update(value.detach().cpu().half().contiguous().numpy().tobytes())
-    # int32, since fairseq's script that averages checkpoints adds up integers
+    # int32, since fairseq's script for averaging checkpoints adds integers up
     return torch.tensor(list(digest.digest()), dtype=torch.int32)
 
 
 def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -> None:
-    """Load a verifier's weights into a new drafter and log what was loaded and what was skipped.
+    """Copy a verifier's weights into a new drafter, and log what was loaded and what was skipped.
 
-    The encoder is taken whole. Of the decoder everything is taken that has the same name and shape: the lower layers
-    where the drafter is shallower.
+    The whole encoder is copied, and of the decoder the weights with the same name and shape; a shallower drafter gets
+    the lower layers.
 
     Args:
         model: a `NarDrafterModel`. If its encoder is frozen, the encoder's fingerprint is recorded in it.
-        encoder_from: checkpoint whose encoder is taken, or None.
-        decoder_from: checkpoint whose decoder is taken, or None.
+        encoder_from: the checkpoint whose encoder is copied, or None.
+        decoder_from: the checkpoint whose decoder is copied, or None.
 
     Raises:
-        AggdecError: an encoder that does not fit, or a frozen encoder that comes from nowhere.
+        AggdecError: the encoder does not fit, or it is to be frozen and no checkpoint is named for it.
     """
     if model.cfg.freeze_encoder and not encoder_from:
         raise AggdecError("--freeze-encoder without --encoder-from would keep random weights: name the verifier")
@@ -115,31 +119,11 @@ def _load_decoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
 
 
 def _compare_options(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
-    """Refuse encoders that would load and yet compute something else.
-
-    Raises:
-        AggdecError: an option that changes the encoder's result without changing a shape.
-    """
-    theirs = (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
-    ours = model.cfg
-    options = {
-        "--encoder-attention-heads": (
-            recorded_option(theirs, "attention_heads", "encoder"),
-            ours.encoder.attention_heads,
-        ),
-        "--encoder-normalize-before": (
-            recorded_option(theirs, "normalize_before", "encoder"),
-            ours.encoder.normalize_before,
-        ),
-        "--activation-fn": (recorded_option(theirs, "activation_fn"), str(ours.activation_fn)),
-        "--no-scale-embedding": (recorded_option(theirs, "no_scale_embedding"), ours.no_scale_embedding),
-        "--no-token-positional-embeddings": (
-            recorded_option(theirs, "no_token_positional_embeddings"),
-            ours.no_token_positional_embeddings,
-        ),
-    }
-    for option, (there, here) in options.items():
-        if there is not None and there != here:
+    """Raises `AggdecError` for an encoder whose weights would fit, and which yet computes something else."""
+    recorded = (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
+    for name in _DECIDING_OPTIONS:
+        there, here = option_of(recorded, name), getattr(model.cfg, name)
+        if there is not None and str(there) != str(here):
             raise AggdecError(
-                f"--encoder-from {path}: {option} is {there} there and {here} for the drafter: make it equal"
+                f"--encoder-from {path}: {option_name(name)} is {there} there and {here} for the drafter: make it equal"
             )

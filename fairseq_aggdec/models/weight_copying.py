@@ -1,4 +1,4 @@
-"""Taking weights and options out of another model's checkpoint."""
+"""Taking weights out of another model's checkpoint."""
 
 import re
 from typing import Any
@@ -13,34 +13,33 @@ _NOT_WEIGHTS = re.compile(
 
 
 def is_weight(name: str) -> bool:
-    """Whether an entry of a Transformer's state says what it computes; others are versions, tables and copies."""
+    """Whether an entry of a Transformer's state is a weight; others are version numbers, position tables and copies."""
     return _NOT_WEIGHTS.search(name) is None
 
 
 def weights_of(state: dict[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
-    """The weights of one part of a model's state, without the part's prefix."""
+    """The weights in a model's state whose names begin with a prefix, by the rest of their names."""
     names = ((name, name.removeprefix(prefix)) for name in state if name.startswith(prefix))
     return {short: state[name] for name, short in names if is_weight(short)}
 
 
 @torch.no_grad()
 def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Write weights into a module that has them all, by name and in shape."""
+    """Write weights into the module's weights of the same names and shapes."""
     own = module.state_dict()
     for name, value in weights.items():
         own[name].copy_(value)
 
 
 def different_shapes(part: str, name: str, theirs: Tensor, ours: Tensor, model: Any, called: str) -> str:
-    """What to say about two different shapes.
+    """The message for a weight that has two different shapes.
 
     Args:
         part: `encoder` or `decoder`.
-        name: of the weight, within that part.
-        theirs: the checkpoint's.
-        ours: the model's.
-        model: for its dictionaries.
-        called: what messages call the model.
+        name: the weight's name within that part.
+        theirs, ours: the weight in the checkpoint and in the model.
+        model: the model, for its dictionaries.
+        called: stands for the model in the message.
     """
     sizes = [" x ".join(map(str, value.shape)) for value in (theirs, ours)]
     text = f"{part}.{name} is {sizes[0]} there and {sizes[1]} in {called}"
@@ -51,11 +50,3 @@ def different_shapes(part: str, name: str, theirs: Tensor, ours: Tensor, model: 
             f"{text}, whose {side} dictionary (in the data folder) has {symbols} symbols: use the verifier's data-bin"
         )
     return f"{text}: give {called} the {part} options of that checkpoint"
-
-
-def recorded_option(cfg: Any, name: str, group: str | None = None) -> Any:
-    """An architecture option of a checkpoint, flat (command line) or nested (YAML); None where it is not recorded."""
-    values = cfg if isinstance(cfg, dict) else vars(cfg) if cfg is not None else {}
-    if group is not None and isinstance(values.get(group), dict):
-        return values[group].get(name)
-    return values.get(f"{group}_{name}" if group else name)

@@ -1,4 +1,4 @@
-"""Options of the modes that may accept more than the verifier's own choice."""
+"""Options of the modes that can accept draft tokens which are not the verifier's own choice: `gad++`, `blockwise`."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from fairseq.dataclass import FairseqDataclass
 from torch import Tensor
 
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, Criterion, TopBeta, WithinDistance
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, check_least
 
 HIGH_QUALITY = (3, 1.0)
 """top-beta and tolerance of papers/000's high-quality setting, the default of `gad++`"""
@@ -19,77 +19,60 @@ HIGH_QUALITY = (3, 1.0)
 
 @dataclass
 class AcceptanceOptions(FairseqDataclass):
-    """For the command line and for hydra alike."""
+    """Options of a task, for the command line and for hydra."""
 
     top_beta: Optional[int] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
         metadata={
-            "help": "gad++, blockwise: accept a drafted token among this many best ones of the verifier: beta of "
+            "help": "gad++, blockwise: accept a draft token that is among the verifier's best ones, so many: beta of "
             "Ge et al. 2022, Eq. 8 (gad++: 3 unless given, and 5 in their high-efficiency setting; blockwise: 1)"
         },
     )
     tolerance: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "gad++, blockwise: accept a drafted token whose log-probability falls short of the best one's by "
-            "at most this: tau of Ge et al. 2022, Eq. 9 (gad++: 1.0 unless given, and 3.0 in their high-efficiency "
+            "help": "gad++, blockwise: accept a draft token whose log-probability is below the best token's by at most "
+            "this: tau of Ge et al. 2022, Eq. 9 (gad++: 1.0 unless given, and 3.0 in their high-efficiency "
             "setting; blockwise: no limit)"
         },
     )
     eos_argmax: bool = field(
         default=False,
-        metadata={"help": "gad++, blockwise: let a drafted end of sentence pass only where it is the verifier's best"},
+        metadata={"help": "gad++, blockwise: accept a drafted end of sentence only where it is the verifier's choice"},
     )
     accept_distance: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "gad++, blockwise: for outputs that are numbers, such as intensities: accept a drafted number that "
-            "differs from the verifier's by at most this"
+            "help": "gad++, blockwise: for outputs that are numbers, such as intensities: accept a draft token whose "
+            "number differs from the verifier's by at most this"
         },
     )
     min_block: int = field(
         default=0,
-        metadata={"help": "gad++, blockwise: commit at least this many tokens an iteration, good or not"},
+        metadata={"help": "gad++, blockwise: commit at least this many tokens in an iteration, accepted or not"},
     )
 
 
 def check_acceptance_options(cfg: Any) -> None:
-    """Refuse values without meaning.
-
-    Args:
-        cfg: the task's configuration.
-
-    Raises:
-        AggdecError: naming the option.
-    """
-    if cfg.top_beta is not None and cfg.top_beta < 1:
-        raise AggdecError(
-            f"--top-beta {cfg.top_beta}: must be at least 1, which accepts only the verifier's best token"
-        )
-    for name in ("tolerance", "accept_distance"):
-        value = getattr(cfg, name)
-        if value is not None and not value >= 0:
-            raise AggdecError(
-                f"--{name.replace('_', '-')} {value}: must be at least 0, which accepts only the verifier's best token"
-            )
+    """Raises `AggdecError` for a value that makes no sense."""
+    check_least(cfg, 1, "top_beta")
+    check_least(cfg, 0, "tolerance", "accept_distance", "min_block")
     if cfg.accept_distance is not None and not (cfg.top_beta is None and cfg.tolerance is None):
         raise AggdecError("--accept-distance does not go with --top-beta and --tolerance: give one criterion")
-    if cfg.min_block < 0:
-        raise AggdecError(f"--min-block {cfg.min_block}: give the number of tokens, or 0 for no minimum")
 
 
 def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, longest: int) -> Acceptance:
-    """The criterion by which a mode accepts drafted tokens.
+    """The rule by which a mode accepts draft tokens.
 
     Args:
-        mode: from `resolved_mode`.
-        cfg: the task's configuration.
+        mode: the mode as `resolved_mode` returns it.
+        cfg: the options.
         dictionary: the target's.
         longest: the most tokens that an iteration can commit.
 
     Raises:
-        AggdecError: --top-beta above the vocabulary, --accept-distance without numbers in it, --min-block above
-            `longest`.
+        AggdecError: --top-beta is above the vocabulary's size, --accept-distance is given for a vocabulary without
+            numbers, or --min-block is above `longest`.
     """
     if mode not in ("gad++", "blockwise"):
         return EXACT

@@ -1,4 +1,4 @@
-"""fairseq's translation task with decoding modes that give the output of `--beam 1` sooner."""
+"""fairseq's translation task with this plugin's decoding modes, most of which give the output of `--beam 1` sooner."""
 
 import atexit
 import logging
@@ -7,29 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-import numpy as np
 from fairseq.data import EpochBatchIterator, FairseqDataset
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.tasks.translation import TranslationConfig
 from omegaconf import II
-from omegaconf.errors import InterpolationKeyError
-from torch import Tensor
 
-from fairseq_aggdec.compat import interactive_input
-from fairseq_aggdec.compat.announced_batches import AnnouncedBatches
+from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter, load_drafter, only_drafter, refuse_drafters
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
 from fairseq_aggdec.tasks.arithmetic_options import ArithmeticOptions, arithmetic_of, check_arithmetic_options
-from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copying_of
-from fairseq_aggdec.tasks.data_folder import check_data, of_both_sides, too_long
+from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copy_limits_of
+from fairseq_aggdec.tasks.data_folder import check_data
 from fairseq_aggdec.tasks.drafting_options import (
     DraftingOptions,
     check_drafting_options,
@@ -38,27 +35,30 @@ from fairseq_aggdec.tasks.drafting_options import (
     take_block_sizes_of_at_least_one,
     verifier_path,
 )
-from fairseq_aggdec.tasks.refused_options import SearchOptions, refuse, refuse_early
-from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
+from fairseq_aggdec.tasks.interactive import InteractiveTask
+from fairseq_aggdec.tasks.refused_options import RefusableOptions, refuse, refuse_early
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass
-class AggressiveTranslationConfig(TranslationConfig, CopyingOptions, DraftingOptions, ArithmeticOptions, SearchOptions):
+class AggressiveTranslationConfig(
+    TranslationConfig, CopyingOptions, DraftingOptions, ArithmeticOptions, RefusableOptions
+):
     """Options of the task, for the command line and for hydra alike."""
 
     decoding: ChoiceEnum(["beam", "greedy", "iad", "gad", "gad++", "nar", "blockwise", "hybrid", "aggressive"]) = field(  # type: ignore[valid-type]
         default="beam",
         metadata={
-            "help": "beam: fairseq's own search, untouched; greedy: the output of --beam 1 by this plugin's engine; "
+            "help": "beam: fairseq's own search, unchanged; greedy: the output of --beam 1 by this plugin's engine; "
             "iad: the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input; "
             "gad: the same output by Generalized Aggressive Decoding with --drafter-path; gad++: nearly the same and "
-            "sooner, as it keeps drafted tokens that the verifier finds good enough (--top-beta, --tolerance); nar: "
-            "what the drafter says, unverified; blockwise: the output of --beam 1 by a model with proposal heads, "
+            "sooner, as it keeps draft tokens that the verifier finds good enough (--top-beta, --tolerance); nar: "
+            "the drafter's own output, unverified; blockwise: the output of --beam 1 by a model with proposal heads, "
             "which drafts itself; hybrid: the output of --beam 1 with drafts copied as in iad where the output follows "
             "its input, and made by --drafter-path or the model's proposal heads, or guessed, where it does not; "
-            "aggressive: the lossless mode for what is given: gad with --drafter-path, else blockwise where the model "
+            "aggressive: a lossless mode by what is given: gad with --drafter-path, else blockwise where the model "
             "has heads, else iad"
         },
     )
@@ -70,14 +70,14 @@ class AggressiveTranslationConfig(TranslationConfig, CopyingOptions, DraftingOpt
     )
     decoding_stats: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
-        metadata={"help": "write one JSON line a sentence to this file: iterations, drafted, accepted, ..."},
+        metadata={"help": "write a JSON line for each sentence to this file: iterations, drafted, accepted, ..."},
     )
     num_shards: int = II("dataset.num_shards")
     shard_id: int = II("dataset.shard_id")
 
 
 @register_task("aggressive_translation", dataclass=AggressiveTranslationConfig)
-class AggressiveTranslationTask(TranslationTask):
+class AggressiveTranslationTask(InteractiveTask):
     """Decodes checkpoints of the plain `translation` task, without retraining."""
 
     cfg: AggressiveTranslationConfig
@@ -88,12 +88,6 @@ class AggressiveTranslationTask(TranslationTask):
         self._engines = Engines(arithmetic_of(cfg))
         self._drafters: dict[str, LoadedDrafter] = {}
         self._running: AggressiveGenerator | None = None
-        self._lines_read = 0  # by fairseq-interactive, before the buffer at hand
-        self._buffer: list[str] = []
-        self._max_tokens: int | None = None  # of a batch of the buffer
-        self._batch_ids: Tensor | None = None  # numbers within the buffer of the batch at hand
-        self._as_written: AsWrittenTokenizer | None = None
-        self._nbest = 1
         atexit.register(self._report_at_exit)
 
     @classmethod
@@ -104,10 +98,10 @@ class AggressiveTranslationTask(TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":
-        """As fairseq's, but wrong options and missing data are refused first.
+        """As fairseq's; options and data folder are checked first.
 
         Raises:
-            AggdecError: an option that makes no sense, or a data folder without dictionaries.
+            AggdecError: an option makes no sense, or the data folder lacks a dictionary.
         """
         check_options(cfg)
         check_data(cfg)
@@ -159,7 +153,7 @@ class AggressiveTranslationTask(TranslationTask):
         extra.update(
             src_dict=self.source_dictionary,
             decoding=decoding,
-            draft_options=copying_of(self.cfg),
+            copy_limits=copy_limits_of(self.cfg),
             block_draft=self._block_draft(decoding, models),
             shorten_drafts=not self.cfg.full_drafts,
             adaptive_draft=self.cfg.adaptive_draft,
@@ -175,11 +169,11 @@ class AggressiveTranslationTask(TranslationTask):
         return self._running
 
     def _block_draft(self, decoding: str, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:
-        """What the modes with a drafter or heads need; the drafter is loaded once."""
+        """What the mode drafts blocks with, None where it does not; a drafter is loaded once."""
         dictionary = self.target_dictionary
         if decoding == "blockwise" or (decoding == "hybrid" and not self.cfg.drafter_path):
             heads = heads_to_use(self.cfg, models)
-            if heads == 0:  # hybrid can do without
+            if heads == 0:  # hybrid then only copies
                 return None
             return BlockDraftOptions(None, heads, acceptance_of(decoding, self.cfg, dictionary, heads))
         if decoding not in ("gad", "gad++", "nar", "hybrid"):
@@ -195,14 +189,14 @@ class AggressiveTranslationTask(TranslationTask):
         return BlockDraftOptions(drafter, block_size, acceptance_of(decoding, self.cfg, dictionary, block_size + 1))
 
     def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
-        """Training has written to the weights since the last validation."""
+        """As fairseq's; forgets what was made of the weights, which training has changed since the last validation."""
         super().begin_valid_epoch(epoch, model)
         self._engines.clear()
         for drafter in self._drafters.values():
             drafter.forget_verifiers()
 
     def release(self) -> None:
-        """Forget the models and all that was made of them: the task itself lives as long as the program."""
+        """Forget the models and all that was made of them; the task itself lives as long as the program."""
         self._report()
         self._running = None
         if self._stats_file is not None:
@@ -211,114 +205,40 @@ class AggressiveTranslationTask(TranslationTask):
         self._engines.clear()
         self._drafters.clear()
 
-    def filter_indices_by_size(
-        self,
-        indices: np.ndarray,
-        dataset: FairseqDataset,
-        max_positions: tuple[int, int] | None = None,
-        ignore_invalid_inputs: bool = False,
-    ) -> np.ndarray:
-        """As fairseq's, but a sentence that is too long is named with its beginning.
-
-        In fairseq-interactive it is left out alone: the other lines of its buffer are answered.
-
-        Raises:
-            AggdecError: there is one, and skipping was not asked for.
-        """
-        if ignore_invalid_inputs and not self._buffer:
-            return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
-        kept, numbers = dataset.filter_indices_by_size(indices, max_positions)
-        dictionary = self.source_dictionary
-        limits = {number: f"the model takes {of_both_sides(max_positions)}" for number in numbers}
-        if self._buffer and self._max_tokens is not None:
-            over = [number for number in kept if dataset.num_tokens(number) > self._max_tokens]
-            kept = kept[~np.isin(kept, over)]
-            limits |= dict.fromkeys(over, f"--max-tokens allows {self._max_tokens}")
-        for number, limit in sorted(limits.items()):
-            if not self._buffer:
-                raise AggdecError(too_long(dataset, number, 0, limit, dictionary, len(limits) - 1))
-            message = too_long(dataset, number, self._lines_read, limit, dictionary)
-            if ignore_invalid_inputs:
-                logger.warning(message)
-            else:
-                interactive_input.leave_out(message)
-        return kept
-
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
-        """fairseq's iterator, of the shard asked for; at the end of a loaded split the run's totals are logged.
+        """As fairseq's; batches are those of --shard-id, and after the last one of a split the run's totals are logged.
 
-        fairseq-generate has the options --num-shards and --shard-id but does not read them; this does. fairseq keeps
-        the iterator, and with it the data, for the next epoch; a buffer of fairseq-interactive has none.
+        fairseq-generate has the options --num-shards and --shard-id, but does not read them.
         """
-        self._max_tokens = kwargs.get("max_tokens")
         if kwargs.get("num_shards", 1) == 1:
             kwargs["num_shards"], kwargs["shard_id"] = self._shard()
-        is_split = any(dataset is loaded for loaded in self.datasets.values())
-        if not is_split:
-            kwargs["disable_iterator_cache"] = True
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
-        next_epoch = batches.next_epoch_itr
-        if is_split:
-            batches.next_epoch_itr = lambda *a, **k: AnnouncedBatches(next_epoch(*a, **k), at_end=self._report)
-        elif self._buffer:
-            batches.next_epoch_itr = lambda *a, **k: AnnouncedBatches(next_epoch(*a, **k), at_each=self._note_ids)
+        if self._is_split(dataset):
+            next_epoch = batches.next_epoch_itr
+            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), after_last=self._report)
         return batches
 
-    def build_tokenizer(self, args: Any) -> Any:
-        """As fairseq's; one that restores the writer's characters will be told which lines were answered."""
-        tokenizer = super().build_tokenizer(args)
-        self._as_written = tokenizer if isinstance(tokenizer, AsWrittenTokenizer) else None
-        return tokenizer
-
-    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
-        """As fairseq's; the lines are counted."""
-        self._lines_read += len(self._buffer)
-        self._buffer = lines
-        return super().get_interactive_tokens_and_lengths(lines, encode_fn)
-
-    def inference_step(
-        self, generator: Any, models: list[BaseFairseqModel], sample: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        """As fairseq's; samples of fairseq-interactive, which sorts them by length, get back their numbers."""
-        if "id" not in sample and self._batch_ids is not None:
-            sample = {**sample, "id": self._batch_ids + self._lines_read}
-        found = super().inference_step(generator, models, sample, *args, **kwargs)
-        if self._as_written is not None and self._batch_ids is not None:
-            for number, hypotheses in zip(self._batch_ids.tolist(), found, strict=True):
-                self._as_written.answered(number, self._buffer[number], min(len(hypotheses), self._nbest))
-        return found
-
-    def _note_ids(self, batch: dict[str, Any]) -> None:
-        self._batch_ids = batch["id"]
-
     def _shard(self) -> tuple[int, int]:
-        """--num-shards and --shard-id."""
-        try:
-            shards, number = int(self.cfg.num_shards), int(self.cfg.shard_id)
-        except (InterpolationKeyError, ValueError):  # a task by itself, outside fairseq's whole configuration
-            return 1, 0
+        """The number of shards and the number of this one (--num-shards, --shard-id)."""
+        shards, number = field_of_fairseq(self.cfg, "num_shards", 1), field_of_fairseq(self.cfg, "shard_id", 0)
         if not 0 <= number < shards:
             raise AggdecError(f"--shard-id {number}: must be at least 0 and below --num-shards {shards}")
         return shards, number
 
     def _report(self) -> None:
-        """Log what the current generator has done, once."""
+        """Log the totals of the current generator, once."""
         if self._running is not None and self._running.totals.sentences > 0:
             logger.info(f"--decoding {self._running.decoding}: {self._running.totals.summary()}")
             self._running = None
 
     def _report_at_exit(self) -> None:
-        """For fairseq-interactive, and for runs that were broken off."""
+        """Log the totals of fairseq-interactive, or of a run that was broken off."""
         logging.raiseExceptions = False  # the log may be a file that is closed by now (--results-path)
         self._report()
 
 
 def check_options(cfg: AggressiveTranslationConfig) -> None:
-    """Refuse options without meaning, and those that the mode does not read or cannot honour.
-
-    Raises:
-        AggdecError: naming the option.
-    """
+    """Raises `AggdecError` for a value that makes no sense and for an option that the mode does not read or honour."""
     check_copying_options(cfg)
     check_drafting_options(cfg)
     check_arithmetic_options(cfg)

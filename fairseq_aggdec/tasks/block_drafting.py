@@ -1,4 +1,4 @@
-"""Training of drafters: fairseq's translation task, with the blocks of each sentence chosen for it."""
+"""Training of block drafters: fairseq's translation task, which also chooses the blocks that each sentence trains."""
 
 import logging
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.block_sampling import fixed_prefix_lengths, random_prefix_lengths
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import warm_start
@@ -21,39 +21,38 @@ class BlockDraftingConfig(TranslationConfig):
     """Options of the task."""
 
     blocks_per_sentence: int = field(
-        default=1, metadata={"help": "blocks trained in one pass over a sentence, each at a prefix length of its own"}
+        default=1,
+        metadata={"help": "number of blocks of a sentence trained in one pass, each behind a prefix of its own length"},
     )
     valid_blocks_per_sentence: int = field(
-        default=4, metadata={"help": "the same in validation, where the prefix lengths are fixed"}
+        default=4, metadata={"help": "the same number in validation, where the prefix lengths are fixed"}
     )
 
 
 @register_task("block_drafting", dataclass=BlockDraftingConfig)
 class BlockDraftingTask(TranslationTask):
-    """Gives each batch `prefix_lengths` (B x R) and `update_num`, which the criterion reads."""
+    """Adds `prefix_lengths` (B x R) and `update_num` to each batch, for the criterion."""
 
     def __init__(self, cfg: BlockDraftingConfig, src_dict: Any, tgt_dict: Any) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
-        # fairseq saves them in the checkpoint, so that decoding can compare drafter and verifier symbol by symbol
+        # saved in the checkpoint: decoding compares the dictionaries of drafter and verifier symbol by symbol
         self.state.merge_state_dict(
             {"source_symbols": list(src_dict.symbols), "target_symbols": list(tgt_dict.symbols)}
         )
-        for option in ("blocks_per_sentence", "valid_blocks_per_sentence"):
-            if getattr(cfg, option) < 1:
-                raise AggdecError(f"--{option.replace('_', '-')} {getattr(cfg, option)}: give at least 1")
+        check_least(cfg, 1, "blocks_per_sentence", "valid_blocks_per_sentence")
         if cfg.left_pad_target:
             raise AggdecError("--task block_drafting reads targets from the left: leave out --left-pad-target")
         if cfg.eval_bleu:
             raise AggdecError(
-                "--task block_drafting does not decode: leave out --eval-bleu; validation reports `accepted` instead, "
-                "as in --best-checkpoint-metric accepted --maximize-best-checkpoint-metric"
+                "--task block_drafting does not decode: leave out --eval-bleu; validation reports `accepted` instead: "
+                "--best-checkpoint-metric accepted --maximize-best-checkpoint-metric"
             )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> NarDrafterModel:
-        """Build the drafter, and start it from a verifier's weights unless a checkpoint is about to be loaded.
+        """Build the drafter; unless a checkpoint will be loaded into it, it starts from its verifier's weights.
 
         Raises:
-            AggdecError: another architecture, or a verifier that does not fit.
+            AggdecError: the architecture is another one, or the verifier does not fit.
         """
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, NarDrafterModel):
@@ -63,11 +62,7 @@ class BlockDraftingTask(TranslationTask):
         return model
 
     def build_generator(self, models: Any, args: Any, *_: Any, **__: Any) -> Any:
-        """Refuse to decode.
-
-        Raises:
-            AggdecError: always.
-        """
+        """Raises `AggdecError`: drafters do not decode in this task."""
         raise AggdecError(
             "--task block_drafting does not decode: give the drafter as --drafter-path to --task aggressive_translation"
         )
@@ -82,19 +77,19 @@ class BlockDraftingTask(TranslationTask):
         ignore_grad: bool = False,
         **extra: Any,
     ) -> Any:
-        """fairseq's, with blocks at random prefix lengths; it seeds torch by the update: a resumed run repeats them."""
+        """As fairseq's, with random prefix lengths; it seeds PyTorch by the update, so a resumed run draws the same."""
         prefix_lengths = random_prefix_lengths(self._lengths(sample), self.cfg.blocks_per_sentence)
         sample = {**sample, "prefix_lengths": prefix_lengths, "update_num": update_num}
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad, **extra)
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> Any:
-        """fairseq's, with blocks at prefix lengths that a sentence's number fixes."""
+        """As fairseq's, with prefix lengths that depend on nothing but the sentence's number."""
         lengths = self._lengths(sample)
         prefix_lengths = fixed_prefix_lengths(sample["id"], lengths, self.cfg.valid_blocks_per_sentence)
         return super().valid_step({**sample, "prefix_lengths": prefix_lengths}, model, criterion)
 
     def _lengths(self, sample: dict[str, Any]) -> Tensor:
-        """Tokens of each target with its EOS, B."""
+        """The number of tokens of each target, EOS included, B."""
         return sample["target"].ne(self.target_dictionary.pad()).sum(dim=1)
 
 

@@ -1,17 +1,16 @@
 """Options of the modes that copy their drafts from the source."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import DraftOptions
+from fairseq_aggdec.errors import AggdecError, check_least
+from fairseq_aggdec.generation.drafting import CopyLimits
 
 
 @dataclass
 class CopyingOptions(FairseqDataclass):
-    """For the command line and for hydra alike."""
+    """Options of a task, for the command line and for hydra."""
 
     max_draft_len: int = field(
         default=0,
@@ -20,8 +19,8 @@ class CopyingOptions(FairseqDataclass):
     min_suffix: int = field(
         default=1,
         metadata={
-            "help": "iad, hybrid: shortest output suffix, in tokens, that is looked up in the source; hybrid asks its "
-            "drafter where there is only a shorter one, and copies on where the draft makes it longer"
+            "help": "iad, hybrid: shortest output suffix, in tokens, that is looked up in the source; where only a "
+            "shorter one is found, hybrid drafts with its model, and copies on where this draft makes it long enough"
         },
     )
     max_suffix: int = field(
@@ -30,23 +29,14 @@ class CopyingOptions(FairseqDataclass):
     )
 
 
-def check_copying_options(cfg: Any) -> None:
-    """Refuse values without meaning.
-
-    Args:
-        cfg: the task's configuration.
-
-    Raises:
-        AggdecError: naming the option.
-    """
-    for name, least in (("max_draft_len", 0), ("min_suffix", 1), ("max_suffix", 0)):
-        value = getattr(cfg, name)
-        if value < least:
-            raise AggdecError(f"--{name.replace('_', '-')} {value}: must be at least {least}")
+def check_copying_options(cfg: CopyingOptions) -> None:
+    """Raises `AggdecError` for a value that makes no sense."""
+    check_least(cfg, 0, "max_draft_len", "max_suffix")
+    check_least(cfg, 1, "min_suffix")
     if 0 < cfg.max_suffix < cfg.min_suffix:
         raise AggdecError(f"--max-suffix {cfg.max_suffix} is below --min-suffix {cfg.min_suffix}: nothing could match")
 
 
-def copying_of(cfg: Any) -> DraftOptions:
-    """What a configuration says of copying."""
-    return DraftOptions(cfg.min_suffix, cfg.max_suffix, cfg.max_draft_len)
+def copy_limits_of(cfg: CopyingOptions) -> CopyLimits:
+    """The limits that the options set."""
+    return CopyLimits(cfg.min_suffix, cfg.max_suffix, cfg.max_draft_len)

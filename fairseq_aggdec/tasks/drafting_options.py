@@ -1,4 +1,4 @@
-"""Options of the modes that draft with a model, and which mode may have which."""
+"""Options of the modes that draft with a model, and which mode reads which option."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from omegaconf import II
-from omegaconf.errors import InterpolationKeyError
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.acceptance_options import AcceptanceOptions, check_acceptance_options
-from fairseq_aggdec.tasks.search_options import option
+from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 
 _OPTIONS = {
     "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive"),
@@ -29,7 +28,7 @@ _OPTIONS = {
 
 @dataclass
 class DraftingOptions(AcceptanceOptions):
-    """For the command line and for hydra alike."""
+    """Options of a task, for the command line and for hydra."""
 
     drafter_path: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
@@ -38,37 +37,37 @@ class DraftingOptions(AcceptanceOptions):
     block_size: int = field(
         default=0,
         metadata={
-            "help": "gad, gad++, nar, hybrid: tokens drafted at once; blockwise, and hybrid by heads: heads used, the "
-            "ordinary one included; default: what the drafter was trained for, or all heads"
+            "help": "gad, gad++, nar, hybrid: number of tokens drafted at once; blockwise, and hybrid with proposal "
+            "heads: number of heads used, head 1 included (default: as the drafter was trained, or all heads)"
         },
     )
     full_drafts: bool = field(
         default=False,
         metadata={
-            "help": "iad, gad, hybrid: verify whole drafts in CPU batches too (hybrid: at any size), where shorter "
-            "ones (or none) save time"
+            "help": "iad, gad, hybrid: always verify whole drafts; without this option they are shortened, or left "
+            "out, where that saves time: in batches on a CPU, in hybrid at every batch size"
         },
     )
     adaptive_draft: bool = field(
         default=False,
         metadata={
-            "help": "iad, gad, gad++, blockwise, hybrid: at every batch size, draft no more than pays by how often the "
-            "last drafts passed, down to nothing; the output stays the same where the mode is lossless. Pays on a "
-            "CPU with a drafter that is seldom right; one that is often right, or a GPU, gains nothing"
+            "help": "iad, gad, gad++, blockwise, hybrid: at every batch size, draft only as many tokens, or none, as "
+            "save time by the acceptance rate so far; a lossless mode keeps its output. It helps on a CPU with a "
+            "drafter that is seldom right, and not with a good drafter or on a GPU"
         },
     )
     path: Optional[str] = II("common_eval.path")  # noqa: UP045
 
 
 def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
-    """The value of --decoding, `aggressive` replaced by what it stands for.
+    """The value of --decoding, or the mode that `aggressive` stands for.
 
     Args:
         cfg: the task's configuration.
-        models: the verifiers, once they are loaded.
+        models: the verifiers; none before they are loaded.
 
     Raises:
-        AggdecError: a mode without the drafter or the heads that it needs.
+        AggdecError: the mode needs a drafter or proposal heads, and there are none.
     """
     mode = str(cfg.decoding)
     has_heads = any(proposal_heads(model) > 0 for model in models)
@@ -81,7 +80,7 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
             )
     if mode == "hybrid" and models and cfg.block_size and not (cfg.drafter_path or has_heads):
         raise AggdecError(
-            f"--block-size {cfg.block_size} is for what hybrid drafts where there is nothing to copy: name a block "
+            f"--block-size {cfg.block_size} is for the drafts that hybrid makes where it cannot copy: name a block "
             "drafter with --drafter-path, or give a model with proposal heads as --path"
         )
     if mode in ("gad", "gad++") and not cfg.drafter_path:
@@ -95,17 +94,13 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
 
 
 def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
-    """How many heads `blockwise` and `hybrid` use: --block-size, or all that the first model with heads has.
-
-    Args:
-        cfg: the task's configuration.
-        models: the verifiers.
+    """How many heads `blockwise` and `hybrid` use: --block-size, or all heads of the first model that has any.
 
     Returns:
-        0 where none of them has heads.
+        the number; 0 where no model has heads.
 
     Raises:
-        AggdecError: more than there are.
+        AggdecError: the model has fewer.
     """
     heads = next(filter(None, map(proposal_heads, models)), 0)
     if cfg.block_size > heads:
@@ -114,7 +109,7 @@ def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
 
 
 def take_block_sizes_of_at_least_one(parser: ArgumentParser) -> None:
-    """Refuses the 0 that stands for "as trained" in a configuration: it is no block size that a user gives."""
+    """Make the command line refuse --block-size 0, which in a configuration stands for the default."""
     next(action for action in parser._actions if action.dest == "block_size").type = _at_least_one
 
 
@@ -126,16 +121,12 @@ def _at_least_one(word: str) -> int:
 
 
 def check_drafting_options(cfg: Any) -> None:
-    """Refuse values without meaning and options that the mode does not read.
-
-    Raises:
-        AggdecError: naming the option.
-    """
+    """Raises `AggdecError` for a value that makes no sense and for an option that the mode does not read."""
     mode = str(cfg.decoding)
     for name, modes in _OPTIONS.items():
         if getattr(cfg, name) != getattr(DraftingOptions, name) and mode not in modes:
             raise AggdecError(
-                f"{option(name)} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"
+                f"{option_name(name)} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"
             )
     resolved_mode(cfg)
     if cfg.block_size < 0:
@@ -150,9 +141,6 @@ def check_drafting_options(cfg: Any) -> None:
 
 
 def verifier_path(cfg: Any) -> str | None:
-    """--path, where the task is part of fairseq's whole configuration."""
-    try:
-        value = cfg.path
-    except InterpolationKeyError:
-        return None
-    return None if value is None or str(value).startswith("${") else str(value)
+    """The value of --path; None where a program has made the task."""
+    value = field_of_fairseq(cfg, "path")
+    return None if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Checkpoints with the plugin's task around them, and batches for them, in a program."""
+"""For programs: a checkpoint with the plugin's task, and batches for it."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationCon
 def load(
     path: str, data: str, source_lang: str | None = None, target_lang: str | None = None, **options: Any
 ) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
-    """A checkpoint (or several, joined by `:`) and the plugin's task for it.
+    """A checkpoint, or an ensemble of them, and the plugin's task for it.
 
     Args:
-        path: as fairseq-generate's --path.
-        data: folder with the dictionaries, and the binarised data where it is read.
-        source_lang, target_lang: file suffixes; found in the folder where None.
-        options: of the task (`drafter_path=...`).
+        path: a checkpoint, or several joined by `:`, as in fairseq-generate's --path.
+        data: the folder with the dictionaries and, where a split will be read, the binarised data.
+        source_lang, target_lang: suffixes of the files; None: as the folder has them.
+        options: options of the task (`drafter_path=...`).
 
     Raises:
         AggdecError: the folder or the checkpoint cannot be used.
     """
     if any(options.get(name) for name in ("drafter_path", "block_size", "full_drafts", "int8", "bit_exact")):
-        # not for the default mode; who loads sets the modes of its own
+        # the default mode, beam, refuses these; callers set the mode of each generator themselves
         options = {"decoding": "aggressive", **options}
     config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang, **options)
-    # these point into fairseq's whole configuration, which only its own command lines build
+    # these stand for fields of fairseq's whole configuration, which only its command lines build
     config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
     task = AggressiveTranslationTask.setup_task(config)
     models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
@@ -45,14 +45,14 @@ def batches_of(
     by_length: bool = False,
     order: Sequence[int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Padded batches of binarised sentences (EOS included); their numbers are those of the given order.
+    """Padded batches as fairseq's generators take them; a sentence's `id` is its index in `sentences`.
 
     Args:
-        task: from `load`.
+        task: the task that `load` returned.
         sentences: token numbers, EOS last.
-        size: sentences a batch.
+        size: the number of sentences in a batch.
         by_length: put sentences of similar length together, as fairseq-generate does.
-        order: put them together in this one instead.
+        order: indices of the sentences in the order in which they fill the batches.
     """
     lengths = [len(sentence) for sentence in sentences]
     dataset = task.build_dataset_for_inference(sentences, lengths)

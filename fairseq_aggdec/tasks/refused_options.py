@@ -1,4 +1,4 @@
-"""Options of fairseq's search that have no meaning where every step takes the best token alone."""
+"""Options of fairseq's search that a mode with a beam of one cannot honour, and their refusal."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -7,17 +7,14 @@ from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
-from omegaconf.errors import InterpolationKeyError
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 
 
 @dataclass
-class SearchOptions(FairseqDataclass):
-    """The options of fairseq's search that decide, as a task sees them before a model is loaded.
-
-    The fields stand for those of the same name in fairseq's whole configuration; they add nothing to a command line.
-    """
+class RefusableOptions(FairseqDataclass):
+    """Fields by which a task sees these options before a model is loaded; they add nothing to a command line."""
 
     sampling: bool = II("generation.sampling")
     nbest: int = II("generation.nbest")
@@ -30,16 +27,16 @@ class SearchOptions(FairseqDataclass):
 
 
 def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> None:
-    """Refuse what gives another result than a beam of one.
+    """Refuse options under which fairseq's search does not give the result of a beam of one.
 
     Args:
         decoding: the mode, for the message.
-        options: fairseq's generation options; those that are absent have fairseq's defaults.
-        lm_model: a language model that a program hands over.
+        options: fairseq's generation options; an absent one has fairseq's default.
+        lm_model: a language model that a program passes.
         prefix_fn: fairseq's `prefix_allowed_tokens_fn`.
 
     Raises:
-        AggdecError: naming the options.
+        AggdecError: the message names all such options.
     """
     wanted = {
         "--sampling": getattr(options, "sampling", False),
@@ -59,22 +56,7 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
 
 
 def refuse_early(decoding: str, cfg: Any) -> None:
-    """`refuse`, before models are loaded: what fairseq's command lines and a loaded configuration ask for.
-
-    Args:
-        decoding: the mode.
-        cfg: the task's configuration, with the fields of `SearchOptions`.
-
-    Raises:
-        AggdecError: naming the options.
-    """
-    given = {}
-    for field in fields(SearchOptions):
-        try:
-            value = getattr(cfg, field.name)
-        except InterpolationKeyError:  # a task by itself, outside fairseq's whole configuration
-            continue
-        if not (isinstance(value, str) and value.startswith("${")):  # as above, not even read by omegaconf
-            given[field.name] = value
-    if not given.get("score_reference"):  # that decodes nothing
-        refuse(decoding, Namespace(**given))
+    """`refuse` before models are loaded, by the fields of `RefusableOptions` in the task's configuration."""
+    values = {field.name: field_of_fairseq(cfg, field.name) for field in fields(RefusableOptions)}
+    if not values["score_reference"]:  # which decodes nothing
+        refuse(decoding, Namespace(**{name: value for name, value in values.items() if value is not None}))

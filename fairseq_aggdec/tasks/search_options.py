@@ -1,4 +1,4 @@
-"""fairseq-generate's search options on this plugin's own command lines, and how options are written there."""
+"""fairseq-generate's search options on this plugin's own command lines."""
 
 import argparse
 from typing import Any
@@ -20,16 +20,12 @@ def option(name: str) -> str:
 
 
 def add_search_options(group: Any) -> None:
-    """Adds the options under fairseq's names; those that are not given stay None.
-
-    Args:
-        group: an argparse parser or a group of its.
-    """
+    """Adds the options, under fairseq's names, to an argparse parser or group; one that is not given is None."""
     for name, (kind, text) in _OPTIONS.items():
         group.add_argument(option(name), type=kind, help=text)
 
 
 def given_search_options(args: argparse.Namespace) -> dict[str, Any]:
-    """What was given, by fairseq's names of the fields; empty for commands without these options."""
+    """The given options by fairseq's names of the fields; none for a command without these options."""
     values = {name: getattr(args, name, None) for name in _OPTIONS}
     return {name: value for name, value in values.items() if value is not None}

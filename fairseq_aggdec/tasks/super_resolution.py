@@ -1,13 +1,14 @@
 """Super-resolution of images as a sequence-to-sequence task (papers/004 §7.2).
 
-A small image is the source, a large one the target, both as sequences of intensities: every model, criterion and
-decoding mode of translation serves here. The length of the output is that of the image; EOS is forced behind it.
+The source is a small image, the target a large one, both as sequences of intensities, so that every model, criterion
+and decoding mode of translation can be used. An output has as many tokens as its image has intensities; then EOS is
+forced.
 """
 
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from omegaconf import OmegaConf, open_dict
 
 from fairseq_aggdec.data.image_tokens import ImageSizes, ImageTokens, intensity_dictionary
 from fairseq_aggdec.data.images import HELD_OUT, Images, make_splits, open_images, read_outputs, reduced
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, check_least, option_name
 from fairseq_aggdec.models.image_positions import start_from_coordinates
 from fairseq_aggdec.tasks.aggressive_translation import (
     AggressiveTranslationConfig,
@@ -28,26 +29,28 @@ from fairseq_aggdec.tasks.aggressive_translation import (
 )
 
 _STATE = "image_sizes"
-"""what a checkpoint records of `ImageSizes`"""
-_NO_TEXT = ("source_lang", "target_lang", "load_alignments", "truncate_source", "eval_bleu")
-"""options of translation without meaning here"""
+"""the name of the record of `ImageSizes` in a checkpoint"""
+_FOR_TEXT = ("source_lang", "target_lang", "load_alignments", "truncate_source", "eval_bleu")
+"""options of translation that make no sense for images"""
 _LENGTH_DEFAULTS = {"min_len": 1, "max_len_a": 0, "max_len_b": 200}
-"""fairseq's, of the options that the image's size decides"""
+"""fairseq's defaults of the options that the image's size decides"""
 
 
 @dataclass
 class SuperResolutionConfig(AggressiveTranslationConfig):
-    """Options of the task, beside all of decoding; `data` is an .npz file or a folder of images."""
+    """Options of the task beside those of decoding; `data` is an .npz file or a folder of images."""
 
     input_size: int = field(default=8, metadata={"help": "pixels on a side of the small image"})
-    output_size: int = field(default=32, metadata={"help": "pixels on a side of the large image; a multiple"})
+    output_size: int = field(
+        default=32, metadata={"help": "pixels on a side of the large image: a multiple of --input-size"}
+    )
     grey: bool = field(default=False, metadata={"help": "one channel instead of red, green and blue"})
-    valid_images: int = field(default=100, metadata={"help": "different images held out as the split valid"})
-    test_images: int = field(default=100, metadata={"help": "different images held out as the split test"})
+    valid_images: int = field(default=100, metadata={"help": "number of different images in the split valid"})
+    test_images: int = field(default=100, metadata={"help": "number of different images in the split test"})
     coordinate_positions: bool = field(
         default=False,
         metadata={
-            "help": "training: let learned position embeddings begin as sines of row and column, which a plain "
+            "help": "training: start learned position embeddings as sines of row and column, which a plain "
             "Transformer would first have to find out"
         },
     )
@@ -65,34 +68,26 @@ class SuperResolutionTask(AggressiveTranslationTask):
         cfg.max_source_positions = self.sizes.input_tokens + 1
         cfg.max_target_positions = self.sizes.output_tokens + 1
         self._images: Images | None = None
-        # fairseq saves it in the checkpoint, and gives it back before it builds the checkpoint's model
-        self.state.merge_state_dict({_STATE: _as_list(self.sizes)})
+        # fairseq saves it in the checkpoint, and restores it before it builds the checkpoint's model
+        self.state.merge_state_dict({_STATE: list(astuple(self.sizes))})
 
     @classmethod
     def check_data(cls, cfg: SuperResolutionConfig) -> None:
-        """Refuse options without meaning for images.
-
-        Raises:
-            AggdecError: naming the option.
-        """
+        """Raises `AggdecError` where no data are named and for an option that makes no sense for images."""
         if not cfg.data:
             raise AggdecError("no data given: name an .npz file or a folder of images")
-        for name in _NO_TEXT:
+        for name in _FOR_TEXT:
             if getattr(cfg, name) != getattr(SuperResolutionConfig, name):
-                raise AggdecError(
-                    f"--{name.replace('_', '-')} has no meaning for --task super_resolution: leave it out"
-                )
+                raise AggdecError(f"{option_name(name)} has no meaning for --task super_resolution: leave it out")
         sizes_of(cfg)
-        for name in ("valid_images", "test_images"):
-            if getattr(cfg, name) < 1:
-                raise AggdecError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: give at least 1")
+        check_least(cfg, 1, "valid_images", "test_images")
 
     @classmethod
     def setup_task(cls, cfg: SuperResolutionConfig, **kwargs: Any) -> "SuperResolutionTask":
-        """Options are checked; images are read when a split is wanted.
+        """Check the options and make the task; images are read when a split is loaded.
 
         Raises:
-            AggdecError: an option that makes no sense.
+            AggdecError: an option makes no sense.
         """
         check_options(cfg)
         cls.check_data(cfg)
@@ -101,10 +96,10 @@ class SuperResolutionTask(AggressiveTranslationTask):
         return cls(cfg, dictionary, dictionary)
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
-        """Make a split (train, valid or test) of the images.
+        """Read the images of a split: train, valid or test.
 
         Raises:
-            AggdecError: there is no such split, or the images cannot be used.
+            AggdecError: there is no such split, or an image cannot be used.
         """
         if self._images is None:
             self._images = open_images(Path(str(self.cfg.data)), bool(self.cfg.grey))
@@ -125,13 +120,13 @@ class SuperResolutionTask(AggressiveTranslationTask):
         )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """Build a model with a position for every token.
+        """Build a model with as many positions as the images have tokens.
 
         Raises:
-            AggdecError: a checkpoint of other images, or positions that cannot be set.
+            AggdecError: a checkpoint is for images of another size, or --coordinate-positions does not fit the model.
         """
         trained_for = self.state.state_dict[_STATE]
-        if from_checkpoint and trained_for != _as_list(self.sizes):
+        if from_checkpoint and trained_for != list(astuple(self.sizes)):
             theirs = ImageSizes(*trained_for)
             grey = "with" if theirs.channels == 1 else "without"
             raise AggdecError(
@@ -157,13 +152,13 @@ class SuperResolutionTask(AggressiveTranslationTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Callable[[int, Any], list[int]] | None = None,
     ) -> SequenceGenerator:
-        """As for translation; outputs have exactly the image's intensities, and nothing else.
+        """As for translation; an output has exactly as many tokens as the image has intensities, and no other tokens.
 
         Raises:
-            AggdecError: an option that the mode cannot honour, or that would give the output another length.
+            AggdecError: an option cannot be honoured by the mode, or asks for another length.
         """
         self._fix_length(args)
-        args.unkpen = math.inf  # fairseq refuses to suppress this symbol as it does others
+        args.unkpen = math.inf  # since fairseq refuses <unk> among `tokens_to_suppress`
         extra = {**(extra_gen_cls_kwargs or {}), "tokens_to_suppress": (self.target_dictionary.bos_word,)}
         return super().build_generator(models, args, seq_gen_cls, extra, prefix_allowed_tokens_fn)
 
@@ -174,21 +169,21 @@ class SuperResolutionTask(AggressiveTranslationTask):
             given = getattr(args, name, default)
             if given not in (default, wanted[name]):
                 raise AggdecError(
-                    f"--{name.replace('_', '-')} {given}: the image's size decides how long the output is; leave it out"
+                    f"{option_name(name)} {given}: the image's size decides how long the output is; leave it out"
                 )
         for name in ("match_source_len", "no_repeat_ngram_size"):
             if getattr(args, name, None):
-                raise AggdecError(f"--{name.replace('_', '-')} has no meaning for images: leave it out")
+                raise AggdecError(f"{option_name(name)} has no meaning for images: leave it out")
         for name, value in wanted.items():
             setattr(args, name, value)
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
-        """For fairseq-interactive: lines of intensities, one small image each.
+        """For fairseq-interactive: each line has the intensities of one small image.
 
         Raises:
-            AggdecError: a line that is none.
+            AggdecError: a line has something else, or another number of them.
         """
-        for number, line in enumerate(lines, start=self._lines_read + len(self._buffer) + 1):
+        for number, line in enumerate(lines, start=self._lines_before + len(self._buffer) + 1):
             words = line.split()
             odd = next((word for word in words if word not in self.source_dictionary.indices), None)
             if odd is not None or len(words) != self.sizes.input_tokens:
@@ -200,25 +195,20 @@ class SuperResolutionTask(AggressiveTranslationTask):
 
 
 def sizes_of(cfg: Any) -> ImageSizes:
-    """The sizes that options ask for.
+    """The sizes that the options set.
 
     Raises:
-        AggdecError: they do not go together.
+        AggdecError: the large size is no multiple of the small one.
     """
+    check_least(cfg, 1, "input_size")
     small, large = int(cfg.input_size), int(cfg.output_size)
-    if small < 1:
-        raise AggdecError(f"--input-size {small}: give at least 1")
     if large <= small or large % small:
         raise AggdecError(f"--output-size {large} is no multiple of --input-size {small}: each pixel becomes a square")
     return ImageSizes(small, large, 1 if cfg.grey else 3)
 
 
 def _look_for_no_further_splits(cfg: Any) -> None:
-    """Says to fairseq-train that no files named valid1, valid2... lie in the data folder, which need not be one."""
+    """Keep fairseq-train from looking for valid1, valid2, ... in the data, which need not be a folder."""
     whole = cfg._get_parent() if OmegaConf.is_config(cfg) else None
     if whole is not None and "dataset" in whole:
         whole.dataset.ignore_unused_valid_subsets = True
-
-
-def _as_list(sizes: ImageSizes) -> list[int]:
-    return [sizes.input_size, sizes.output_size, sizes.channels]

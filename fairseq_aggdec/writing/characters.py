@@ -1,11 +1,11 @@
-"""The characters that the English corrector reads, and what it is shown for others."""
+"""The characters that the English corrector reads, and those that replace others for it."""
 
 from __future__ import annotations
 
 import unicodedata
 
 READ = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !\"$%&'()+,-./:;?")
-"""All that the corrector is shown. Its dictionary has a few more, which it hardly ever saw and cannot copy."""
+"""all characters that the corrector is shown; its dictionary has a few more, which were too rare for it to learn"""
 
 PUNCTUATION = {
     **dict.fromkeys("‘’‚‛′ʼ´`", "'"),
@@ -15,14 +15,14 @@ PUNCTUATION = {
     "…": "...",
     **dict.fromkeys("\u00ad\u200b\ufeff", ""),  # soft hyphen, zero-width space, byte order mark
 }
-"""A word processor's punctuation and what a keyboard has for it; for white space see `str.isspace`."""
+"""punctuation of word processors, and a keyboard's characters for it; white space is what `str.isspace` says"""
 
 STAND_INS = {**dict.fromkeys("[{", "("), **dict.fromkeys("]}", ")"), **dict.fromkeys("€£¥", "$")}
-"""Characters that another one, which the corrector reads, can stand in for."""
+"""other characters that are shown as a similar one"""
 
 
 def plain(character: str) -> str | None:
-    """What the corrector is shown for one character that is no white space, perhaps nothing; None: it reads no such."""
+    """What the corrector is shown for a character that is no white space, possibly nothing; None: it has no form."""
     if character in READ:
         return character
     if character in PUNCTUATION:

@@ -1,17 +1,17 @@
-"""A line as its writer typed it, what a corrector reads of it, and the correction in the writer's own characters.
+"""A line as its writer typed it: what the corrector reads of it, and its correction in the writer's own characters.
 
-What is promised, whatever the model answers:
+Promised for every output of the model:
 
-* The model reads ASCII only: letters, digits and the usual marks (`characters.READ`). A line of these is not touched.
-* Punctuation of a word processor (curly quotes, dashes, an ellipsis, unusual spaces, soft hyphens) is read as what a
-  keyboard has for it. Where the model keeps the token, the output has the writer's characters and the spaces at them.
+* The model reads ASCII only: letters, digits and the usual marks (`characters.READ`). A line of these is not changed.
+* Punctuation of a word processor (curly quotes, dashes, an ellipsis, unusual spaces, soft hyphens) is read as that of a
+  keyboard. Where the model keeps the token, the output has the writer's characters and the spaces beside them.
 * Every other character that the model does not read is in the output exactly once, in its order and in its place: an
-  edit that touches a word with such a character is not made. The model reads letters without their accents, `(`, `)`
-  and `$` for other brackets and currencies, and `X` for a word that has anything else within (Москва, a_b, me@x.org)
-  and for a symbol between words. It is not shown other symbols (emoji at the end, bullets, *notes).
-* A backtick or an acute accent between letters is an apostrophe mistyped, and becomes one.
+  edit of a word with such a character is not made. The model reads letters without their accents, `(`, `)` and `$` for
+  other brackets and currencies, and `X` for a word with any other character (Москва, a_b, me@x.org) and for a symbol
+  between words. It is not shown other symbols (emoji at the end, bullets, *notes).
+* A backtick or an acute accent between letters is taken for a mistyped apostrophe, and becomes one.
 
-This happens before the model and behind it: all decoding modes see the same tokens.
+This is done before and after the model: all decoding modes read the same tokens.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from typing import Any
 from fairseq_aggdec.writing.characters import PUNCTUATION, plain
 
 WORD = "X"
-"""What the model reads for a word that it cannot read; it copies this one nearly always."""
-_WORD = "\ufffc"  # the same for the tokeniser, which would take "X." for an abbreviation
+"""the word that the model is shown for one that it cannot read; it nearly always copies it"""
+_WORD = "\ufffc"  # its stand-in for the tokeniser, which would take "X." for an abbreviation
 _CHUNK = re.compile(r"(\s*)([—―]|[^\s—―]+)")
 _CORE = re.compile(r"[#@]?\w(?:.*\w)?")
 _BETWEEN_WORDS = re.compile(r"(?<=\w)\s+[^\w\s]+(?=\s+\w)")
@@ -39,10 +39,10 @@ class _Piece:
     """A token of the line, or a symbol that the model is not shown.
 
     Attributes:
-        plain: what the model reads; empty for a symbol.
+        plain: the token as the model reads it; empty for a symbol.
         written: the writer's characters.
         space: the writer's white space before it.
-        kept: it has a character that must not be lost.
+        kept: whether it has a character that must not be lost.
     """
 
     plain: str
@@ -52,24 +52,20 @@ class _Piece:
 
     @property
     def own(self) -> bool:
-        """Whether the writer's characters are not the model's."""
+        """Whether the writer's characters differ from those that the model reads."""
         return self.plain != self.written
 
 
 @cache
 def moses() -> tuple[Any, Any]:
-    """The tokeniser and the detokeniser of English."""
+    """The Moses tokeniser and detokeniser for English."""
     from sacremoses import MosesDetokenizer, MosesTokenizer  # slow to import
 
     return MosesTokenizer("en"), MosesDetokenizer("en")
 
 
 class WrittenLine:
-    """One line of English.
-
-    Args:
-        line: as it was typed; white space around it is ignored.
-    """
+    """One line of English, as it was typed; white space around it is ignored."""
 
     def __init__(self, line: str) -> None:
         self._pieces = list(_tokens(_MISTYPED.sub("'", line.strip())))
@@ -77,11 +73,11 @@ class WrittenLine:
 
     @property
     def tokens(self) -> str:
-        """What the model reads: Moses tokens in ASCII, joined by spaces."""
+        """The Moses tokens that the model reads, in ASCII, joined by spaces."""
         return " ".join(self._pieces[number].plain for number in self._shown)
 
     def restored(self, answer: str) -> str:
-        """The model's answer to `tokens`, Moses tokens, as running text with the writer's characters."""
+        """The model's output for `tokens`, Moses tokens too, as running text with the writer's characters."""
         result = list(self._merged(answer.split()))
         tokens = [piece.plain.replace("@", "-") for piece, _ in result if piece.plain]  # Moses makes "-" of " @-@ "
         text = moses()[1].detokenize(tokens, unescape=False)
@@ -99,7 +95,7 @@ class WrittenLine:
         return "".join(parts)
 
     def _merged(self, answer: list[str]) -> Iterator[tuple[_Piece, int | None]]:
-        """The pieces of the output, those of the line with their numbers."""
+        """The pieces of the output, each with its number in the line; None for one of the model's."""
         pieces, shown = self._pieces, self._shown
         kept = {piece.plain for piece in pieces if piece.kept}
         source = [pieces[number].plain for number in shown]
@@ -112,7 +108,7 @@ class WrittenLine:
             if kind == "equal" or any(pieces[number].kept and pieces[number].plain for number in old):
                 yield from ((pieces[number], number) for number in old)
                 continue
-            # what stands for a character that the model does not read comes from the line alone
+            # a token that stands for such a word comes from the line alone
             new = [_Piece(token, token) for token in answer[j1:j2] if token not in kept]
             written = 0
             for place, number in enumerate((number for number in old if pieces[number].plain), start=1):
@@ -123,7 +119,7 @@ class WrittenLine:
             yield from ((piece, None) for piece in new[written:])
 
     def _space(self, before: tuple[_Piece, int | None], after: tuple[_Piece, int | None], usual: str) -> str:
-        """White space between two pieces of the output: the writer's beside his own characters."""
+        """The white space between two pieces of the output: beside the writer's own characters it is the writer's."""
         (left, left_number), (right, right_number) = before, after
         if right_number and right.own:
             return right.space
@@ -135,7 +131,7 @@ class WrittenLine:
 
 
 def _readable(chunk: str) -> Iterator[_Piece]:
-    """Text without white space: its characters, symbols, and the word in it as one if the model does not read it."""
+    """The pieces of a text without white space: characters and symbols; a word that cannot be read is one piece."""
     core = _CORE.search(chunk)
     if core and any(plain(character) is None for character in core[0]):
         yield from _readable(chunk[: core.start()])
@@ -158,7 +154,7 @@ def _readable(chunk: str) -> Iterator[_Piece]:
 
 
 def _tokens(line: str) -> Iterator[_Piece]:
-    """Tokens and symbols of a line, in order."""
+    """The tokens and symbols of a line, in order."""
     characters: list[_Piece] = []
     text = ""
     for match in _CHUNK.finditer(line):
@@ -169,7 +165,7 @@ def _tokens(line: str) -> Iterator[_Piece]:
         characters += found
         text += " " + "".join(piece.plain or " " for piece in found)
     waiting = iter(characters)
-    over = 0  # characters of the token that came with the one before it: an ellipsis is three
+    over = 0  # characters of the token that belong to the piece before: an ellipsis is three
     for token in moses()[0].tokenize(text, aggressive_dash_splits=False, return_str=True, escape=False).split():
         whole = _Piece(token.replace(_WORD, WORD), "")
         while over < len(token):

@@ -14,14 +14,15 @@ from fairseq_aggdec.writing.line import WrittenLine, moses
 
 @register_tokenizer("as_written", dataclass=FairseqDataclass)
 class AsWrittenTokenizer:
-    """Moses tokens of what the corrector reads of a line, and its answer in the writer's own characters.
+    """Encodes a line as the Moses tokens that the corrector reads, and decodes its output in the writer's characters.
 
-    `fairseq_aggdec.writing.line` says what is promised. fairseq does not tell a tokeniser whose answer it decodes; the
-    task `aggressive_translation` does, in every mode. fairseq-generate has no line of text: there it is plain Moses.
+    `fairseq_aggdec.writing.line` says what is promised. fairseq does not tell a tokeniser to which line an output
+    belongs; the task `aggressive_translation` does, in every mode. fairseq-generate has no lines of text: there it is
+    plain Moses.
     """
 
     def __init__(self, config: Any = None) -> None:
-        self._answered: list[tuple[int, int, str]] = []  # a heap: line number, rank of the hypothesis, line
+        self._answered: list[tuple[int, int, str]] = []  # a heap of line number, rank of the hypothesis, line
         self._has_read = False
 
     def encode(self, line: str) -> str:
@@ -30,21 +31,21 @@ class AsWrittenTokenizer:
         return WrittenLine(line).tokens
 
     def answered(self, number: int, line: str, hypotheses: int) -> None:
-        """The next hypotheses to decode, in the order of the lines, answer this line.
+        """Announce that hypotheses for this line will be decoded; lines are decoded in the order of their numbers.
 
         Args:
-            number: of the line.
-            line: what was encoded.
-            hypotheses: how many of them will be decoded.
+            number: the line's number.
+            line: the line as it was encoded.
+            hypotheses: the number of hypotheses that will be decoded.
         """
         for rank in range(hypotheses):
             heappush(self._answered, (number, rank, line))
 
     def decode(self, tokens: str) -> str:
-        """Running text.
+        """A hypothesis as running text.
 
         Raises:
-            AggdecError: lines were encoded, and no task said which one this answers.
+            AggdecError: lines were encoded, and no task has announced the line of this hypothesis.
         """
         if self._answered:
             return WrittenLine(heappop(self._answered)[2]).restored(tokens)

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints
 from fairseq_aggdec.cli import average
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.averaging import last_checkpoints
 
 
 def save(path: Path, value: float, **other: torch.Tensor) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli import distill
-from fairseq_aggdec.distillation.pipeline import device_of_environment, shard_of_environment
+from fairseq_aggdec.distillation.environment import device_of_environment, shard_of_environment
 from fairseq_aggdec.errors import AggdecError
 from tests.helpers import ToyModel
 

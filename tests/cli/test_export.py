@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_aggdec.checkpoint_tools.exporting import slim_state
 from fairseq_aggdec.cli import export
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.exporting import slim_state
 from tests.helpers import ToyModel, parse_generate, run_cli
 
 

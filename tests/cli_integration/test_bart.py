@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts
 from fairseq_aggdec.cli import shrink
-from fairseq_aggdec.compat import read_checkpoint
-from fairseq_aggdec.models.shrinking import layer_counts
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, generate_here, make_correction_data
 from tests.helpers import ToyModel, parse_generate, run_cli
 

@@ -11,7 +11,7 @@ from fairseq import tasks
 
 from fairseq_aggdec.cli import bench
 from fairseq_aggdec.cli.nat_start import main as nat_start
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.lab.benchmarking.modes import NatPeer, parse_modes
 from tests.configs.composing import compose
 from tests.configs.recording import recorded

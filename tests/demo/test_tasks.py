@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 

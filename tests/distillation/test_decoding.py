@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
-from fairseq_aggdec.distillation.decoding import decode_shard, plan_for
 from fairseq_aggdec.distillation.settings import ShardSettings
+from fairseq_aggdec.distillation.shard_decoding import decode_shard, plan_for
 from fairseq_aggdec.distillation.shard_file import ShardName, read_shard
 
 

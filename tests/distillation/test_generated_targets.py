@@ -11,7 +11,7 @@ import pytest
 import fairseq_aggdec
 from fairseq_aggdec.cli import distill
 from fairseq_aggdec.distillation.data_bin import DataBin
-from fairseq_aggdec.distillation.generated_targets import encode, gather_generated
+from fairseq_aggdec.distillation.from_generate import encode, gather_generated
 from fairseq_aggdec.errors import AggdecError
 from tests.distillation.conftest import Distil, contents
 from tests.helpers import ToyModel

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import fairseq_aggdec
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.settings import SearchOptions
 from fairseq_aggdec.distillation.translator import Translator

@@ -8,7 +8,7 @@ from fairseq.data import Dictionary
 from fairseq.tasks.translation import load_langpair_dataset
 
 from fairseq_aggdec.distillation.data_bin import DataBin
-from fairseq_aggdec.distillation.writing import DistilledSplit, write_data_bin
+from fairseq_aggdec.distillation.distilled_folder import DistilledSplit, write_data_bin
 from tests.distillation.conftest import Distil, contents
 from tests.helpers import ToyModel
 

@@ -44,5 +44,5 @@ def test_each_token_is_the_best_after_the_one_before(shape: str, rows: int) -> N
             expected, scores = walk(model, features[row], int(tokens[row, lengths[row] - 1]))
             assert drafted[row].tolist() == expected
             torch.testing.assert_close(logits[row], scores, atol=1e-4, rtol=1e-4)
-            differ += expected != model.best_tokens(model.decoder.output_layer(features[row])).tolist()
+            differ += expected != model.decoder.best_tokens(model.decoder.output_layer(features[row])).tolist()
     assert differ > 0, "the head changes some of the drafts"

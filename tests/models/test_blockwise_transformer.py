@@ -11,7 +11,7 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from fairseq_aggdec import compat
+from fairseq_aggdec.compat import checkpoints
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models import blockwise_transformer as module
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
@@ -187,7 +187,7 @@ def test_a_checkpoint_at_hand_is_loaded_without_its_base(tmp_path: Path, monkeyp
     model = BlockwiseTransformerModel.build_model(args, task)
     assert module.proposal_heads(model) == 3
     assert all(weight.requires_grad for weight in model.parameters()), "as the base model's, which rounds alike"
-    assert not compat.is_loading_models()
+    assert not checkpoints.is_loading_models()
 
 
 def test_sizes_of_the_architectures() -> None:

@@ -29,7 +29,7 @@ def test_both_passes_have_the_same_dropout(shape: str) -> None:
     torch.manual_seed(1)
     logits, trained = model(**source, prev_output_tokens=tokens, blocks=blocks, reveal=reveal)
     assert bool(trained.all())
-    assert torch.equal(model.best_tokens(logits.detach()), first[0].flatten())
+    assert torch.equal(model.decoder.best_tokens(logits.detach()), first[0].flatten())
     again, _ = model(**source, prev_output_tokens=tokens, blocks=blocks, reveal=reveal)
     assert not torch.equal(again, logits)
     assert logits.requires_grad

@@ -158,4 +158,4 @@ def test_drafts_hold_neither_pad_nor_bos() -> None:
     logits = torch.zeros(2, len(WORDS))
     logits[:, [WORDS.pad(), WORDS.bos()]] = 9.0
     logits[0, WORDS.eos()], logits[1, WORDS.unk()] = 1.0, 1.0
-    assert drafter("bidirectional").best_tokens(logits).tolist() == [WORDS.eos(), WORDS.unk()]
+    assert drafter("bidirectional").decoder.best_tokens(logits).tolist() == [WORDS.eos(), WORDS.unk()]

@@ -1,4 +1,4 @@
-"""Tests of `fairseq_aggdec.models.nat_start` and of its command."""
+"""Tests of `fairseq_aggdec.checkpoint_tools.nat_start` and of its command."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_aggdec.checkpoint_tools.nat_start import TABLES, nat_start
 from fairseq_aggdec.cli.nat_start import main
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.nat_start import TABLES, nat_start
 from tests.random_models import dictionary, random_model
 from tests.random_nat import build_nat, nat_args
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_aggdec.compat import CheckpointError
+from fairseq_aggdec.compat.checkpoints import CheckpointError
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint, warm_start

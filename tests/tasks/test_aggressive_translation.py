@@ -41,7 +41,7 @@ def test_modes(model: FairseqEncoderDecoderModel, decoding: str, mode: str) -> N
     generator = task(decoding, max_draft_len=7, min_suffix=2, max_suffix=3).build_generator([model], Namespace())
     assert isinstance(generator, AggressiveGenerator)
     assert generator.decoding == mode
-    options = generator.draft_options
+    options = generator.copy_limits
     assert (options.max_draft_len, options.min_suffix, options.max_suffix) == (7, 2, 3)
 
 

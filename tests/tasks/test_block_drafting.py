@@ -12,7 +12,7 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.models.transformer import transformer_legacy
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.block_drafting import BlockDraftingConfig, BlockDraftingTask
 from tests.helpers import TINY_TRANSFORMER, ToyModel, run_cli

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.tasks.data_folder import check_data, too_long
+from fairseq_aggdec.tasks.data_folder import check_data
+from fairseq_aggdec.tasks.interactive import too_long
 from tests.random_models import dictionary
 
 

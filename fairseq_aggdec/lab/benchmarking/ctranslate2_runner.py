@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 
-from fairseq_aggdec.compat import allowed_globals, read_checkpoint
+from fairseq_aggdec.compat.allowed_classes import allowed_globals
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.results import Output

@@ -12,7 +12,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.models import BaseFairseqModel
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.data.image_tokens import to_image
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole

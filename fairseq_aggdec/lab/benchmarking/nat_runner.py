@@ -10,12 +10,12 @@ from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
 from fairseq.models.nat import FairseqNATModel
 from fairseq.tasks.translation_lev import TranslationLevenshteinConfig, TranslationLevenshteinTask
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import module_times
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
 from fairseq_aggdec.lab.benchmarking.results import Output
-from fairseq_aggdec.models.weight_copying import recorded_option
+from fairseq_aggdec.models.architecture_defaults import option_of
 from fairseq_aggdec.tasks import loading
 
 Loaded = tuple[TranslationLevenshteinTask, BaseFairseqModel]
@@ -100,7 +100,7 @@ def load_nat(peer: NatPeer, data: str, source_lang: str | None, target_lang: str
 
 def _check_architecture(peer: NatPeer, checkpoint: dict[str, Any]) -> None:
     options = (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
-    name = recorded_option(options, "_name") or recorded_option(options, "arch")
+    name = option_of(options, "_name") or option_of(options, "arch")
     if not issubclass(ARCH_MODEL_REGISTRY.get(name, object), FairseqNATModel):
         raise AggdecError(
             f"{peer.option}: {peer.path} is a {name or 'model of unknown kind'}, none of fairseq's non-autoregressive "

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.lab.benchmarking.modes import CTRANSLATE2, Mode
-from fairseq_aggdec.tasks.search_options import given_search_options, option
+from fairseq_aggdec.tasks.search_options import given_search_options
 
 _CTRANSLATE2_LACKS = ("unkpen", "temperature")
 
@@ -78,7 +78,7 @@ class SearchSettings:
             lacking = self._lacking(mode)
             if lacking:
                 raise AggdecError(
-                    f"mode {mode.name} cannot honour {', '.join(map(option, lacking))}: leave out the one or the other"
+                    f"mode {mode.name} cannot honour {', '.join(map(option_name, lacking))}: leave out one of them"
                 )
             if mode.peer == CTRANSLATE2 and self.generation.get("no_repeat_ngram_size") and not self.block_ngrams:
                 raise AggdecError(
@@ -100,4 +100,6 @@ def as_options(given: Mapping[str, Any]) -> str:
     Args:
         given: from `SearchSettings.given`.
     """
-    return " ".join(option(name) if value is True else f"{option(name)} {value:g}" for name, value in given.items())
+    return " ".join(
+        option_name(name) if value is True else f"{option_name(name)} {value:g}" for name, value in given.items()
+    )

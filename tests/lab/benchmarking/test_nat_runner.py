@@ -16,7 +16,7 @@ from fairseq.data import Dictionary, data_utils
 
 import fairseq_aggdec
 from fairseq_aggdec.cli.bench import main
-from fairseq_aggdec.compat import CheckpointError
+from fairseq_aggdec.compat.checkpoints import CheckpointError
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
 from fairseq_aggdec.lab.benchmarking.results import Output

@@ -8,7 +8,7 @@ import torch
 from fairseq.models.transformer import base_architecture
 
 from fairseq_aggdec import register
-from fairseq_aggdec.generation.block_drafters import load_drafter
+from fairseq_aggdec.generation.drafter_checkpoint import load_drafter
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.random_models import SIZES, RandomModel, Size, random_sentences, write_random_model
 from fairseq_aggdec.lab.benchmarking.rounds import compare

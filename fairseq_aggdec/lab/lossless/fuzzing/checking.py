@@ -16,7 +16,7 @@ from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
-from fairseq_aggdec.generation.drafting import BlockDraftOptions, DraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.lossless.differences import differences, gap_of
 from fairseq_aggdec.lab.lossless.fuzzing.cases import Case
@@ -184,7 +184,7 @@ class Checker:
             "src_dict": self.source,
             "decoding": mode["decoding"],
             "block_draft": block_draft,
-            "draft_options": DraftOptions(*mode.get("copying", [])),
+            "copy_limits": CopyLimits(*mode.get("copying", [])),
             "engines": engines,
             "shorten_drafts": mode.get("shorten_drafts", True),
             "adaptive_draft": mode.get("adaptive_draft", False),

@@ -1,4 +1,4 @@
-"""The distilled data as a folder that fairseq-train takes."""
+"""Writing distilled data as a folder that fairseq-train reads."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from fairseq_aggdec.structured_files import read_json
 logger = logging.getLogger(__name__)
 
 RECORD = "distillation.json"
-"""What the folder was made from."""
+"""the file that records how the folder was made"""
 SKIPPED = "distillation.skipped.tsv"
-"""One line for each skipped sentence: split, number, tokens of the source, what became of it."""
+"""the file with a line for each skipped sentence: split, number, number of source tokens, whether it was kept"""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class DistilledSplit:
     """New targets for one split.
 
     Attributes:
-        split: its name.
-        targets: for each sentence; None where the teacher skipped it.
-        origin: how the targets came about, for the record; values that JSON takes.
+        split: the split's name.
+        targets: the target of each sentence; None where the teacher skipped it.
+        origin: for the record, how the targets were made, in JSON values.
     """
 
     split: str
@@ -42,24 +42,24 @@ class DistilledSplit:
 
 
 def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit], keep_skipped: bool) -> None:
-    """Writes the folder under another name and renames it: if it is there, it is complete.
+    """Writes a folder, which has its name only when it is complete.
 
-    All other splits, the dictionaries and whatever else lies in the folder are copied. Times and machines are not
+    All other splits, the dictionaries and other files of the original folder are copied. No times or machines are
     recorded: the same targets give the same bytes.
 
     Args:
-        folder: to be made.
-        data: the original.
-        splits: the distilled ones.
+        folder: the folder to make.
+        data: the original data.
+        splits: the distilled splits.
         keep_skipped: skipped sentences stay with their original target; else they are left out on both sides.
 
     Raises:
-        AggdecError: another process is writing it.
+        AggdecError: another process is writing the folder.
     """
     partial = folder.with_name(folder.name + PARTIAL)
     partial.mkdir(parents=True, exist_ok=True)
     with alone_at(partial):
-        for left in partial.iterdir():  # of a run that was killed
+        for left in partial.iterdir():  # from a run that was killed
             left.unlink()
         _write_files(partial, data, splits, keep_skipped)
         partial.rename(folder)
@@ -79,7 +79,7 @@ def _write_files(partial: Path, data: DataBin, splits: Sequence[DistilledSplit],
 
 
 def record_of(splits: Iterable[DistilledSplit], keep_skipped: bool) -> dict[str, Any]:
-    """What `RECORD` holds."""
+    """The content of the file `RECORD`."""
     counts = {
         split.split: {
             "sentences": len(split.targets),
@@ -92,10 +92,10 @@ def record_of(splits: Iterable[DistilledSplit], keep_skipped: bool) -> dict[str,
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of a complete folder; None if there is no such folder.
+    """The record of a folder; None if there is no such folder.
 
     Raises:
-        AggdecError: there is a folder that aggdec distill has not made.
+        AggdecError: aggdec distill has not made that folder.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
@@ -111,7 +111,7 @@ def _as_text(record: dict[str, Any]) -> str:
 
 
 def _copy_rest(data: DataBin, folder: Path, distilled: set[str]) -> None:
-    """Copies all files but those of the distilled splits (their raw text or alignments would be wrong now)."""
+    """Copies all files but those of the distilled splits, whose raw text or alignments would now be wrong."""
     for path in sorted(data.folder.iterdir()):
         if not path.is_file() or path.name in (RECORD, SKIPPED):
             continue
@@ -137,7 +137,7 @@ def _write_split(split: DistilledSplit, data: DataBin, folder: Path, keep_skippe
 
 
 def _write_side(prefix: Path, sentences: Iterable[Tokens], dictionary: Dictionary) -> None:
-    """As fairseq-preprocess writes it."""
+    """Writes one side of a split as fairseq-preprocess does."""
     builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=len(dictionary))
     for sentence in sentences:
         builder.add_item(torch.from_numpy(sentence))

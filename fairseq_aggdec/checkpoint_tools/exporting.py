@@ -1,4 +1,4 @@
-"""A trained model as a small folder that needs nothing else."""
+"""`aggdec export`: a trained model as a small folder that needs nothing else."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from typing import Any
 
 import torch
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
 
 def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, shared_with: Path | None = None) -> None:
-    """Writes the weights of a checkpoint and the dictionaries and BPE codes of its data into a folder.
+    """Writes a checkpoint's weights and the dictionaries and BPE codes of its data into a folder.
 
     Args:
-        dtype: of the weights that are written.
-        shared_with: a verifier's checkpoint; what its drafter shares with it is left out of the drafter's.
+        checkpoint: the trained model.
+        folder: the folder to write.
+        data: the folder with the dictionaries and, if there are any, the codes.
+        dtype: the type of the written weights.
+        shared_with: the checkpoint of a drafter's verifier: weights that both share are left out.
 
     Raises:
-        AggdecError: a file cannot be read or lacks what is needed, or nothing is shared.
+        AggdecError: a file cannot be read or lacks something, or no weight is shared.
     """
     state = read_checkpoint(checkpoint)
     if state.get("cfg") is None:
@@ -42,7 +45,7 @@ def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, share
         torch.save(slim, partial)
         for extra in extras:
             shutil.copyfile(extra, folder / extra.name)
-        if (data / "codes").is_file():  # fairseq's from_pretrained looks for them under that name
+        if (data / "codes").is_file():  # the name by which fairseq's from_pretrained finds them
             shutil.copyfile(data / "codes", folder / "bpecodes")
 
 
@@ -51,13 +54,13 @@ def slim_state(
 ) -> dict[str, Any]:
     """A checkpoint for inference only.
 
-    Training state is dropped, floating-point weights are converted, equal weights (shared embeddings that averaging has
-    separated) are stored once, and settings that are paths of the training machine are emptied.
+    The training state is dropped, floating-point weights are converted, equal weights (shared embeddings that averaging
+    has separated) are stored once, and paths of the training machine are removed from the options.
 
     Args:
         state: the whole checkpoint.
-        dtype: of the weights.
-        verifier: weights of another model, by name; what equals them, both converted, is left out.
+        dtype: the type of the weights.
+        verifier: the weights of another model by name; a weight that equals its namesake there is left out.
     """
     weights: dict[str, torch.Tensor] = {}
     for name, value in state["model"].items():

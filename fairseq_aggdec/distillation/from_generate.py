@@ -1,4 +1,4 @@
-"""Targets from outputs of fairseq-generate: each sentence accounted for, or refused by its number."""
+"""`aggdec distill --from-generate`: targets from outputs of fairseq-generate, every sentence of which is checked."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from fairseq_aggdec.errors import AggdecError
 logger = logging.getLogger(__name__)
 
 _NAMED = 10
-"""so many sentences are named in a message"""
+"""the most sentences that a message names"""
 
 
 def gather_generated(
     files: Sequence[Path], data: DataBin, split: str, max_source_len: int | None = None
 ) -> list[Tokens | None]:
-    """The (best) hypothesis for each sentence of a split.
+    """The best hypothesis for each sentence of a split.
 
     Args:
-        files: outputs of fairseq-generate with subwords as they are (without --remove-bpe), together the whole split.
-        data: the dictionaries and sources.
-        split: its name.
-        max_source_len: a longer source (EOS included) may be missing. Where a file has the message with which
-            fairseq-generate skips what is too long, this is not needed.
+        files: outputs of fairseq-generate without --remove-bpe, together the whole split.
+        data: the data that were decoded.
+        split: the split's name.
+        max_source_len: the longest source, EOS included, that was decoded; longer ones may be missing. Not needed where
+        a
+            file has fairseq-generate's message about sentences that it skips.
 
     Returns:
-        for each sentence its target, EOS included; None where it was skipped for its length.
+        the target of each sentence, EOS included; None where it was skipped for its length.
 
     Raises:
-        AggdecError: a sentence is missing, damaged, of other data, or not of the dictionary; the message names it.
+        AggdecError: a sentence is missing, damaged, from other data, or not of the dictionary; the message names it.
     """
     output = GenerateOutput()
     for path in files:
@@ -73,7 +74,7 @@ def gather_generated(
 
 
 def encode(text: str, dictionary: Dictionary) -> Tokens | None:
-    """Symbol numbers of subwords joined by spaces, with EOS; None if one is not in the dictionary."""
+    """The symbol numbers of subwords joined by spaces, and EOS; None if a subword is not in the dictionary."""
     numbers = []
     for symbol in text.split(" ") if text else ():
         number = dictionary.index(symbol)
@@ -84,7 +85,7 @@ def encode(text: str, dictionary: Dictionary) -> Tokens | None:
 
 
 def _too_long(sources: Side, references: Side, output: GenerateOutput, max_source_len: int | None) -> np.ndarray:
-    """Which sentences fairseq-generate may have skipped."""
+    """Whether fairseq-generate may have skipped each sentence."""
     skipped = sources.sizes > (max_source_len or np.inf)
     for longest_source, longest_target in output.limits:
         skipped |= (sources.sizes > longest_source) | (references.sizes > longest_target)
@@ -102,7 +103,7 @@ def _check_source(number: int, sentence: GeneratedSentence, sources: Side, dicti
 
 
 def _target(number: int, sentence: GeneratedSentence, dictionary: Dictionary) -> Tokens:
-    """The first hypothesis, in the only reading that fits the dictionary and the number of scores."""
+    """The first hypothesis; exactly one of its readings must fit the dictionary and the number of scores."""
     if len(sentence.hypotheses) < max(1, len(sentence.scores)):
         raise AggdecError(
             f"{sentence.place}: sentence {number} has lines, but {len(sentence.hypotheses) or 'no'} H- line"

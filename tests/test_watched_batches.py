@@ -1,6 +1,6 @@
-"""Tests of `fairseq_aggdec.compat.announced_batches`."""
+"""Tests of `fairseq_aggdec.compat.batches`."""
 
-from fairseq_aggdec.compat.announced_batches import AnnouncedBatches
+from fairseq_aggdec.compat.batches import WatchedBatches
 
 
 class Batches(list):
@@ -11,8 +11,10 @@ class Batches(list):
 
 def test_calls_before_each_batch_and_after_the_last() -> None:
     events: list[str] = []
-    batches = AnnouncedBatches(
-        Batches("ab"), at_each=lambda batch: events.append(f"before {batch}"), at_end=lambda: events.append("end")
+    batches = WatchedBatches(
+        Batches("ab"),
+        before_each=lambda batch: events.append(f"before {batch}"),
+        after_last=lambda: events.append("end"),
     )
     for batch in batches:
         events.append(f"in {batch}")
@@ -21,12 +23,12 @@ def test_calls_before_each_batch_and_after_the_last() -> None:
 
 def test_an_iteration_that_is_broken_off_has_no_end() -> None:
     events: list[str] = []
-    for _ in AnnouncedBatches(Batches("ab"), at_end=lambda: events.append("end")):
+    for _ in WatchedBatches(Batches("ab"), after_last=lambda: events.append("end")):
         break
     assert events == []
 
 
 def test_the_rest_is_the_iterators_own() -> None:
-    batches = AnnouncedBatches(Batches("ab"))
+    batches = WatchedBatches(Batches("ab"))
     assert len(batches) == 2
     assert batches.offset == 3

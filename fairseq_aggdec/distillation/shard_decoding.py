@@ -1,4 +1,4 @@
-"""One shard of a split through the teacher, from wherever an earlier run stopped."""
+"""Decoding one shard of a split with the teacher, from where an earlier run stopped."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fairseq_aggdec.distillation.translator import Translator
 logger = logging.getLogger(__name__)
 
 _NAMED = 5
-"""so many of the skipped sentences are named"""
+"""the most skipped sentences that are named"""
 
 
 def plan_for(sources: Side, settings: ShardSettings) -> BatchPlan:
-    """The batches that follow from the data and the settings."""
+    """The batches of a split's sources under these settings."""
     return plan_batches(
         (sources[number] for number in range(len(sources))),
         settings.longest_source,
@@ -30,7 +30,7 @@ def plan_for(sources: Side, settings: ShardSettings) -> BatchPlan:
 
 
 def decode_shard(name: ShardName, settings: ShardSettings, data: DataBin, teacher: Translator) -> None:
-    """Decodes what is left of a shard, and appends each batch to its file.
+    """Decodes the batches of a shard that its file does not hold, and appends them.
 
     Raises:
         AggdecError: the file belongs to another run; see `open_shard`.
@@ -63,7 +63,7 @@ def decode_shard(name: ShardName, settings: ShardSettings, data: DataBin, teache
 
 
 def report_skipped(plan: BatchPlan, sources: Side, settings: ShardSettings) -> None:
-    """Says how many sentences are not decoded, and which are the first."""
+    """Logs how many sentences are not decoded, and the first of them."""
     skipped = plan.skipped
     if len(skipped) == 0:
         return

@@ -1,4 +1,4 @@
-"""The mean of a training run's last checkpoints."""
+"""`aggdec average`: the mean of a training run's last checkpoints."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 
 
 def last_checkpoints(folder: Path, number: int) -> list[Path]:
-    """Returns the `number` latest `checkpoint_EPOCH_UPDATE.pt` files (else `checkpointEPOCH.pt`), the latest last.
+    """The latest `number` files `checkpoint_EPOCH_UPDATE.pt` or `checkpointEPOCH.pt` of a folder, the latest last.
 
     Raises:
         AggdecError: the folder holds fewer.
@@ -31,14 +31,14 @@ def last_checkpoints(folder: Path, number: int) -> list[Path]:
 
 
 def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
-    """Returns the last checkpoint with the mean of all the checkpoints' weights, and without its training state.
+    """The last checkpoint with the mean of all checkpoints' weights, and without its training state.
 
-    Means are taken in double precision and stored in the type of the last checkpoint's weights, bfloat16 widened to
-    float32 so that any machine can run them. Integers are not averaged: a single number, such as a count of updates,
-    is that of the last checkpoint, and tensors of integers, such as a fingerprint, must be equal in all.
+    Means are computed in double precision and stored in the type of the last checkpoint's weights, bfloat16 as float32,
+    which runs on any machine. Integers are not averaged: single numbers, such as a count of updates, are the last
+    checkpoint's; tensors of integers, such as a fingerprint, must be equal in all.
 
     Raises:
-        AggdecError: the checkpoints have different parameters, or different tensors of integers.
+        AggdecError: the checkpoints differ in the names of their parameters or in a tensor of integers.
     """
     total: dict[str, torch.Tensor] = {}
     state: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""A first checkpoint for fairseq's non-autoregressive models out of an autoregressive one.
+"""Starting weights for fairseq's non-autoregressive models, taken from an autoregressive Transformer.
 
-Their encoder and decoder have the weights of a Transformer's, and a table or two beside them. fairseq begins with a
-checkpoint only if it has every weight (`--finetune-from-model`), so the tables are added, random as fairseq's own.
+These models have all weights of a Transformer, and one or two tables more. fairseq starts from a checkpoint
+(`--finetune-from-model`) only if it has every weight, so the tables are added, with random values as fairseq's own.
 """
 
 from collections.abc import Mapping
@@ -18,19 +18,19 @@ TABLES = {
     "cmlm_transformer": _LENGTHS,
     "levenshtein_transformer": {"embed_mask_ins": (256, 2), "embed_word_del": (2, 1)},
 }
-"""by architecture: what its decoder has beyond a Transformer's, as rows and multiples of the width"""
+"""architecture: the tables that its decoder has beyond a Transformer's, by their rows and multiples of the width"""
 
 
 def nat_start(state: Mapping[str, Any], architecture: str, seed: int = 1) -> dict[str, Any]:
-    """Returns a checkpoint for `--finetune-from-model` of a non-autoregressive model with a Transformer's options.
+    """A checkpoint for `--finetune-from-model` of a non-autoregressive model of the same size.
 
     Args:
-        state: a fairseq checkpoint of an encoder-decoder Transformer as it was read; not changed.
+        state: the checkpoint of a Transformer encoder-decoder, which is not changed.
         architecture: a key of `TABLES`.
-        seed: of the tables.
+        seed: the random seed of the tables.
 
     Raises:
-        AggdecError: the checkpoint is of another kind.
+        AggdecError: the checkpoint is of another kind of model.
     """
     weights = state["model"]
     embeddings = weights.get("decoder.embed_tokens.weight")

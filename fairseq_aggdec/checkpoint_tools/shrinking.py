@@ -1,7 +1,7 @@
-"""A shallow model out of a deep one: some of its layers, in their order (papers/002 §4.4: 12+2 out of BART-large).
+"""`aggdec shrink`: a shallow model out of some layers of a deep one (papers/002 §4.4: 12+2 out of BART-large).
 
-fairseq itself prunes while it loads (`--encoder-layers-to-keep`, for LayerDrop): silently without layers that do not
-exist, and without the whole other side where only one side's layers are named. So the layers are taken here.
+fairseq can prune layers while it loads a model (`--encoder-layers-to-keep`, for LayerDrop), but silently ignores layers
+that do not exist, and drops a whole side where only the other side's layers are named.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.compat import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
@@ -22,11 +22,7 @@ _LAYER = re.compile(r"^(encoder|decoder)\.layers\.(\d+)\.")
 
 
 def layer_counts(weights: Iterable[str]) -> dict[str, int]:
-    """Returns the number of layers of each side.
-
-    Args:
-        weights: names of a model's state.
-    """
+    """The number of layers of each side, by the names of a model's weights."""
     counts = dict.fromkeys(SIDES, 0)
     for match in filter(None, map(_LAYER.match, weights)):
         counts[match[1]] = max(counts[match[1]], int(match[2]) + 1)
@@ -34,15 +30,15 @@ def layer_counts(weights: Iterable[str]) -> dict[str, int]:
 
 
 def read_layers(text: str, option: str, available: int) -> list[int]:
-    """Returns the layers that an option names.
+    """The layers that an option names.
 
     Args:
         text: numbers from 0, separated by commas, in ascending order.
-        option: what errors call it.
-        available: number of layers there are.
+        option: the option's name, for error messages.
+        available: the number of layers that the checkpoint has.
 
     Raises:
-        AggdecError: it names something else, a layer that is not there, or one twice, or in another order.
+        AggdecError: something is no number, too large, named twice or out of order.
     """
     numbers: list[int] = []
     for part in text.split(","):
@@ -62,10 +58,10 @@ def read_layers(text: str, option: str, available: int) -> list[int]:
 
 
 def shrink_file(checkpoint: Path, output: Path, keep: Mapping[str, str | None]) -> str:
-    """Writes what `shrink` makes of a checkpoint; returns its numbers of layers and parameters, beside the old ones.
+    """Shrinks a checkpoint into a file; returns a line with the old and new numbers of layers and parameters.
 
     Raises:
-        AggdecError: the checkpoint cannot be read, or its layers cannot be kept, or it would be written over.
+        AggdecError: the checkpoint cannot be read, has no such layers, or would be overwritten.
     """
     if output.exists() and output.samefile(checkpoint):
         raise AggdecError(f"{output}: is the checkpoint itself; name another file")
@@ -83,7 +79,7 @@ def shrink_file(checkpoint: Path, output: Path, keep: Mapping[str, str | None]) 
 
 
 def _parameters(weights: Iterable[object]) -> int:
-    """Numbers of the tensors; one that is stored under several names counts once."""
+    """The number of parameters; a tensor that is stored under several names counts once."""
     sizes = {}
     for value in weights:
         if isinstance(value, Tensor) and value.is_floating_point():
@@ -92,17 +88,17 @@ def _parameters(weights: Iterable[object]) -> int:
 
 
 def shrink(state: Mapping[str, Any], keep: Mapping[str, str | None]) -> dict[str, Any]:
-    """Returns a checkpoint of some layers of another one, ready to decode and to be trained further.
+    """A checkpoint with some of another one's layers, ready to decode and to be trained further.
 
-    Options are changed where they are recorded, flat (command line, old checkpoints) or in groups (YAML). What belongs
-    to the deep model's training is dropped: the optimizer's state, progress and averages.
+    The recorded numbers of layers are changed as well. The state of the deep model's training (optimizer, progress,
+    averages) is dropped.
 
     Args:
-        state: a fairseq checkpoint as it was read; not changed.
+        state: the deep model's checkpoint, which is not changed.
         keep: for `encoder` and `decoder` the layers, as `read_layers` reads them; None for all.
 
     Raises:
-        AggdecError: the layers cannot be kept, or it is no Transformer encoder-decoder.
+        AggdecError: there are no such layers, or the model is no Transformer encoder-decoder.
     """
     weights: Mapping[str, Tensor] = state["model"]
     counts = layer_counts(weights)
@@ -143,7 +139,7 @@ def _renumbered(weights: Mapping[str, Tensor], kept: Mapping[str, Sequence[int]]
 
 
 def _with_depth(options: Any, kept: Mapping[str, Sequence[int]]) -> Any:
-    """The options of a model with another number of layers; flat, or in groups `encoder` and `decoder`."""
+    """A model's options, flat or in groups `encoder` and `decoder`, with the number of layers that are kept."""
     if options is None:
         return None
     if isinstance(options, Namespace):

@@ -1,4 +1,4 @@
-"""The targets of all shards, in the order of the sentences."""
+"""Putting the targets of all shards together, in the order of the sentences."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from pathlib import Path
 
 from fairseq_aggdec.distillation.batches import BatchPlan
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
-from fairseq_aggdec.distillation.decoding import plan_for, report_skipped
 from fairseq_aggdec.distillation.settings import ShardSettings
+from fairseq_aggdec.distillation.shard_decoding import plan_for, report_skipped
 from fairseq_aggdec.distillation.shard_file import DecodedBatch, ShardName, read_shard
 from fairseq_aggdec.errors import AggdecError
 
 
 def find_shards(folder: Path, split: str, shards: int | None = None) -> list[ShardName]:
-    """The shards of a split, whether all are there or not.
+    """All shards of a split, also those without a file.
 
     Args:
-        folder: where they are kept.
-        split: its name.
-        shards: how many there must be; None: as the names of the files say.
+        folder: the folder of shards.
+        split: the split's name.
+        shards: how many shards there are; None: as many as the names of the files say.
 
     Raises:
-        AggdecError: there are none, or their names disagree about their number.
+        AggdecError: there is no shard, or the names of the files disagree about the number.
     """
     numbers = sorted({name.shards for name in ShardName.all_in(folder, split)})
     if not numbers:
@@ -37,17 +37,17 @@ def find_shards(folder: Path, split: str, shards: int | None = None) -> list[Sha
 
 
 def gather_shards(names: Sequence[ShardName], data: DataBin) -> tuple[ShardSettings, list[Tokens | None]]:
-    """Puts together what the shards of one split hold.
+    """Reads the targets of one split from its shards.
 
     Args:
         names: all shards, from `find_shards`.
-        data: what they were made from.
+        data: the data that they were decoded from.
 
     Returns:
-        what they were decoded with, and for each sentence its target; None where it was skipped.
+        the settings of the shards, and the target of each sentence, None where it was skipped.
 
     Raises:
-        AggdecError: a shard is missing, unfinished, damaged, of other settings or other data; the message names it.
+        AggdecError: a shard is missing, unfinished, damaged, or of other settings or data; the message names it.
     """
     contents = [read_shard(name) for name in names]
     settings = contents[0][0]
@@ -71,7 +71,7 @@ def gather_shards(names: Sequence[ShardName], data: DataBin) -> tuple[ShardSetti
 
 
 def _check(name: ShardName, batches: Sequence[DecodedBatch], plan: BatchPlan, data: DataBin) -> None:
-    """Whether a shard holds exactly its batches, and each of them its sentences."""
+    """Raises `AggdecError` unless a shard holds exactly its batches, and each batch its sentences."""
     expected = plan.of_shard(name.shard, name.shards)
     for number, batch in zip(expected, batches, strict=False):
         if batch.batch != number or batch.sentences != plan.batches[number].tolist():

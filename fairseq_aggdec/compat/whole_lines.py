@@ -17,39 +17,39 @@ from fairseq_aggdec.errors import AggdecError
 
 
 class WholeLines(io.BufferedIOBase):
-    """Bytes to an open file, what ends with a line at once and by one call of the system.
+    """Writes bytes to an open file, whole lines at once and in one system call.
 
-    So a kill leaves part of a line only where it strikes within that call. Where the disk is full or an interrupt comes
-    in between, what was written of the last line is taken back. Text without a line's end waits for it, and is dropped
-    when the file is closed.
+    A kill can leave part of a line only if it strikes during that call. Where the disk is full or an interrupt comes in
+    between, the part that was written of the last line is removed again. Bytes behind the last line feed wait for the
+    next one, and are dropped when the file is closed.
     """
 
     def __init__(self, descriptor: int, name: str) -> None:
         """
         Args:
             descriptor: the file; closing this object leaves it open.
-            name: what an error calls it.
+            name: stands for the file in error messages.
         """
         self._descriptor = descriptor
         self.name = name
-        self._is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)  # and no pipe
+        self._is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)  # a pipe cannot be truncated
         self._begun = b""
         self.is_broken = False
-        """Whether it could not be written once."""
+        """Whether a write has failed."""
 
     def writable(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """The file's descriptor."""
         return self._descriptor
 
     def write(self, data: Any) -> int:
-        """Writes up to the last end of a line.
+        """Writes everything up to the last line feed.
 
         Raises:
-            AggdecError: the file cannot be written; what it holds ends with a whole line.
+            AggdecError: the file cannot be written; it then ends with a whole line.
         """
         lines, end, self._begun = (self._begun + bytes(data)).rpartition(b"\n")
         if end:
@@ -73,15 +73,15 @@ class WholeLines(io.BufferedIOBase):
 
 
 def text_in_whole_lines(lines: WholeLines, encoding: str = "utf-8", errors: str | None = None) -> io.TextIOWrapper:
-    """What text is written to."""
+    """A text file that writes through `lines`."""
     return io.TextIOWrapper(lines, encoding=encoding, errors=errors, newline="\n", write_through=True)
 
 
 @contextmanager
 def in_whole_lines(file: TextIO) -> Iterator[TextIO]:
-    """What stands in for `file` until the block ends, in the log too: `file` itself where that is a terminal or none.
+    """Replaces `file`, and the log's, by one that writes whole lines until the block ends; leaves a terminal alone.
 
-    A log that cannot be written is no error: the next line of output is.
+    A log that cannot be written is no error; the next line of output will be one.
     """
     try:
         descriptor = file.fileno()
@@ -129,7 +129,7 @@ def _answers(main: Callable[..., None]) -> Callable[..., None]:
 
 
 def install() -> None:
-    """Has fairseq-generate and fairseq-interactive, where one of them is the running command, write whole lines."""
+    """Make fairseq-generate and fairseq-interactive write whole lines, where one of them is the running command."""
     for name, function, mended in (("generate", "_main", _results), ("interactive", "main", _answers)):
         command = running_command(name)
         if command is not None and not hasattr(command, "writes_whole_lines"):

@@ -1,0 +1,1 @@
+"""What makes checkpoints out of checkpoints: `aggdec average`, `export`, `shrink`, and starts for NAT models."""

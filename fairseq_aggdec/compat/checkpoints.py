@@ -1,0 +1,169 @@
+"""Reading fairseq's checkpoints, of whatever origin, without running code that is in them.
+
+fairseq calls `torch.load` without `weights_only`; since PyTorch 2.6 that refuses every fairseq checkpoint, which holds
+an `argparse.Namespace` (and, after training with `--eval-bleu`, small numpy arrays). The check stays on: a checkpoint
+may hold the classes of `allowed_classes`. Any other class is refused by name before it is unpickled, and so are stored
+options that fairseq would evaluate as Python (`stored_options`). docs/security.md lists all places.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import pickle
+import re
+import tarfile
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+
+from fairseq_aggdec.compat.allowed_classes import allowed_globals
+from fairseq_aggdec.compat.stored_options import find_code
+from fairseq_aggdec.errors import AggdecError
+
+
+class CheckpointError(AggdecError):
+    """A checkpoint that cannot be used: missing, damaged, not fairseq's, or holding classes that are not allowed."""
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The contents of a checkpoint as fairseq-train of any version saved them, on the CPU.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, not fairseq's, or holds a class that is not allowed.
+    """
+    path = os.fspath(path)
+    if not os.path.exists(path):
+        raise CheckpointError(f"checkpoint {path}: no such file; check the path (--path, --restore-file)")
+    if not os.path.isfile(path):
+        raise CheckpointError(f"checkpoint {path}: not a file; name the checkpoint itself, such as checkpoint_best.pt")
+    with torch.serialization.safe_globals(allowed_globals()):
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:
+            raise CheckpointError(f"checkpoint {path}: {_reason(path, error)}") from None
+    if not isinstance(state, dict):
+        raise CheckpointError(f"checkpoint {path}: holds a {type(state).__name__}, not a fairseq checkpoint{_ADVICE}")
+    if "model" not in state or (state.get("cfg") is None and state.get("args") is None):
+        keys = ", ".join(map(str, list(state)[:5])) or "nothing"
+        raise CheckpointError(
+            f"checkpoint {path}: not a fairseq checkpoint: it needs `model` and `cfg` (or `args`), and holds {keys}"
+            f"{_ADVICE}"
+        )
+    _refuse_code(path, state)
+    return state
+
+
+def _refuse_code(path: str, state: dict[str, Any]) -> None:
+    """Raises `CheckpointError` where one of the stored options could run code."""
+    found = find_code({"args": state.get("args"), "cfg": state.get("cfg")})
+    if found:
+        raise CheckpointError(f"checkpoint {path}: refused: its {found}; nothing was executed. {_IF_TRUSTED}")
+
+
+_IF_TRUSTED = "If you trust its origin, load it in a program of your own and save it again with plain data only"
+_ADVICE = "; name a file that fairseq-train saved"
+
+
+def _reason(path: str, error: Exception) -> str:
+    """Why `torch.load` failed, and what to do. Call it within `safe_globals(allowed_globals())`."""
+    if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a short file makes torch seek before its start
+        return f"cannot be read: {error.strerror or error}"
+    refused: list[str] = []
+    try:
+        refused = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+    except Exception:  # not a zip archive: torch.load's own message names the first class
+        refused = re.findall(r"GLOBAL ([\w.]+)", str(error))[:1]
+    if refused:
+        return (
+            f"refused: it holds {', '.join(refused)}, and unpickling such a class can run code; nothing was executed. "
+            f"{_IF_TRUSTED}"
+        )
+    if isinstance(error, pickle.UnpicklingError) and "not a number" in str(error):
+        return "refused: it holds numpy data that are not numbers; nothing was executed"
+    if os.path.getsize(path) == 0:
+        return "an empty file; copy it again"
+    with open(path, "rb") as file:
+        is_torch_file = file.read(2) in (b"PK", b"\x80\x02")  # zip archive, and the pickle of torch < 1.6
+    if is_torch_file:
+        return f"truncated or damaged ({os.path.getsize(path):,} bytes); copy it again"
+    return f"not a PyTorch file{_ADVICE}"
+
+
+def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Wrap a function of fairseq that loads a checkpoint, so that it checks classes and stored options.
+
+    Raises:
+        CheckpointError: when it loads, as `read_checkpoint`.
+    """
+
+    @functools.wraps(load)
+    def load_checked(path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        try:
+            with torch.serialization.safe_globals(allowed_globals()):
+                state = load(path, *args, **kwargs)
+        except Exception:
+            local_path = checkpoint_utils.PathManager.get_local_path(path)
+            read_checkpoint(local_path)  # names what is wrong with the file; a sound file failed for another reason
+            raise
+        _refuse_code(path, state)
+        return state
+
+    return load_checked
+
+
+def open_archive(path: str, mode: str) -> tarfile.TarFile:
+    """Replaces `tarfile.open` where fairseq unpacks an archive that `from_pretrained` was given.
+
+    Raises:
+        CheckpointError: a member of the archive would be written outside of its folder, or is no file.
+    """
+    archive = tarfile.open(path, mode)  # type: ignore[call-overload] # noqa: SIM115
+    archive.extraction_filter = tarfile.data_filter
+    for member in archive:
+        try:
+            unsafe = os.path.isabs(member.name) or tarfile.data_filter(member, os.curdir) is None
+        except tarfile.FilterError:
+            unsafe = True
+        if unsafe:
+            archive.close()
+            raise CheckpointError(f"archive {path}: refused: {member.name!r} would not stay within it")
+    return archive
+
+
+_loading: ContextVar[bool] = ContextVar("loading", default=False)
+
+
+def is_loading_models() -> bool:
+    """Whether fairseq is building a model whose weights it will take from a checkpoint, so that no others are needed.
+
+    fairseq tells the task, which builds the model, and not the model itself.
+    """
+    return _loading.get()
+
+
+def naming_missing_files(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap fairseq's `load_model_ensemble_and_task`, which looks for all files before it loads the first.
+
+    Raises:
+        CheckpointError: when it loads: a file is missing.
+    """
+
+    @functools.wraps(load)
+    def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
+        before = _loading.set(True)
+        try:
+            return load(filenames, *args, **kwargs)
+        except OSError as error:
+            missing = str(error).partition("Model file not found: ")[2]
+            if not missing:
+                raise
+            raise CheckpointError(f"checkpoint {missing}: no such file; check --path (or --lm-path)") from None
+        finally:
+            _loading.reset(before)
+
+    return load_model_ensemble_and_task

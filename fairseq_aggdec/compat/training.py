@@ -1,0 +1,53 @@
+"""What training by fairseq's commands needs: resuming on several workers, averaged weights, BART models from YAML."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def broadcast_object(obj: Any, src_rank: int, group: Any, dist_device: torch.device) -> Any:
+    """Replaces fairseq's `_broadcast_object_slow`, by which rank 0 hands a loaded checkpoint to the other workers.
+
+    fairseq's own goes through `torch.load`, which since 2.6 refuses fairseq's configuration objects. The bytes come
+    from a worker of the same job and not from a file, so PyTorch's own broadcast of pickled objects is safe here.
+    """
+    box = [obj]
+    torch.distributed.broadcast_object_list(box, src=src_rank, group=group, device=dist_device)
+    return box[0]
+
+
+def averaging_trained_weights(init: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the constructor of fairseq's `EMA` (`--store-ema`), which averages all that a model's state holds.
+
+    Integers cannot be averaged. Frozen weights must not be: every update would round them anew, and a drafter could no
+    longer share its verifier's encoder. Both are copied instead, like the keys that fairseq is told to skip.
+    """
+
+    @functools.wraps(init)
+    def make(self: Any, model: Any, config: Any, device: Any = None, skip_keys: Any = None) -> None:
+        frozen = {name for name, weight in model.named_parameters(remove_duplicate=False) if not weight.requires_grad}
+        state = model.state_dict()
+        integers = {name for name in state if torch.is_tensor(state[name]) and not state[name].is_floating_point()}
+        init(self, model, config, device, {*(skip_keys or ()), *frozen, *integers})
+
+    return make
+
+
+def with_a_task(init: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the constructor of fairseq's `BARTModel`, which looks up its task's name whenever weights are loaded.
+
+    The options of a command line hold that name, those of a YAML file (fairseq-hydra-train) do not, and the look-up
+    would fail. Only mBART needs the name.
+    """
+
+    @functools.wraps(init)
+    def make(self: Any, args: Any, *others: Any, **options: Any) -> None:
+        init(self, args, *others, **options)
+        if not hasattr(self.args, "task"):
+            self.args.task = None
+
+    return make

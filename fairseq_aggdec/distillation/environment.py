@@ -1,0 +1,34 @@
+"""Which shard and which device this process takes, by the variables that torchrun sets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import torch
+
+from fairseq_aggdec.errors import AggdecError
+
+
+def shard_of_environment(environment: Mapping[str, str] = os.environ) -> tuple[int, int] | None:
+    """This process's shard and the number of shards: RANK and WORLD_SIZE; None outside of torchrun."""
+    if "RANK" in environment and "WORLD_SIZE" in environment:
+        return int(environment["RANK"]), int(environment["WORLD_SIZE"])
+    return None
+
+
+def device_of_environment(
+    cpu: bool, precision: str | None = None, environment: Mapping[str, str] = os.environ
+) -> torch.device:
+    """A GPU if there is one (under torchrun the one of LOCAL_RANK), else the CPU.
+
+    Raises:
+        AggdecError: half precision is asked for on the CPU.
+    """
+    if cpu or not torch.cuda.is_available():
+        if precision == "fp16":
+            raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
+        return torch.device("cpu")
+    device = torch.device("cuda", int(environment.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device

@@ -1,0 +1,140 @@
+"""Loading a block drafter from its checkpoint, and refusing models that are no drafter or do not fit the verifier."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
+from fairseq.models import build_model
+from fairseq.tasks.translation import TranslationTask
+from torch import Tensor
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter, same_encoder
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+
+
+def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()) -> LoadedDrafter:
+    """Load a drafter's checkpoint for the dictionaries of a task.
+
+    Args:
+        path: a checkpoint of fairseq-train or of aggdec export, with or without the weights that the drafter shares
+        with
+            its verifier.
+        task: the task whose dictionaries the drafter must have.
+        verifiers: the models from which missing weights are taken.
+
+    Raises:
+        AggdecError: the file cannot be read, is no drafter, or was trained with other dictionaries or for another
+            verifier.
+    """
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)  # this one upgrades what older versions saved
+    if "decoder.mask_embedding" not in state["model"]:
+        raise AggdecError(
+            f"--drafter-path {path}: an ordinary model, not a block drafter (--arch nar_drafter). Are --path and "
+            "--drafter-path swapped? --path takes the verifier"
+        )
+    _check_dictionaries(path, state, task)
+    settings = state["cfg"].model
+    # not task.build_model, which would also build a generator for --eval-bleu
+    model = build_model(settings, task, from_checkpoint=True)
+    weights = state["model"]
+    missing = [name for name in model.state_dict() if name not in weights]
+    if missing:
+        weights = {**_shared_weights(path, weights["encoder_fingerprint"], missing, verifiers), **weights}
+    model.load_state_dict(weights, strict=True, model_cfg=settings)
+    return LoadedDrafter(model, f"the drafter {path}")
+
+
+def _shared_weights(
+    path: str, fingerprint: Tensor, names: Sequence[str], verifiers: Sequence[Any]
+) -> dict[str, Tensor]:
+    """The weights that a drafter was exported without, taken from the verifier with the same encoder."""
+    number = same_encoder(fingerprint, verifiers)
+    theirs = {} if number is None else verifiers[number].state_dict()
+    unknown = [name for name in names if name not in theirs]
+    if unknown:
+        raise AggdecError(
+            f"--drafter-path {path}: lacks {len(names)} weights ({', '.join(names[:3])} ...) that it shares with the "
+            "verifier it was trained for, and --path is another model: give that verifier"
+        )
+    return {name: theirs[name] for name in names}
+
+
+def _check_dictionaries(path: str, state: dict[str, Any], task: TranslationTask) -> None:
+    """Raises `AggdecError` where a drafter's dictionaries differ from the task's, as far as they are known."""
+    languages = (task.cfg.source_lang, task.cfg.target_lang)
+    dictionaries = (task.source_dictionary, task.target_dictionary)
+    for side, part, language, dictionary in zip(
+        ("source", "target"), ("encoder", "decoder"), languages, dictionaries, strict=True
+    ):
+        recorded = _recorded_symbols(path, state, side, language)
+        if recorded is not None:
+            _compare_symbols(f"--drafter-path {path}", side, *recorded, dictionary)
+        embedding = state["model"].get(f"{part}.embed_tokens.weight")
+        if embedding is not None and embedding.size(0) != len(dictionary):
+            raise AggdecError(
+                f"--drafter-path {path}: made for a {side} dictionary of {embedding.size(0)} symbols, and that of the "
+                f"data folder has {len(dictionary)}: drafter and verifier need the same dictionaries"
+            )
+
+
+def refuse_drafters(models: Sequence[Any], path: str | None) -> None:
+    """Refuse drafters that were given as verifiers.
+
+    Raises:
+        AggdecError: one of the models is a drafter; the message names its path.
+    """
+    paths = path.split(":") if path else []
+    for number, model in enumerate(models):
+        if isinstance(model, NarDrafterModel):
+            which = f"--path {paths[number]}" if len(paths) == len(models) else "--path"
+            raise AggdecError(
+                f"{which}: a block drafter, not a verifier. Give the verifier as --path and the drafter as "
+                "--drafter-path; the drafter alone decodes under --decoding nar"
+            )
+
+
+def only_drafter(models: Sequence[Any], path: str | None) -> NarDrafterModel:
+    """The drafter that was given as --path and decodes alone.
+
+    Raises:
+        AggdecError: the model is no drafter, or there are several models.
+    """
+    if len(models) == 1 and isinstance(models[0], NarDrafterModel):
+        return models[0]
+    raise AggdecError(
+        f"--decoding nar takes one block drafter, as --drafter-path or as --path, and --path {path or ''} is "
+        + ("several models" if len(models) > 1 else "an ordinary model")
+    )
+
+
+def _recorded_symbols(
+    path: str, state: dict[str, Any], side: str, language: str | None
+) -> tuple[str, list[str]] | None:
+    """Where the dictionary stands that a checkpoint was trained with, and its symbols; None where it is unknown."""
+    recorded = (state.get("task_state") or {}).get(f"{side}_symbols")
+    if recorded:
+        return "recorded in the checkpoint", list(recorded)
+    named = (state["cfg"].get("task") or {}).get(f"{side}_lang")
+    file = Path(path).parent / f"dict.{named or language}.txt"
+    if file.is_file():
+        return str(file), Dictionary.load(str(file)).symbols
+    return None
+
+
+def _compare_symbols(option: str, side: str, where: str, symbols: list[str], dictionary: Dictionary) -> None:
+    """Raises `AggdecError` at the first symbol that differs from the task's dictionary."""
+    ours = dictionary.symbols
+    if symbols == ours:
+        return
+    number = next((n for n, pair in enumerate(zip(symbols, ours, strict=False)) if pair[0] != pair[1]), None)
+    if number is None:
+        difference = f"{len(symbols)} symbols there, {len(ours)} here"
+    else:
+        difference = f"symbol {number} is '{symbols[number]}' there and '{ours[number]}' here"
+    raise AggdecError(
+        f"{option}: its {side} dictionary ({where}) is not that of the data folder: {difference}. Drafter and verifier "
+        "need the same dictionaries"
+    )

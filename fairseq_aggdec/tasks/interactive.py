@@ -1,0 +1,134 @@
+"""fairseq-interactive: lines keep their numbers, one that is too long is left out alone, answers can be as written."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from fairseq.data import Dictionary, EpochBatchIterator, FairseqDataset
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks.translation import TranslationTask
+from torch import Tensor
+
+from fairseq_aggdec.compat.batches import WatchedBatches
+from fairseq_aggdec.compat.interactive_input import leave_out
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+
+logger = logging.getLogger(__name__)
+
+
+class InteractiveTask(TranslationTask):
+    """fairseq's translation task, which also knows to which line of fairseq-interactive a sentence belongs.
+
+    fairseq-interactive reads lines in buffers, and sorts each buffer by length into batches.
+    """
+
+    def __init__(self, cfg: Any, src_dict: Any, tgt_dict: Any) -> None:
+        super().__init__(cfg, src_dict, tgt_dict)
+        self._buffer: list[str] = []  # the lines that are being answered; empty outside of fairseq-interactive
+        self._lines_before = 0  # the number of lines in earlier buffers
+        self._max_tokens: int | None = None  # the limit of a batch of the buffer
+        self._batch_ids: Tensor | None = None  # the place in the buffer of each sentence of the current batch
+        self._nbest = 1  # the number of hypotheses that are printed for a sentence
+        self._as_written: AsWrittenTokenizer | None = None
+
+    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
+        """As fairseq's; the lines become the current buffer."""
+        self._lines_before += len(self._buffer)
+        self._buffer = lines
+        return super().get_interactive_tokens_and_lengths(lines, encode_fn)
+
+    def filter_indices_by_size(
+        self,
+        indices: np.ndarray,
+        dataset: FairseqDataset,
+        max_positions: tuple[int, int] | None = None,
+        ignore_invalid_inputs: bool = False,
+    ) -> np.ndarray:
+        """As fairseq's, but the message of a sentence that is too long shows how it begins.
+
+        In fairseq-interactive that sentence alone is left out: the other lines of its buffer are answered.
+
+        Raises:
+            AggdecError: a sentence of a data set is too long, and skipping was not asked for.
+        """
+        if ignore_invalid_inputs and not self._buffer:
+            return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+        kept, numbers = dataset.filter_indices_by_size(indices, max_positions)
+        limits = {number: f"the model takes {of_both_sides(max_positions)}" for number in numbers}
+        if self._buffer and self._max_tokens is not None:
+            over = [number for number in kept if dataset.num_tokens(number) > self._max_tokens]
+            kept = kept[~np.isin(kept, over)]
+            limits |= dict.fromkeys(over, f"--max-tokens allows {self._max_tokens}")
+        for number, limit in sorted(limits.items()):
+            if not self._buffer:
+                raise AggdecError(too_long(dataset, number, 0, limit, self.source_dictionary, len(limits) - 1))
+            message = too_long(dataset, number, self._lines_before, limit, self.source_dictionary)
+            if ignore_invalid_inputs:
+                logger.warning(message)
+            else:
+                leave_out(message)
+        return kept
+
+    def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
+        """As fairseq's, but the iterator of a buffer, and with it the data, is not kept for a next epoch."""
+        self._max_tokens = kwargs.get("max_tokens")
+        if not self._is_split(dataset):
+            kwargs["disable_iterator_cache"] = True
+        batches = super().get_batch_iterator(dataset, *args, **kwargs)
+        if self._buffer and not self._is_split(dataset):
+            next_epoch = batches.next_epoch_itr
+            batches.next_epoch_itr = lambda *a, **k: WatchedBatches(next_epoch(*a, **k), before_each=self._note_ids)
+        return batches
+
+    def _is_split(self, dataset: FairseqDataset) -> bool:
+        """Whether a data set is one of the loaded splits, and no buffer."""
+        return any(dataset is loaded for loaded in self.datasets.values())
+
+    def _note_ids(self, batch: dict[str, Any]) -> None:
+        self._batch_ids = batch["id"]
+
+    def build_tokenizer(self, args: Any) -> Any:
+        """As fairseq's; `AsWrittenTokenizer` will be told which line each answer belongs to."""
+        tokenizer = super().build_tokenizer(args)
+        self._as_written = tokenizer if isinstance(tokenizer, AsWrittenTokenizer) else None
+        return tokenizer
+
+    def inference_step(
+        self, generator: Any, models: list[BaseFairseqModel], sample: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """As fairseq's; samples of fairseq-interactive, which have no `id`, get the numbers of their lines."""
+        if "id" not in sample and self._batch_ids is not None:
+            sample = {**sample, "id": self._batch_ids + self._lines_before}
+        found = super().inference_step(generator, models, sample, *args, **kwargs)
+        if self._as_written is not None and self._batch_ids is not None:
+            for number, hypotheses in zip(self._batch_ids.tolist(), found, strict=True):
+                self._as_written.answered(number, self._buffer[number], min(len(hypotheses), self._nbest))
+        return found
+
+
+def too_long(dataset: Any, number: int, first: int, limit: str, dictionary: Dictionary, others: int = 0) -> str:
+    """The message for a sentence that is longer than allowed.
+
+    Args:
+        dataset: a fairseq `LanguagePairDataset`.
+        number: the sentence's number within it.
+        first: the number of the data set's first sentence among all that are read.
+        limit: who allows how many tokens, such as `the model takes 512`.
+        dictionary: the source's.
+        others: how many more sentences are too long.
+    """
+    text = dictionary.string(dataset.src[number])
+    more = f" (and {others} more)" if others else ""
+    return (
+        f"line {first + number + 1} (S-{first + number}){more} is too long: {of_both_sides(dataset.size(number))} "
+        f"tokens, while {limit}: '{text[:60]}...'. Shorten it, or leave such sentences out with "
+        "--skip-invalid-size-inputs-valid-test"
+    )
+
+
+def of_both_sides(lengths: Any) -> str:
+    """A length as text; with both sides where `lengths` is a pair and the target has another length than the source."""
+    source, target = lengths if isinstance(lengths, tuple) else (lengths, lengths)
+    return f"{source:.0f}" if target in (0, source) else f"{source:.0f} (source) and {target:.0f} (target)"
