@@ -74,9 +74,9 @@ class AggressiveGenerator(SequenceGenerator):
                 time, learning from batch to batch how much of it passes. Outputs are the same, iterations may be more.
             adaptive_draft: do so at every batch size, on every device and in every mode that verifies drafts. Under an
                 `accept` that lets more pass than the verifier's own choice, outputs may then depend on it.
-            kwargs: as for fairseq's `SequenceGenerator`; the beam is one.
+            kwargs: as for fairseq's `SequenceGenerator`; the beam is one, but in `AggressiveBeamGenerator`.
         """
-        kwargs["beam_size"] = 1
+        kwargs["beam_size"] = self._beam_size(kwargs.get("beam_size", 1))
         super().__init__(models, tgt_dict, **kwargs)
         self.decoding = decoding
         self.no_repeat_ngram_size = self._effective_ngram_size(kwargs.get("no_repeat_ngram_size", 0), block_ngrams)
@@ -91,6 +91,10 @@ class AggressiveGenerator(SequenceGenerator):
         self._dictionaries = (src_dict, tgt_dict)
         self._drafting = Drafting(decoding, models, self._engines, self._dictionaries, self.draft_options, block_draft)
         self._said_fallback = False
+
+    def _beam_size(self, wanted: int) -> int:
+        """How many hypotheses the search holds."""
+        return 1
 
     def _effective_ngram_size(self, size: int, block_ngrams: bool) -> int:
         """fairseq's n-gram blocker works only with its CUDA extension: without, it compares padding and bans nothing.
@@ -112,8 +116,7 @@ class AggressiveGenerator(SequenceGenerator):
         constraints: Tensor | None = None,
         bos_token: int | None = None,
     ) -> list[list[dict[str, Any]]]:
-        if constraints is not None:
-            raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
+        self._refuse_constraints(constraints)
         began = time.perf_counter()
         net_input = sample["net_input"]
         source = net_input["src_tokens"]
@@ -138,6 +141,10 @@ class AggressiveGenerator(SequenceGenerator):
                 if hypothesis["tokens"].numel() - 1 > length:  # an unk of negative penalty can beat even a forced EOS
                     hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
         return [[hypothesis] for hypothesis in hypotheses]
+
+    def _refuse_constraints(self, constraints: Tensor | None) -> None:
+        if constraints is not None:
+            raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
 
     def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
         source = net_input["src_tokens"]

@@ -1,4 +1,4 @@
-"""fairseq's translation task with decoding modes that give the output of `--beam 1` sooner."""
+"""fairseq's translation task with decoding modes that give the output of `--beam 1`, or of any beam, sooner."""
 
 import atexit
 import logging
@@ -22,6 +22,7 @@ from fairseq_aggdec.compat import interactive_input
 from fairseq_aggdec.compat.announced_batches import AnnouncedBatches
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter, load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -43,12 +44,14 @@ from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 logger = logging.getLogger(__name__)
 
+MODES = ["beam", "greedy", "iad", "gad", "gad++", "nar", "blockwise", "hybrid", "aggressive", "aggressive-beam"]
+
 
 @dataclass
 class AggressiveTranslationConfig(TranslationConfig, CopyingOptions, DraftingOptions, ArithmeticOptions, SearchOptions):
     """Options of the task, for the command line and for hydra alike."""
 
-    decoding: ChoiceEnum(["beam", "greedy", "iad", "gad", "gad++", "nar", "blockwise", "hybrid", "aggressive"]) = field(  # type: ignore[valid-type]
+    decoding: ChoiceEnum(MODES) = field(  # type: ignore[valid-type]
         default="beam",
         metadata={
             "help": "beam: fairseq's own search, untouched; greedy: the output of --beam 1 by this plugin's engine; "
@@ -59,7 +62,7 @@ class AggressiveTranslationConfig(TranslationConfig, CopyingOptions, DraftingOpt
             "which drafts itself; hybrid: the output of --beam 1 with drafts copied as in iad where the output follows "
             "its input, and made by --drafter-path or the model's proposal heads, or guessed, where it does not; "
             "aggressive: the lossless mode for what is given: gad with --drafter-path, else blockwise where the model "
-            "has heads, else iad"
+            "has heads, else iad; aggressive-beam: the n-best list of beam, by any --beam, sooner"
         },
     )
     block_ngrams: bool = field(
@@ -151,7 +154,8 @@ class AggressiveTranslationTask(TranslationTask):
         if self.cfg.bit_exact and len(models) > 1:
             raise AggdecError(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
         extra.pop("lm_weight", None)
-        if getattr(args, "beam", 5) != 1:
+        searches_beams = decoding == "aggressive-beam"
+        if not searches_beams and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {decoding} has a beam of one: --beam is set to 1")
             args.beam = 1
         if self.cfg.decoding_stats and self._stats_file is None:
@@ -169,8 +173,9 @@ class AggressiveTranslationTask(TranslationTask):
             keep_drafts=getattr(args, "retain_iter_history", False),
         )
         self._report()
-        is_ours = seq_gen_cls is not None and issubclass(seq_gen_cls, AggressiveGenerator)
-        generator_class = seq_gen_cls if is_ours else AggressiveGenerator
+        own = AggressiveBeamGenerator if searches_beams else AggressiveGenerator
+        is_ours = seq_gen_cls is not None and issubclass(seq_gen_cls, own)
+        generator_class = seq_gen_cls if is_ours else own
         self._running = super().build_generator(models, args, generator_class, extra)
         return self._running
 

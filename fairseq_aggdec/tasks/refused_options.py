@@ -1,4 +1,4 @@
-"""Options of fairseq's search that have no meaning where every step takes the best token alone."""
+"""Options of fairseq's search that this plugin's modes cannot honour."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class SearchOptions(FairseqDataclass):
 
 
 def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> None:
-    """Refuse what gives another result than a beam of one.
+    """Refuse what gives another result than a beam of one; of `aggressive-beam`, than a beam.
 
     Args:
         decoding: the mode, for the message.
@@ -43,7 +43,7 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
     """
     wanted = {
         "--sampling": getattr(options, "sampling", False),
-        "--nbest": getattr(options, "nbest", 1) > 1,
+        "--nbest": getattr(options, "nbest", 1) > 1 and decoding != "aggressive-beam",
         "--constraints": getattr(options, "constraints", None),
         "--lm-path": getattr(options, "lm_path", None) or lm_model is not None,
         "--diverse-beam-groups": getattr(options, "diverse_beam_groups", -1) > 0,

@@ -1,0 +1,115 @@
+"""fairseq sample -> aggressive beam search -> fairseq's n-best list."""
+
+import logging
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.loop import BeamStats, aggressive_beam_search
+from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner, TreeVerifier
+from fairseq_aggdec.decoding.beam.search import BeamOptions, Output
+from fairseq_aggdec.decoding.outputs import Decoded
+from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
+from fairseq_aggdec.engine.engines import unsupported_decoder
+from fairseq_aggdec.engine.ensemble import TreeEnsemble
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+
+logger = logging.getLogger(__name__)
+
+
+class AggressiveBeamGenerator(AggressiveGenerator):
+    """A drop-in for fairseq's generator: the same samples in, the same n-best lists as its beam search out, sooner.
+
+    Of `stats` and `steps`, an iteration is a pass of the verifier, a committed token a step of the search, a drafted
+    token a prefix that was scored before the search asked for it, and an accepted one a step beyond the pass's first.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.totals = BeamTotals()
+
+    def _beam_size(self, wanted: int) -> int:
+        return wanted
+
+    def _generate(
+        self,
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+        bos_token: int | None = None,
+    ) -> list[list[dict[str, Any]]]:
+        self._refuse_constraints(constraints)
+        began = time.perf_counter()
+        net_input = sample["net_input"]
+        source = net_input["src_tokens"]
+        verifier = self._tree_verifier(net_input)
+        if verifier is None:
+            return super(AggressiveGenerator, self)._generate(sample, prefix_tokens, bos_token=bos_token)
+        start = self.eos if bos_token is None else bos_token
+        first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
+        rules = self._rules(net_input, prefix_tokens)
+        options = BeamOptions(
+            self.beam_size,
+            self.eos,
+            rules.max_len,
+            self.vocab_size,
+            self.normalize_scores,
+            self.len_penalty,
+            max(0.0, -self.unk_penalty),
+        )
+        found = aggressive_beam_search(verifier, rules, options, self.make_planners(net_input, start), first_tokens)
+        hypotheses = [[self._as_fairseq(output, stats) for output in outputs] for outputs, stats in found]
+        if not all(hypotheses):
+            raise AggdecError(
+                "no hypothesis was left to end the sentence: --prefix-size, suppressed tokens, blocked n-grams and the "
+                "lengths allowed leave none (fairseq's own search stops there, too)"
+            )
+        decoded = [Decoded(best["tokens"], best["positional_scores"], best["stats"]) for best, *_ in hypotheses]
+        self._record(sample, decoded, time.perf_counter() - began)
+        return hypotheses
+
+    def make_planners(self, net_input: dict[str, Any], start: int) -> list[Planner]:
+        """What looks ahead in each sentence of a batch; subclasses may have others."""
+        return [NoLookAhead() for _ in net_input["src_tokens"]]
+
+    def _tree_verifier(self, net_input: dict[str, Any]) -> TreeVerifier | None:
+        """The verifier, ready for a batch; None where there is only fairseq's own search."""
+        engines = [self._engines.decoder(model.decoder) for model in self.model.models]
+        reason = next(filter(None, (unsupported_decoder(model.decoder) for model in self.model.models)), None)
+        if self.vocab_size <= 2 * self.beam_size:
+            reason = f"{self.vocab_size} symbols, and a beam of {self.beam_size}"
+        members = [engine for engine in engines if engine is not None]
+        if reason is not None or len(members) < len(engines):
+            self._say_stock(reason)
+            return None
+        for model, member in zip(self.model.models, members, strict=True):
+            member.start(self._engines.encode(model, net_input), self.temperature)
+        return members[0] if len(members) == 1 else TreeEnsemble(members)
+
+    def _say_stock(self, reason: str | None) -> None:
+        if self.no_repeat_ngram_size > 0:
+            raise AggdecError(f"--block-ngrams needs this plugin's engine, which does not support {reason}")
+        if not self._said_fallback:
+            self._said_fallback = True
+            logger.warning(f"no fast engine for this decoder ({reason}): fairseq's own beam search decodes")
+
+    def _as_fairseq(self, output: Output, stats: BeamStats) -> dict[str, Any]:
+        device = next(self.model.models[0].parameters()).device
+        return {
+            "tokens": torch.tensor(output.tokens, device=device),
+            "score": torch.tensor(output.score, device=device),
+            "attention": torch.empty(0),
+            "alignment": torch.empty(0),
+            "positional_scores": torch.tensor(output.log_probs, device=device),
+            "steps": len(stats.steps),
+            "history": [],
+            "stats": _as_drafts(stats),
+        }
+
+
+def _as_drafts(stats: BeamStats) -> SentenceStats:
+    drafted = [positions - needed for positions, needed in zip(stats.positions, stats.needed, strict=True)]
+    return SentenceStats(drafted, [max(0, steps - 1) for steps in stats.steps], stats.steps)
