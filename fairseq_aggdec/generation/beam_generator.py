@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.loop import BeamStats, aggressive_beam_search
-from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner, TreeVerifier
+from fairseq_aggdec.decoding.beam.planner import LookAhead
+from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, Output
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
@@ -27,9 +28,15 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     token a prefix that was scored before the search asked for it, and an accepted one a step beyond the pass's first.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, budget: int = 32, **kwargs: Any) -> None:
+        """
+        Args:
+            args, kwargs: as for `AggressiveGenerator`.
+            budget: prefixes of a sentence that are scored in a pass.
+        """
         super().__init__(*args, **kwargs)
         self.totals = BeamTotals()
+        self._budget = budget
 
     def _beam_size(self, wanted: int) -> int:
         return wanted
@@ -73,7 +80,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def make_planners(self, net_input: dict[str, Any], start: int) -> list[Planner]:
         """What looks ahead in each sentence of a batch; subclasses may have others."""
-        return [NoLookAhead() for _ in net_input["src_tokens"]]
+        return [LookAhead(self._budget, sentence[:-1]) for sentence in self._drafting.align(net_input["src_tokens"])]
 
     def _tree_verifier(self, net_input: dict[str, Any]) -> TreeVerifier | None:
         """The verifier, ready for a batch; None where there is only fairseq's own search."""

@@ -106,19 +106,16 @@ class BeamSearch:
         self.taken = 0
         """steps; the next one decides the token at this position"""
         self.has_ended = False
-        self.guesses = False
-        """whether this is a planner's copy, which takes ties as they come"""
         self._options = options
         self._prefix = prefix
         self._last_length = last_length
         self._finished: list[tuple[Hypothesis, float]] = []  # what EOS follows, and the score with EOS
 
     def copy(self) -> BeamSearch:
-        """The same search, to be run ahead on guessed rows."""
+        """The same search, to go ahead of this one."""
         copy = BeamSearch.__new__(BeamSearch)
         copy.__dict__.update(self.__dict__)
         copy._finished = list(self._finished)
-        copy.guesses = True
         return copy
 
     def step(self, rows: Sequence[Row | None]) -> list[int]:
@@ -141,13 +138,28 @@ class BeamSearch:
         self._take(self._best_of_all(rows) if best is None else best)
         return []
 
+    def go_ahead(self, rows: Sequence[Row | None]) -> float:
+        """Take a step on guessed rows; ties come as they come.
+
+        Args:
+            rows: what may follow each live hypothesis; of None nothing.
+
+        Returns:
+            the score below which a hypothesis has no part in the step.
+        """
+        best = self._best(rows, guessed=True)
+        assert best is not None
+        least = best[-1][0] if self._fills_the_beam(best) else -math.inf
+        self._take(best)
+        return least
+
     def outputs(self) -> list[Output]:
         """What has finished, best first; as many as fairseq has, which can be fewer than N."""
         outputs = [self._output(*finished) for finished in self._finished]
         scores = torch.tensor([output.score for output in outputs])
         return [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]  # as fairseq settles ties
 
-    def _best(self, rows: Sequence[Row | None]) -> list[Candidate] | None:
+    def _best(self, rows: Sequence[Row | None], guessed: bool = False) -> list[Candidate] | None:
         """Of the known rows, the best candidates up to the N-th that is not EOS; None where some of them are equal."""
         known = [(number, row) for number, row in enumerate(rows) if row is not None]
         sums = _single([self.live[number].score + score for number, row in known for score in row.scores])
@@ -156,7 +168,7 @@ class BeamSearch:
         last = math.nan
         for place in sorted(range(len(sums)), key=sums.__getitem__, reverse=True):
             score = sums[place]
-            if score == last and not self.guesses:
+            if score == last and not guessed:
                 return None
             if words == 0 or score == -math.inf:
                 break
