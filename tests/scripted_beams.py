@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree
-from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, Output
 from fairseq_aggdec.decoding.search_rules import SearchRules
 
@@ -113,7 +113,13 @@ class WildPlanner(Planner):
         self.rng = random.Random(seed)
         self.vocabulary = vocabulary
 
-    def plan(self, search: BeamSearch, tree: PrefixTree, needed: Sequence[Node]) -> Sequence[Node]:
+    def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
+        return [self._plan(sentence.search, sentence.tree, sentence.needed) for sentence in sentences]
+
+    def keep(self, rows: Tensor) -> None:
+        pass
+
+    def _plan(self, search: BeamSearch, tree: PrefixTree, needed: Sequence[Node]) -> Sequence[Node]:
         wanted: list[Node] = []
         for _ in range(self.rng.choice([0, 1, 5, 20])):
             node = self.rng.choice([tree.root, *needed, *[hypothesis.node for hypothesis in search.live]])
@@ -143,12 +149,11 @@ def by_fairseq(
 
 
 def by_us(
-    verifier: TableVerifier, rules: SearchRules, options: BeamOptions, planners: Sequence[Planner] | None = None
+    verifier: TableVerifier, rules: SearchRules, options: BeamOptions, planner: Planner | None = None
 ) -> list[Outputs]:
     """The n-best lists of `aggressive_beam_search`."""
     first = torch.full((len(verifier.sentences),), rules.eos)
-    planners = [NoLookAhead()] * first.numel() if planners is None else planners
-    found = aggressive_beam_search(verifier, rules, options, planners, first)
+    found = aggressive_beam_search(verifier, rules, options, planner or NoLookAhead(), first)
     return [[_plain(output) for output in outputs] for outputs, _ in found]
 
 

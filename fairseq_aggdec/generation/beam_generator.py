@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
 from fairseq_aggdec.decoding.beam.loop import BeamStats, aggressive_beam_search
 from fairseq_aggdec.decoding.beam.planner import LookAhead
 from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
@@ -52,9 +53,10 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         began = time.perf_counter()
         net_input = sample["net_input"]
         source = net_input["src_tokens"]
-        verifier = self._tree_verifier(net_input)
-        if verifier is None:
+        if self._falls_back():
             return super(AggressiveGenerator, self)._generate(sample, prefix_tokens, bos_token=bos_token)
+        encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
+        verifier = self._tree_verifier(encoder_outs)
         start = self.eos if bos_token is None else bos_token
         first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
         rules = self._rules(net_input, prefix_tokens)
@@ -67,7 +69,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             self.len_penalty,
             max(0.0, -self.unk_penalty),
         )
-        found = aggressive_beam_search(verifier, rules, options, self.make_planners(net_input, start), first_tokens)
+        planner = self.make_planner(net_input, encoder_outs, options)
+        found = aggressive_beam_search(verifier, rules, options, planner, first_tokens)
         hypotheses = [[self._as_fairseq(output, stats) for output in outputs] for outputs, stats in found]
         if not all(hypotheses):
             raise AggdecError(
@@ -78,30 +81,40 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         self._record(sample, decoded, time.perf_counter() - began)
         return hypotheses
 
-    def make_planners(self, net_input: dict[str, Any], start: int) -> list[Planner]:
-        """What looks ahead in each sentence of a batch; subclasses may have others."""
-        return [LookAhead(self._budget, sentence[:-1]) for sentence in self._drafting.align(net_input["src_tokens"])]
+    def make_planner(
+        self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
+    ) -> Planner:
+        """What looks ahead in a batch; subclasses may have another."""
+        drafter = None
+        if self.block_draft is not None:
+            model = self._drafting.block_model(net_input, encoder_outs)
+            drafter = RowDrafter(model, self.block_draft.block_size, options.entries, self.pad)
+            return LookAhead(self._budget, None, drafter)
+        return LookAhead(self._budget, [sentence[:-1] for sentence in self._drafting.align(net_input["src_tokens"])])
 
-    def _tree_verifier(self, net_input: dict[str, Any]) -> TreeVerifier | None:
-        """The verifier, ready for a batch; None where there is only fairseq's own search."""
-        engines = [self._engines.decoder(model.decoder) for model in self.model.models]
-        reason = next(filter(None, (unsupported_decoder(model.decoder) for model in self.model.models)), None)
-        if self.vocab_size <= 2 * self.beam_size:
-            reason = f"{self.vocab_size} symbols, and a beam of {self.beam_size}"
-        members = [engine for engine in engines if engine is not None]
-        if reason is not None or len(members) < len(engines):
-            self._say_stock(reason)
-            return None
-        for model, member in zip(self.model.models, members, strict=True):
-            member.start(self._engines.encode(model, net_input), self.temperature)
+    def _tree_verifier(self, encoder_outs: list[dict[str, Any]]) -> TreeVerifier:
+        """The verifier, ready for a batch."""
+        members = [
+            engine for model in self.model.models if (engine := self._engines.decoder(model.decoder)) is not None
+        ]
+        for member, encoder_out in zip(members, encoder_outs, strict=True):
+            member.start(encoder_out, self.temperature)
         return members[0] if len(members) == 1 else TreeEnsemble(members)
 
-    def _say_stock(self, reason: str | None) -> None:
+    def _falls_back(self) -> bool:
+        """Whether fairseq's own search decodes, which is said once."""
+        reasons = (unsupported_decoder(model.decoder) for model in self.model.models)
+        reason = next(filter(None, reasons), None)
+        if self.vocab_size <= 2 * self.beam_size:
+            reason = f"{self.vocab_size} symbols, and a beam of {self.beam_size}"
+        if reason is None:
+            return False
         if self.no_repeat_ngram_size > 0:
             raise AggdecError(f"--block-ngrams needs this plugin's engine, which does not support {reason}")
         if not self._said_fallback:
             self._said_fallback = True
             logger.warning(f"no fast engine for this decoder ({reason}): fairseq's own beam search decodes")
+        return True
 
     def _as_fairseq(self, output: Output, stats: BeamStats) -> dict[str, Any]:
         device = next(self.model.models[0].parameters()).device

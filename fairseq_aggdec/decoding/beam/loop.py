@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
-from fairseq_aggdec.decoding.beam.roles import Planner, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, Output
 from fairseq_aggdec.decoding.search_rules import SearchRules, best_entries
 
@@ -31,90 +31,75 @@ class BeamStats:
     """steps that the search made with what the pass had brought"""
 
 
-class _Sentence:
-    """A sentence on its way."""
-
-    def __init__(self, tree: PrefixTree, search: BeamSearch, planner: Planner) -> None:
-        self.tree = tree
-        self.search = search
-        self.planner = planner
-        self.stats = BeamStats()
-        self.needed = [tree.root]
-
-    def plan(self, rules: SearchRules, vocabulary: int) -> list[Node]:
-        """What the next pass reads for it."""
-        longest = rules.max_len
-        admitted = self.tree.admit(self.needed, vocabulary, longest)
-        self.stats.needed.append(len(admitted))
-        admitted += self.tree.admit(self.planner.plan(self.search, self.tree, self.needed), vocabulary, longest)
-        self.stats.positions.append(len(admitted))
-        return admitted
-
-    def go_on(self) -> None:
-        """Search as far as rows reach."""
-        search, before = self.search, self.search.taken
-        while not search.has_ended:
-            missing = search.step([hypothesis.node.row for hypothesis in search.live])
-            if missing:
-                self.needed = [search.live[number].node for number in missing]
-                break
-        self.stats.steps.append(search.taken - before)
-        self.tree.move_on([hypothesis.node for hypothesis in search.live], search.taken)
-
-
 def aggressive_beam_search(
-    verifier: TreeVerifier,
-    rules: SearchRules,
-    options: BeamOptions,
-    planners: Sequence[Planner],
-    first_tokens: Tensor,
+    verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, planner: Planner, first_tokens: Tensor
 ) -> list[tuple[list[Output], BeamStats]]:
-    """Search a batch; the outputs do not depend on the planners.
+    """Search a batch; the outputs do not depend on the planner.
 
     Args:
         verifier: ready to read this batch.
         rules: what may be chosen, for this batch.
         options: of the search.
-        planners: of each sentence.
+        planner: ready to plan for this batch.
         first_tokens: the decoder's first input, B.
 
     Returns:
         of each sentence what has finished, best first, and what it took.
     """
-    begun = _begun(rules, options, first_tokens)
-    sentences = [_Sentence(tree, search, planner) for (tree, search), planner in zip(begun, planners, strict=True)]
-    going, device = list(sentences), first_tokens.device
+    sentences = list(_begun(rules, options, first_tokens))
+    stats = [BeamStats() for _ in sentences]
+    going = list(sentences)
     while going:
         # plan: what the searches wait for, and what they will probably need soon
-        planned = [sentence.plan(rules, options.vocabulary) for sentence in going]
+        plans = planner.plan(going)
+        planned = []
+        for sentence, plan in zip(going, plans, strict=True):
+            nodes = sentence.tree.admit(sentence.needed, options.vocabulary, options.max_len)
+            stats[sentence.number].needed.append(len(nodes))
+            nodes += sentence.tree.admit(plan, options.vocabulary, options.max_len)
+            stats[sentence.number].positions.append(len(nodes))
+            planned.append(nodes)
 
         # score it, all sentences in one pass
-        block = TreeBlock.of(planned, max(sentence.tree.slots for sentence in going), device)
+        block = TreeBlock.of(planned, max(sentence.tree.slots for sentence in going), first_tokens.device)
         rows = _scored(verifier, rules, options, block, planned)
         for sentence, nodes in zip(going, planned, strict=True):
             sentence.tree.take_in(nodes, [next(rows) for _ in nodes])
 
         # search as far as the rows reach
         for sentence in going:
-            sentence.go_on()
+            stats[sentence.number].steps.append(_go_on(sentence))
         staying = [place for place, sentence in enumerate(going) if not sentence.search.has_ended]
-        if len(staying) < len(going):  # finished sentences leave the batch
-            going = [going[place] for place in staying]
-            remaining = torch.tensor(staying, dtype=torch.long, device=device)
+        if 0 < len(staying) < len(going):  # finished sentences leave the batch
+            remaining = torch.tensor(staying, dtype=torch.long, device=first_tokens.device)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
-    return [(sentence.search.outputs(), sentence.stats) for sentence in sentences]
+            planner.keep(remaining)
+        going = [going[place] for place in staying]
+    return [(sentence.search.outputs(), stats[sentence.number]) for sentence in sentences]
 
 
-def _begun(rules: SearchRules, options: BeamOptions, first_tokens: Tensor) -> Iterator[tuple[PrefixTree, BeamSearch]]:
+def _begun(rules: SearchRules, options: BeamOptions, first_tokens: Tensor) -> Iterator[Sentence]:
     """Of each sentence, a tree of the start symbol alone and a search that has taken no step."""
     prefixes: list[list[int]] = [[]] * first_tokens.size(0) if rules.prefix is None else rules.prefix.tolist()
     lengths: list[int | None] = (
         [None] * len(prefixes) if rules.source_lengths is None else rules.source_lengths.tolist()
     )
-    for first, prefix, length in zip(first_tokens.tolist(), prefixes, lengths, strict=True):
+    for number, (first, prefix, length) in enumerate(zip(first_tokens.tolist(), prefixes, lengths, strict=True)):
         tree = PrefixTree(first)
-        yield tree, BeamSearch(tree.root, options, prefix, length)
+        yield Sentence(number, tree, BeamSearch(tree.root, options, prefix, length), [tree.root])
+
+
+def _go_on(sentence: Sentence) -> int:
+    """Search as far as rows reach; returns the number of steps."""
+    search, before = sentence.search, sentence.search.taken
+    while not search.has_ended:
+        missing = search.step([hypothesis.node.row for hypothesis in search.live])
+        if missing:
+            sentence.needed = [search.live[number].node for number in missing]
+            break
+    sentence.tree.move_on([hypothesis.node for hypothesis in search.live], search.taken)
+    return search.taken - before
 
 
 def _scored(
@@ -135,8 +120,8 @@ def _scored(
         sequence = block.tokens[part, None] if sequences is None else sequences[part]
         whole = own.rows(scores[:, None], block.positions[part, None], sequence, earliest, block.last_position)[:, 0]
         values, tokens = best_entries(whole, options.entries)
-        for best, names, row in zip(values.tolist(), tokens.tolist(), whole, strict=True):
-            yield Row(best, names, row)
+        for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
+            yield Row(best, names, whole, number)
 
 
 def _sequences(planned: Sequence[Sequence[Node]], rules: SearchRules, device: torch.device) -> Tensor:

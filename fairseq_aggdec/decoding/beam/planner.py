@@ -1,109 +1,137 @@
 """A planner that runs a copy of the search ahead of it, on rows that are guessed where none is known.
 
-Every prefix that the copy comes to and that is not scored yet is worth scoring. A beam changes at most steps: to foresee
-one hypothesis saves nothing unless the others that live beside it are foreseen as well, and where the copy takes the
-steps of a beam search, it comes to all of them.
+Every prefix that the copy comes to and that is not scored yet is worth scoring. A beam changes at most steps: to
+foresee one hypothesis saves nothing unless the others that live beside it are foreseen too, and where the copy takes
+the steps of a beam search, it comes to all of them.
 
 The row behind a prefix that is not scored is borrowed from a scored prefix that probably goes on alike, in this order:
 
     own track     the prefix that the last row came from, one token on: the same text behind an earlier difference
     rejoining     a scored prefix near by that ends in the same token: another text that has come to the same place
+    draft         what a model has drafted for the place
     substitution  of the last row's prefix, the likeliest token instead of this one: a word in place of another
-    draft         what somebody has drafted for the place
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
-from fairseq_aggdec.decoding.beam.roles import Planner
-from fairseq_aggdec.decoding.beam.search import BeamSearch
+from fairseq_aggdec.decoding.beam.roles import Planner, Sentence
 
 _NEAR = 4
 """positions within which two prefixes can have come to the same place"""
 
 
 class LookAhead(Planner):
-    """A `roles.Planner` for one sentence."""
+    """A `roles.Planner` by simulation."""
 
-    def __init__(self, budget: int, source: Sequence[int] = ()) -> None:
+    def __init__(
+        self, budget: int, sources: Sequence[Sequence[int]] | None = None, drafter: RowDrafter | None = None
+    ) -> None:
         """
         Args:
-            budget: how many prefixes to score in a pass.
-            source: what the output probably resembles, its EOS left out; scored in the first pass.
+            budget: how many prefixes of a sentence to score in a pass.
+            sources: what each sentence's output probably resembles, EOS left out; scored in its first pass.
+            drafter: ready to draft for this batch.
         """
         self._budget = budget
-        self._source = source
+        self._sources = sources
+        self._drafter = drafter
 
-    def plan(self, search: BeamSearch, tree: PrefixTree, needed: Sequence[Node]) -> Sequence[Node]:
+    def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
         """See `roles.Planner.plan`."""
-        if tree.root.row is None:
-            return self._chain(tree)
-        ahead = search.copy()
-        wanted: list[Node] = []
-        planned = set(needed)
-        left = self._budget - len(needed)
-        guesses = {node: self._first_guess(node, tree) for node in (hypothesis.node for hypothesis in ahead.live)}
-        while left > 0 and not ahead.has_ended:
-            live = ahead.live
-            rows = [None if (guess := guesses[hypothesis.node]) is None else guess.row for hypothesis in live]
+        drafts = [None] * len(sentences) if self._drafter is None else self._drafter.behind(sentences)
+        plans = []
+        for sentence, draft in zip(sentences, drafts, strict=True):
+            if sentence.tree.root.row is None and self._sources is not None:
+                plans.append(_chain(sentence.tree, self._sources[sentence.number]))
+            else:
+                plans.append(_Simulation(sentence, draft).prefixes(self._budget))
+        return plans
+
+    def keep(self, rows: Tensor) -> None:
+        if self._drafter is not None:
+            self._drafter.keep(rows)
+
+
+def _chain(tree: PrefixTree, tokens: Sequence[int]) -> list[Node]:
+    """A text, prefix by prefix."""
+    chain = [tree.root]
+    for token in tokens:
+        chain.append(chain[-1].child(token))
+    return chain
+
+
+class _Simulation:
+    """A search ahead of the search."""
+
+    def __init__(self, sentence: Sentence, drafts: dict[int, Row] | None) -> None:
+        """
+        Args:
+            sentence: as far as it is.
+            drafts: of a depth, the row that a model has drafted for prefixes of it.
+        """
+        self._sentence = sentence
+        self._drafts = drafts or {}
+        self._guesses: dict[Node, tuple[Row | None, Node | None]] = {}
+        """of each live prefix, the row behind it, and the scored prefix whose row that is, if any"""
+
+    def prefixes(self, budget: int) -> list[Node]:
+        """What the search comes to first and that is not scored, as many as make up the budget with what is needed."""
+        search = self._sentence.search.copy()
+        wanted = dict.fromkeys(self._sentence.needed)
+        for hypothesis in search.live:
+            self._guess(hypothesis.node)
+        while len(wanted) < budget and not search.has_ended:
+            live = search.live
+            rows = [self._guesses[hypothesis.node][0] for hypothesis in live]
             if not any(rows):
                 break
-            least = ahead.go_ahead(rows)
-            for hypothesis in live:
-                node = hypothesis.node
-                if node.row is None and hypothesis.score >= least and node not in planned:
-                    planned.add(node)
-                    wanted.append(node)
-                    left -= 1
-            following: dict[Node, Node | None] = {}
-            for hypothesis in ahead.live:
-                node = hypothesis.node
-                if node not in following:
-                    assert node.parent is not None
-                    guess = guesses[node.parent]
-                    assert guess is not None
-                    following[node] = node if node.row is not None else self._guess(guess, node, tree)
-            guesses = following
-        return wanted[: self._budget - len(needed)] if left < 0 else wanted
+            least = search.go_ahead(rows)
+            wanted.update(
+                (hypothesis.node, None)
+                for hypothesis in live
+                if hypothesis.node.row is None and hypothesis.score >= least
+            )
+            for hypothesis in search.live:
+                self._guess(hypothesis.node)
+        return list(wanted)[:budget]
 
-    def _chain(self, tree: PrefixTree) -> list[Node]:
-        chain = [tree.root]
-        for token in self._source:
-            chain.append(chain[-1].child(token))
-        return chain
+    def _guess(self, node: Node) -> None:
+        if node not in self._guesses:
+            self._guesses[node] = (node.row, node) if node.row is not None else self._borrowed(node)
 
-    def _first_guess(self, node: Node, tree: PrefixTree) -> Node | None:
-        """Of a live hypothesis, whose parent is scored."""
-        if node.row is not None or node.parent is None:
-            return node
-        return self._guess(node.parent, node, tree)
-
-    def _guess(self, last: Node, node: Node, tree: PrefixTree) -> Node | None:
-        """A scored prefix that probably goes on as this one does.
-
-        Args:
-            last: the scored prefix whose row stood for the one behind the prefix without its last token.
-            node: the prefix.
-            tree: of the sentence.
-        """
-        own = last.children.get(node.token)
+    def _borrowed(self, node: Node) -> tuple[Row | None, Node | None]:
+        if node.parent is None:
+            return self._drafts.get(0), None
+        last = node.parent if node.parent.row is not None else self._guesses[node.parent][1]
+        own = None if last is None else last.children.get(node.token)
         if own is not None and own.row is not None:
-            return own
-        assert node.parent is not None
-        before, best, closest = node.parent.token, None, 2 * _NEAR + 2
-        for other in tree.ending_in.get(node.token, ()):
+            return own.row, own
+        alike = self._alike(node, node.parent.token)
+        if alike is not None:
+            return alike.row, alike
+        draft = self._drafts.get(node.depth)
+        if draft is not None:
+            return draft, None
+        if last is not None and last.row is not None:
+            for token in last.row.tokens:
+                sibling = last.children.get(token)
+                if sibling is not None and sibling.row is not None:
+                    return sibling.row, sibling
+        return None, None
+
+    def _alike(self, node: Node, before: int) -> Node | None:
+        """A scored prefix near by that ends in the same token, best behind the same token before."""
+        found, closest = None, 2 * _NEAR + 1
+        for other in self._sentence.tree.ending_in.get(node.token, ()):
             distance = abs(other.depth - node.depth)
             if distance <= _NEAR and other.parent is not None:
                 distance += 0 if other.parent.token == before else _NEAR + 1
                 if distance <= closest:
-                    best, closest = other, distance
-        if best is not None:
-            return best
-        for token in last.row.tokens if last.row is not None else ():
-            sibling = last.children.get(token)
-            if sibling is not None and sibling.row is not None:
-                return sibling
-        return None
+                    found, closest = other, distance
+        return found

@@ -19,18 +19,20 @@ _SPARE = 256
 class Row:
     """What may follow a prefix, the search rules applied."""
 
-    __slots__ = ("scores", "tokens", "whole")
+    __slots__ = ("number", "scores", "tokens", "whole")
 
-    def __init__(self, scores: list[float], tokens: list[int], whole: Tensor | None = None) -> None:
+    def __init__(self, scores: list[float], tokens: list[int], whole: Tensor | None = None, number: int = 0) -> None:
         """
         Args:
             scores: log-probabilities of the best entries, falling.
             tokens: whose they are.
-            whole: all V of them; None where the row is a guess, or the search is past it.
+            whole: n x V, all log-probabilities of several rows; None where this one is a guess or no longer needed.
+            number: which of them this one is.
         """
         self.scores = scores
         self.tokens = tokens
         self.whole = whole
+        self.number = number
 
 
 class Node:

@@ -69,21 +69,39 @@ class TreeVerifier(Protocol):
         """Forget all sentences but these; the next call has them in this order."""
 
 
-class Planner(Protocol):
-    """Says which prefixes of a sentence will probably be needed soon. The output does not depend on it."""
+@dataclass
+class Sentence:
+    """A sentence on its way."""
 
-    def plan(self, search: BeamSearch, tree: PrefixTree, needed: Sequence[Node]) -> Sequence[Node]:
-        """What else is worth scoring.
+    number: int
+    """in the batch as it began"""
+    tree: PrefixTree
+    search: BeamSearch
+    """as far as the rows reach"""
+    needed: list[Node]
+    """what the search waits for"""
+
+
+class Planner(Protocol):
+    """Says which prefixes will probably be needed soon. The output does not depend on it."""
+
+    def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
+        """What else is worth scoring of each sentence, beside what is needed.
 
         Args:
-            search: as far as the rows reach.
-            tree: of the sentence; prefixes that are wanted are made with `Node.child`.
-            needed: what the search waits for, which is scored anyway.
+            sentences: those that are left, in the order of the batch. Prefixes that are wanted are made with
+                `Node.child`.
         """
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget all sentences but these; the next call has them in this order."""
 
 
 class NoLookAhead(Planner):
     """Ordinary beam search: one position a live hypothesis."""
 
-    def plan(self, search: BeamSearch, tree: PrefixTree, needed: Sequence[Node]) -> Sequence[Node]:
-        return ()
+    def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
+        return [()] * len(sentences)
+
+    def keep(self, rows: Tensor) -> None:
+        pass

@@ -185,7 +185,7 @@ class BeamSearch:
     def _best_of_all(self, rows: Sequence[Row | None]) -> list[Candidate]:
         """fairseq's own call on its own matrix; needs all rows."""
         size, vocabulary = self._options.size, self._options.vocabulary
-        matrix = torch.stack([row.whole for row in rows if row is not None and row.whole is not None])
+        matrix = torch.stack([row.whole[row.number] for row in rows if row is not None and row.whole is not None])
         if self.taken > 0:
             matrix = matrix + torch.tensor([[hypothesis.score] for hypothesis in self.live], device=matrix.device)
             gone = matrix.new_full((size - len(rows), vocabulary), -math.inf)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam import prefix_tree
+from fairseq_aggdec.decoding.beam.planner import LookAhead
 from fairseq_aggdec.decoding.beam.roles import NoLookAhead, TreeBlock
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
@@ -93,12 +94,12 @@ def check(table: Table, size: int, batch: int, options: dict[str, Any], **others
     sentences = list(range(4, 4 + batch))
     stock = by_fairseq(table, sentences, size, prefix=others.get("prefix"), **options)
     rules = rules_of(options, **others)
-    plain = [NoLookAhead()] * batch
-    wild = [WildPlanner(table.seed + number, len(WORDS)) for number in range(batch)]
-    for planners, piece in ((plain, 1000), (wild, 7)):
+    sources = [[5, 6, 7, 8]] * batch
+    planners = (NoLookAhead(), WildPlanner(table.seed, len(WORDS)), LookAhead(24), LookAhead(9, sources))
+    for planner, piece in zip(planners, (1000, 7, 5, 1000), strict=True):
         verifier = Warm(table, sentences, piece)
         verifier.temperature = options.get("temperature", 1.0)
-        assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planners) == stock
+        assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
     return stock
 
 
@@ -137,8 +138,8 @@ def test_match_source_len(table: Table, size: int, lengths: list[int], options: 
     rules = rules_of(options, source_lengths=torch.tensor(lengths))
     verifier = Warm(table, sentences)
     verifier.temperature = options["temperature"]
-    planners = [WildPlanner(table.seed, len(WORDS)) for _ in lengths]
-    assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planners) == stock
+    planner = WildPlanner(table.seed, len(WORDS))
+    assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
 
 
 @examples(30)
@@ -154,8 +155,8 @@ def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None
         patch.setattr(NGramRepeatBlock, "forward", blocks)
         stock = by_fairseq(table, sentences, size, no_repeat_ngram_size=ngram, max_len_b=limit)
     rules = rules_of({"max_len_b": limit}, no_repeat_ngram_size=ngram)
-    planners = [WildPlanner(table.seed + number, len(WORDS)) for number in range(batch)]
-    assert by_us(TableVerifier(table, sentences), rules, beam_of({}, size, limit), planners) == stock
+    planner = WildPlanner(table.seed, len(WORDS))
+    assert by_us(TableVerifier(table, sentences), rules, beam_of({}, size, limit), planner) == stock
 
 
 @pytest.mark.parametrize("size", [2, 5])
@@ -179,7 +180,7 @@ def test_slots_of_dead_branches_are_used_again() -> None:
     table = Table(WORDS, 1, 60, 100_000, end=-4.0)
     rules, options = rules_of({"max_len_b": 50}), beam_of({}, 5, 50)
     verifier = TableVerifier(table, [4])
-    found = by_us(verifier, rules, options, [WildPlanner(1, len(WORDS))])
+    found = by_us(verifier, rules, options, WildPlanner(1, len(WORDS)))
     assert found == by_us(TableVerifier(table, [4]), rules, options)
     assert sum(sizes[0] for sizes in verifier.sizes) > 300
     assert verifier.slots < 150
