@@ -82,25 +82,8 @@ class SearchRules:
             latest: no position is above; None for unknown.
         """
         positions = starts[:, None] + torch.arange(logits.size(1), device=logits.device)  # B x W
-        scores = logits.float().log_softmax(dim=-1)  # fairseq normalises first and bans afterwards
-        scores[..., self.pad] = -math.inf
-        if self.unk_penalty:
-            scores[..., self.unk] -= self.unk_penalty
-
-        # fairseq lifts the length minimum for the whole batch while any row could have a forced prefix
-        forced_steps = 0 if self.prefix is None else min(self.prefix.size(1), self.max_len)
-        free = positions >= forced_steps
-        if earliest < self.min_len:
-            scores[..., self.eos].masked_fill_(free & (positions < min(self.min_len, self.max_len)), -math.inf)
-        for token in self.suppressed:
-            scores[..., token].masked_fill_(free & (positions < self.max_len), -math.inf)
-        if self.no_repeat_ngram_size > 1:
-            ban_repeated_ngrams(scores, positions, sequence, self.no_repeat_ngram_size)
-        ended: Tensor | None = None
-        if self.source_lengths is not None:  # fairseq gives the EOS probability one then, and compares it with the rest
-            ended = positions >= self.source_lengths[:, None]
-            scores[..., self.eos] = torch.where(ended, 0.0, -math.inf)
-
+        scores = self._ruled(logits, positions, sequence, earliest)
+        ended = None if self.source_lengths is None else positions >= self.source_lengths[:, None]
         log_probs, tokens = best(scores)
         forced: Tensor | None = None
         if latest is None or latest >= self.max_len:
@@ -108,7 +91,7 @@ class SearchRules:
             tokens = torch.where(forced, self.eos, tokens)
         if self.prefix is not None and self.prefix.size(1) > 0:
             beginning = self.prefix.gather(1, positions.clamp(max=self.prefix.size(1) - 1))
-            given = ~free & (beginning != self.pad)
+            given = (positions < self._forced_steps) & (beginning != self.pad)
             forced = given if forced is None else forced | given
             if ended is not None:  # only a negative penalty lifts the prefix's own unk above one
                 is_likelier = scores.gather(-1, beginning[..., None]).squeeze(-1) > 0.0
@@ -120,6 +103,56 @@ class SearchRules:
             is_end = ended & (tokens == self.eos)
             forced = is_end if forced is None else forced | is_end
         return Choices(tokens, log_probs, scores, forced)
+
+    def rows(
+        self, logits: Tensor, positions: Tensor, sequence: Tensor, earliest: int = 0, latest: int | None = None
+    ) -> Tensor:
+        """What a beam search reads behind prefixes: all scores, minus infinity where a rule bans the token.
+
+        Args:
+            logits, sequence, earliest, latest: as in `choose`.
+            positions: of the logits, B x W.
+
+        Returns:
+            B x W x V, fp32.
+        """
+        scores = self._ruled(logits, positions, sequence, earliest)
+        only: Tensor | None = None  # B x W, the one token that is left; minus 1 for any
+        if self._forced_steps > 0:
+            assert self.prefix is not None
+            beginning = self.prefix.gather(1, positions.clamp(max=self.prefix.size(1) - 1))
+            only = torch.where((positions < self._forced_steps) & (beginning != self.pad), beginning, -1)
+        if latest is None or latest >= self.max_len:
+            only = torch.where(positions >= self.max_len, self.eos, -1 if only is None else only)
+        if only is None:
+            return scores
+        kept = only.clamp(min=0)[..., None]
+        alone = torch.full_like(scores, -math.inf).scatter_(-1, kept, scores.gather(-1, kept))
+        if self.source_lengths is not None:  # that rule is fairseq's last
+            alone[..., self.eos] = scores[..., self.eos]
+        return torch.where(only[..., None] >= 0, alone, scores)
+
+    @property
+    def _forced_steps(self) -> int:
+        """Steps in which some row could have a forced token; fairseq lifts the length minimum for all rows then."""
+        return 0 if self.prefix is None else min(self.prefix.size(1), self.max_len)
+
+    def _ruled(self, logits: Tensor, positions: Tensor, sequence: Tensor, earliest: int) -> Tensor:
+        """Log-probabilities with penalties and bans, but for those that leave a single token."""
+        scores = logits.float().log_softmax(dim=-1)  # fairseq normalises first and bans afterwards
+        scores[..., self.pad] = -math.inf
+        if self.unk_penalty:
+            scores[..., self.unk] -= self.unk_penalty
+        free = positions >= self._forced_steps
+        if earliest < self.min_len:
+            scores[..., self.eos].masked_fill_(free & (positions < min(self.min_len, self.max_len)), -math.inf)
+        for token in self.suppressed:
+            scores[..., token].masked_fill_(free & (positions < self.max_len), -math.inf)
+        if self.no_repeat_ngram_size > 1:
+            ban_repeated_ngrams(scores, positions, sequence, self.no_repeat_ngram_size)
+        if self.source_lengths is not None:  # fairseq gives the EOS probability one then, and compares it with the rest
+            scores[..., self.eos] = torch.where(positions >= self.source_lengths[:, None], 0.0, -math.inf)
+        return scores
 
 
 def best(scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -140,6 +173,12 @@ def best(scores: Tensor) -> tuple[Tensor, Tensor]:
     inside = (start + torch.arange(_PIECE)).clamp_(max=vocabulary - 1)
     value, offset = scores.gather(-1, inside).max(dim=-1)
     return value, inside.gather(-1, offset[..., None]).squeeze(-1)
+
+
+def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The highest scores of each row and their tokens, N x V -> twice N x `count`, falling."""
+    values, tokens = scores.topk(count)
+    return values, tokens
 
 
 def ban_repeated_ngrams(scores: Tensor, positions: Tensor, sequence: Tensor, size: int) -> None:

@@ -72,3 +72,14 @@ class DecodingTotals:
             f"output tokens: {self.accepted / committed:.1%} drafted, {verifier / committed:.1%} verifier's own after "
             f"a draft, {self.single_steps / committed:.1%} single steps"
         )
+
+
+class BeamTotals(DecodingTotals):
+    """Of a beam search: iterations are passes, committed tokens are steps, and drafted ones prefixes scored ahead."""
+
+    def summary(self) -> str:
+        sentences, passes = max(1, self.sentences), max(1, self.iterations)
+        return (
+            f"{self.sentences} sentences, {self.mean_iterations:.2f} passes/sentence for "
+            f"{self.committed / sentences:.2f} steps, {self.drafted / passes:.2f} prefixes scored ahead in a pass"
+        )

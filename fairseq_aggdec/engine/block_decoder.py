@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
+from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.ragged import Ragged
 from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
@@ -32,8 +33,11 @@ _RAGGED_COST = 4.0
 numbers of tokens are rounded up"""
 
 
-class BlockDecoder(Verifier):
-    """A `roles.Verifier` over a fairseq `TransformerDecoder`: cached, any block width, positions per row."""
+class BlockDecoder(Verifier, TreeVerifier):
+    """A `roles.Verifier` over a fairseq `TransformerDecoder`: cached, any block width, positions per row.
+
+    A `TreeVerifier` too: what it reads of a batch is either blocks or trees.
+    """
 
     def __init__(
         self,
@@ -108,6 +112,18 @@ class BlockDecoder(Verifier):
         else:
             read = self.features(self._widened(block.tokens), block.starts, block.last_start)
             features = ragged.pack(read[:, : ragged.width])
+        yield from self._logits(features)
+
+    def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
+        """See `decoding.beam.roles.TreeVerifier.score_tree`."""
+        slots = block.hidden.size(-1)
+        x = self._placed(self.embed(block.tokens), block.positions, block.last_position + 1)
+        self._cache.reserve(slots)
+        mask = additive_mask(block.hidden, x)[:, None]
+        places = self._cache.places(block.slots, block.ragged.rows)
+        yield from self._logits(self._layered(x, BlockShape(0, slots, places, mask, block.ragged)))
+
+    def _logits(self, features: Tensor) -> Iterator[Tensor]:
         for part in features.split(features.size(0) if features.is_cuda else _PART):
             logits = self.project(part)
             yield logits if self._temperature == 1.0 else logits / self._temperature
@@ -151,7 +167,6 @@ class BlockDecoder(Verifier):
         Returns:
             B x W x D, or fewer columns; ragged, N x D.
         """
-        decoder = self._decoder
         x = embeddings
         if x is None:
             assert block is not None
@@ -163,10 +178,7 @@ class BlockDecoder(Verifier):
             own = positions = starts[:, None] + torch.arange(width, device=x.device)
             if ragged is not None:
                 own = ragged.pack(positions)
-        if self._positions is not None:
-            x = x + (self._positions.span(last_start, end) if own is None else self._positions.look_up(own, end))
-        if self._embedding_norm is not None:
-            x = self._embedding_norm(x)
+        x = self._placed(x, range(last_start, end) if own is None else own, end)
 
         keys = exact_keys(end) if self._fixed_shapes else end
         self._cache.reserve(keys)
@@ -175,14 +187,26 @@ class BlockDecoder(Verifier):
         else:
             mask = self._self_mask(positions, last_start, end, keys, x)
         places = None if own is None else self._cache.places(own, None if ragged is None else ragged.rows)
-        shape = BlockShape(last_start, keys, places, mask, ragged)
+        return self._layered(x, BlockShape(last_start, keys, places, mask, ragged), wanted)
+
+    def _placed(self, x: Tensor, positions: Tensor | range, end: int) -> Tensor:
+        """Embeddings, ... x D, as the first layer reads them at these positions, all below `end`."""
+        table = self._positions
+        if table is not None:
+            x = x + (
+                table.look_up(positions, end) if isinstance(positions, Tensor) else table.span(positions.start, end)
+            )
+        return x if self._embedding_norm is None else self._embedding_norm(x)
+
+    def _layered(self, x: Tensor, shape: BlockShape, wanted: Tensor | None = None) -> Tensor:
+        """What the layers make of it; see `features`."""
         last = len(self._layers) - 1
         for number, layer in enumerate(self._layers):
             columns = wanted if number == last else None
             x = layer(x, shape, self._cache, number, self._cross[number], self._cross_mask, columns)
         if self._final_norm is not None:
             x = self._final_norm(x)
-        return x if decoder.project_out_dim is None else decoder.project_out_dim(x)
+        return x if self._decoder.project_out_dim is None else self._decoder.project_out_dim(x)
 
     def keep(self, rows: Tensor) -> None:
         self._cache.keep(rows)

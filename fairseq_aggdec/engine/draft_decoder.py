@@ -78,6 +78,12 @@ class DraftDecoder:
             features = head(features, self._decoder.embed(before))
         return self._engine.project(features)
 
+    def go_back(self, known_lengths: Sequence[int]) -> None:
+        """See `decoding.beam.drafted_rows.ReturningModel.go_back`."""
+        if self._encode is None and any(map(int.__gt__, self._known_read, known_lengths)):
+            self._known_read = list(map(min, self._known_read, known_lengths))
+            self._read = torch.tensor(self._known_read, device=self._read.device)
+
     def keep(self, rows: Tensor) -> None:
         if self._encode is not None:
             self._rows = rows if self._rows is None else self._rows[rows]

@@ -15,6 +15,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, SourceCopyDra
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance
+from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
@@ -134,9 +135,14 @@ class Drafting:
         if loaded is None:
             proposing = self._proposing_model()
             return HeadDrafter(proposing, self._block.block_size, self._eos, proposing.never_proposed)
+        return BlockDrafter(self.block_model(net_input, encoder_outs), self._block.block_size, self._eos)
+
+    def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> DraftDecoder:
+        """The block drafter's network, ready to draft for a batch; see `start`."""
+        assert self._block is not None
+        assert self._block.drafter is not None
         dtype = next(self._models[0].parameters()).dtype
-        model = loaded.start(net_input, dtype, self._models, encoder_outs, self._engines.arithmetic)
-        return BlockDrafter(model, self._block.block_size, self._eos)
+        return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._engines.arithmetic)
 
     def _proposing_model(self) -> ProposingDecoder:
         """The engine of the first verifier with proposal heads, which verifies this batch as well."""

@@ -70,15 +70,13 @@ class AggressiveGenerator(SequenceGenerator):
             engines: the models' engines, kept from one generator to the next.
             block_ngrams: ban repeated n-grams (`no_repeat_ngram_size`) also where fairseq's own blocker does not work.
             keep_drafts: fill `history`; otherwise it stays empty.
-            shorten_drafts: draft and verify no more tokens than save time, by the share of drafts that passed so far:
-            in
-                `hybrid` always, in `iad` and `gad` for batches on a CPU. The outputs stay the same.
+            shorten_drafts: draft and verify no more tokens than save time, as the share of drafts that passed so far
+                tells: in `hybrid` always, in `iad` and `gad` for batches on a CPU. The outputs stay the same.
             adaptive_draft: do the same at every batch size, on every device and in every mode that verifies drafts.
-            With
-                a criterion (`block_draft.accept`) that is not exact, the outputs may change.
-            kwargs: those of fairseq's `SequenceGenerator`; the beam is one.
+                With a criterion (`block_draft.accept`) that is not exact, the outputs may change.
+            kwargs: those of fairseq's `SequenceGenerator`; the beam is one, but in `AggressiveBeamGenerator`.
         """
-        kwargs["beam_size"] = 1
+        kwargs["beam_size"] = self._beam_size(kwargs.get("beam_size", 1))
         super().__init__(models, tgt_dict, **kwargs)
         self.decoding = decoding
         self.no_repeat_ngram_size = self._effective_ngram_size(kwargs.get("no_repeat_ngram_size", 0), block_ngrams)
@@ -93,6 +91,10 @@ class AggressiveGenerator(SequenceGenerator):
         self._dictionaries = (src_dict, tgt_dict)
         self._drafting = Drafting(decoding, models, self._engines, self._dictionaries, self.copy_limits, block_draft)
         self._said_fallback = False
+
+    def _beam_size(self, wanted: int) -> int:
+        """How many hypotheses the search holds."""
+        return 1
 
     def _effective_ngram_size(self, size: int, block_ngrams: bool) -> int:
         """The n-gram size that is in force: 0, none, where fairseq's n-gram blocker does not work.
@@ -115,8 +117,7 @@ class AggressiveGenerator(SequenceGenerator):
         constraints: Tensor | None = None,
         bos_token: int | None = None,
     ) -> list[list[dict[str, Any]]]:
-        if constraints is not None:
-            raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
+        self._refuse_constraints(constraints)
         began = time.perf_counter()
         net_input = sample["net_input"]
         source = net_input["src_tokens"]
@@ -142,6 +143,10 @@ class AggressiveGenerator(SequenceGenerator):
                 if hypothesis["tokens"].numel() - 1 > length:
                     hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
         return [[hypothesis] for hypothesis in hypotheses]
+
+    def _refuse_constraints(self, constraints: Tensor | None) -> None:
+        if constraints is not None:
+            raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
 
     def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
         source = net_input["src_tokens"]

@@ -1,4 +1,4 @@
-"""fairseq's translation task with this plugin's decoding modes, most of which give the output of `--beam 1` sooner."""
+"""fairseq's translation task with decoding modes that give the output of `--beam 1`, or of any beam, sooner."""
 
 import atexit
 import logging
@@ -18,6 +18,7 @@ from omegaconf import II
 from fairseq_aggdec.compat.batches import WatchedBatches
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
@@ -41,6 +42,8 @@ from fairseq_aggdec.tasks.refused_options import RefusableOptions, refuse, refus
 
 logger = logging.getLogger(__name__)
 
+MODES = ["beam", "greedy", "iad", "gad", "gad++", "nar", "blockwise", "hybrid", "aggressive", "aggressive-beam"]
+
 
 @dataclass
 class AggressiveTranslationConfig(
@@ -48,7 +51,7 @@ class AggressiveTranslationConfig(
 ):
     """Options of the task, for the command line and for hydra alike."""
 
-    decoding: ChoiceEnum(["beam", "greedy", "iad", "gad", "gad++", "nar", "blockwise", "hybrid", "aggressive"]) = field(  # type: ignore[valid-type]
+    decoding: ChoiceEnum(MODES) = field(  # type: ignore[valid-type]
         default="beam",
         metadata={
             "help": "beam: fairseq's own search, unchanged; greedy: the output of --beam 1 by this plugin's engine; "
@@ -59,7 +62,7 @@ class AggressiveTranslationConfig(
             "which drafts itself; hybrid: the output of --beam 1 with drafts copied as in iad where the output follows "
             "its input, and made by --drafter-path or the model's proposal heads, or guessed, where it does not; "
             "aggressive: a lossless mode by what is given: gad with --drafter-path, else blockwise where the model "
-            "has heads, else iad"
+            "has heads, else iad; aggressive-beam: the n-best list of beam, by any --beam, sooner"
         },
     )
     block_ngrams: bool = field(
@@ -145,7 +148,8 @@ class AggressiveTranslationTask(InteractiveTask):
         if self.cfg.bit_exact and len(models) > 1:
             raise AggdecError(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
         extra.pop("lm_weight", None)
-        if getattr(args, "beam", 5) != 1:
+        searches_beams = decoding == "aggressive-beam"
+        if not searches_beams and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {decoding} has a beam of one: --beam is set to 1")
             args.beam = 1
         if self.cfg.decoding_stats and self._stats_file is None:
@@ -163,8 +167,9 @@ class AggressiveTranslationTask(InteractiveTask):
             keep_drafts=getattr(args, "retain_iter_history", False),
         )
         self._report()
-        is_ours = seq_gen_cls is not None and issubclass(seq_gen_cls, AggressiveGenerator)
-        generator_class = seq_gen_cls if is_ours else AggressiveGenerator
+        own = AggressiveBeamGenerator if searches_beams else AggressiveGenerator
+        is_ours = seq_gen_cls is not None and issubclass(seq_gen_cls, own)
+        generator_class = seq_gen_cls if is_ours else own
         self._running = super().build_generator(models, args, generator_class, extra)
         return self._running
 

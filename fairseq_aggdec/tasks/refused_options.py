@@ -1,4 +1,4 @@
-"""Options of fairseq's search that a mode with a beam of one cannot honour, and their refusal."""
+"""Options of fairseq's search that this plugin's modes cannot honour."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class RefusableOptions(FairseqDataclass):
 
 
 def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> None:
-    """Refuse options under which fairseq's search does not give the result of a beam of one.
+    """Refuse options under which fairseq's beam search, for most modes that of one, has another result.
 
     Args:
         decoding: the mode, for the message.
@@ -40,7 +40,7 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
     """
     wanted = {
         "--sampling": getattr(options, "sampling", False),
-        "--nbest": getattr(options, "nbest", 1) > 1,
+        "--nbest": getattr(options, "nbest", 1) > 1 and decoding != "aggressive-beam",
         "--constraints": getattr(options, "constraints", None),
         "--lm-path": getattr(options, "lm_path", None) or lm_model is not None,
         "--diverse-beam-groups": getattr(options, "diverse_beam_groups", -1) > 0,

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 import fairseq_aggdec.engine
+from fairseq_aggdec.decoding.beam.prefix_tree import PrefixTree
+from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, can_quantise
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
@@ -147,6 +149,27 @@ def test_blocks_of_a_verifier(rows: int, heads: int, arithmetic: Arithmetic) -> 
     leaves_alone(lambda: decoder.keep(keep), model, encoder_out, keep)
     assert torch.equal(decoder._cross, cross)
     assert torch.equal(cache_memory(decoder)[:, : keep.numel()], memory)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@torch.no_grad()
+def test_trees_of_a_verifier(rows: int) -> None:
+    """A pass writes to the slots that it was given, and to no other."""
+    model, decoder, encoder_out = started(rows, 4, Arithmetic())
+    trees = [PrefixTree(WORDS.eos()) for _ in range(rows)]
+    for depth in (1, 4):
+        nodes = [
+            [tree.root.child(4 + row).child(5), *map(tree.root.child, range(4, 4 + depth))]
+            for row, tree in enumerate(trees)
+        ]
+        sentences = [tree.admit(wanted, len(WORDS), 9) for tree, wanted in zip(trees, nodes, strict=True)]
+        block = TreeBlock.of(sentences, max(tree.slots for tree in trees), torch.device("cpu"))
+        before = cache_memory(decoder).clone()
+        leaves_alone(lambda: list(decoder.score_tree(block)), model, decoder, encoder_out, block)  # noqa: B023
+        changed = (cache_memory(decoder)[:, :rows] != before[:, :rows]).flatten(4).any(-1).any(2).any(0)  # B x slots
+        assert changed.nonzero().tolist() == sorted(
+            [row, node.slot] for row, read in enumerate(sentences) for node in read
+        )
 
 
 @torch.no_grad()

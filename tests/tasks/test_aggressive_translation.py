@@ -11,6 +11,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 from tests.random_models import dictionary, model_of_shape, random_batch
@@ -102,3 +103,11 @@ def test_new_weights_are_read_after_training_went_on(model: FairseqEncoderDecode
 def test_shards_out_of_range() -> None:
     with pytest.raises(AggdecError, match="--shard-id 2"):
         task("iad", num_shards=2, shard_id=2).get_batch_iterator(SimpleNamespace())
+
+
+def test_a_beam_keeps_its_size(model: FairseqEncoderDecoderModel) -> None:
+    options = Namespace(beam=3, nbest=2)
+    generator = task("aggressive-beam").build_generator([model], options)
+    assert isinstance(generator, AggressiveBeamGenerator)
+    assert (generator.beam_size, options.beam) == (3, 3)
+    assert task("aggressive-beam").build_generator([model], Namespace()).beam_size == 5

@@ -58,6 +58,11 @@ def test_before_the_model_is_looked_for(command_error: Any, option: str, value: 
     assert message == f"--decoding iad cannot honour {option}: leave it out, or use --decoding beam"
 
 
+@pytest.mark.parametrize(("option", "value"), [refusal for refusal in REFUSED.items() if refusal[0] != "--nbest"])
+def test_what_no_exact_beam_search_can_honour(command_error: Any, option: str, value: list[str]) -> None:
+    assert f"--decoding aggressive-beam cannot honour {option}:" in command_error("aggressive-beam", option, *value)
+
+
 def test_several_at_once(command_error: Any) -> None:
     assert "cannot honour --nbest, --lm-path:" in command_error("greedy", "--lm-path", "lm.pt", "--nbest", "2")
 
@@ -66,6 +71,7 @@ def test_several_at_once(command_error: Any) -> None:
     ("decoding", "options"),
     [
         ("beam", ["--nbest", "2", "--lm-path", "lm.pt", "--diverse-beam-groups", "1", "--print-alignment"]),
+        ("aggressive-beam", ["--beam", "7", "--nbest", "7"]),
         ("iad", ["--beam", "7", "--nbest", "1", "--diversity-rate", "-1"]),  # fairseq's defaults, or without effect
         ("iad", ["--score-reference", "--nbest", "2"]),  # nothing is decoded
     ],

@@ -1,0 +1,131 @@
+"""The loop: search as far as rows reach, plan, score what is missing in one pass, go on.
+
+Why the output cannot depend on the planner: a row is a function of its prefix alone (the pass lets a token see the
+tokens of its prefix and nothing else), and the search reads nothing but the rows of its own hypotheses. What else was
+scored decides how many passes it takes. Every pass scores what the search waits for, and so takes it a step further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
+from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, Output
+from fairseq_aggdec.decoding.search_rules import SearchRules, best_entries
+
+
+@dataclass
+class BeamStats:
+    """What one sentence took; an entry a pass."""
+
+    positions: list[int] = field(default_factory=list)
+    """prefixes that were scored"""
+    needed: list[int] = field(default_factory=list)
+    """those that the search was waiting for"""
+    steps: list[int] = field(default_factory=list)
+    """steps that the search made with what the pass had brought"""
+
+
+def aggressive_beam_search(
+    verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, planner: Planner, first_tokens: Tensor
+) -> list[tuple[list[Output], BeamStats]]:
+    """Search a batch; the outputs do not depend on the planner.
+
+    Args:
+        verifier: ready to read this batch.
+        rules: what may be chosen, for this batch.
+        options: of the search.
+        planner: ready to plan for this batch.
+        first_tokens: the decoder's first input, B.
+
+    Returns:
+        of each sentence what has finished, best first, and what it took.
+    """
+    sentences = list(_begun(rules, options, first_tokens))
+    stats = [BeamStats() for _ in sentences]
+    going = list(sentences)
+    while going:
+        # plan: what the searches wait for, and what they will probably need soon
+        plans = planner.plan(going)
+        planned = []
+        for sentence, plan in zip(going, plans, strict=True):
+            nodes = sentence.tree.admit(sentence.needed, options.vocabulary, options.max_len)
+            stats[sentence.number].needed.append(len(nodes))
+            nodes += sentence.tree.admit(plan, options.vocabulary, options.max_len)
+            stats[sentence.number].positions.append(len(nodes))
+            planned.append(nodes)
+
+        # score it, all sentences in one pass
+        block = TreeBlock.of(planned, max(sentence.tree.slots for sentence in going), first_tokens.device)
+        rows = _scored(verifier, rules, options, block, planned)
+        for sentence, nodes in zip(going, planned, strict=True):
+            sentence.tree.take_in(nodes, [next(rows) for _ in nodes])
+
+        # search as far as the rows reach
+        for sentence in going:
+            stats[sentence.number].steps.append(_go_on(sentence))
+        staying = [place for place, sentence in enumerate(going) if not sentence.search.has_ended]
+        if 0 < len(staying) < len(going):  # finished sentences leave the batch
+            remaining = torch.tensor(staying, dtype=torch.long, device=first_tokens.device)
+            rules = rules.keep(remaining)
+            verifier.keep(remaining)
+            planner.keep(remaining)
+        going = [going[place] for place in staying]
+    return [(sentence.search.outputs(), stats[sentence.number]) for sentence in sentences]
+
+
+def _begun(rules: SearchRules, options: BeamOptions, first_tokens: Tensor) -> Iterator[Sentence]:
+    """Of each sentence, a tree of the start symbol alone and a search that has taken no step."""
+    prefixes: list[list[int]] = [[]] * first_tokens.size(0) if rules.prefix is None else rules.prefix.tolist()
+    lengths: list[int | None] = (
+        [None] * len(prefixes) if rules.source_lengths is None else rules.source_lengths.tolist()
+    )
+    for number, (first, prefix, length) in enumerate(zip(first_tokens.tolist(), prefixes, lengths, strict=True)):
+        tree = PrefixTree(first)
+        yield Sentence(number, tree, BeamSearch(tree.root, options, prefix, length), [tree.root])
+
+
+def _go_on(sentence: Sentence) -> int:
+    """Search as far as rows reach; returns the number of steps."""
+    search, before = sentence.search, sentence.search.taken
+    while not search.has_ended:
+        missing = search.step([hypothesis.node.row for hypothesis in search.live])
+        if missing:
+            sentence.needed = [search.live[number].node for number in missing]
+            break
+    sentence.tree.move_on([hypothesis.node for hypothesis in search.live], search.taken)
+    return search.taken - before
+
+
+def _scored(
+    verifier: TreeVerifier,
+    rules: SearchRules,
+    options: BeamOptions,
+    block: TreeBlock,
+    planned: Sequence[Sequence[Node]],
+) -> Iterator[Row]:
+    """The rows behind the prefixes of a block, one after the other."""
+    sequences = _sequences(planned, rules, block.tokens.device) if rules.no_repeat_ngram_size > 1 else None
+    earliest = min(node.depth for nodes in planned for node in nodes)
+    first = 0
+    for scores in verifier.score_tree(block):  # n x V
+        part = slice(first, first + scores.size(0))
+        first = part.stop
+        own = rules.keep(block.ragged.rows[part])
+        sequence = block.tokens[part, None] if sequences is None else sequences[part]
+        whole = own.rows(scores[:, None], block.positions[part, None], sequence, earliest, block.last_position)[:, 0]
+        values, tokens = best_entries(whole, options.entries)
+        for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
+            yield Row(best, names, whole, number)
+
+
+def _sequences(planned: Sequence[Sequence[Node]], rules: SearchRules, device: torch.device) -> Tensor:
+    """The decoder's inputs up to the end of each prefix, N x L; padding behind it."""
+    texts = [node.tokens() for nodes in planned for node in nodes]
+    width = max(map(len, texts))
+    return torch.tensor([text + [rules.pad] * (width - len(text)) for text in texts], device=device)

@@ -1,0 +1,137 @@
+"""A planner that runs a copy of the search ahead of it, on rows that are guessed where none is known.
+
+Every prefix that the copy comes to and that is not scored yet is worth scoring. A beam changes at most steps: to
+foresee one hypothesis saves nothing unless the others that live beside it are foreseen too, and where the copy takes
+the steps of a beam search, it comes to all of them.
+
+The row behind a prefix that is not scored is borrowed from a scored prefix that probably goes on alike, in this order:
+
+    own track     the prefix that the last row came from, one token on: the same text behind an earlier difference
+    rejoining     a scored prefix near by that ends in the same token: another text that has come to the same place
+    draft         what a model has drafted for the place
+    substitution  of the last row's prefix, the likeliest token instead of this one: a word in place of another
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
+from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
+from fairseq_aggdec.decoding.beam.roles import Planner, Sentence
+
+_NEAR = 4
+"""positions within which two prefixes can have come to the same place"""
+
+
+class LookAhead(Planner):
+    """A `roles.Planner` by simulation."""
+
+    def __init__(
+        self, budget: int, sources: Sequence[Sequence[int]] | None = None, drafter: RowDrafter | None = None
+    ) -> None:
+        """
+        Args:
+            budget: how many prefixes of a sentence to score in a pass.
+            sources: what each sentence's output probably resembles, EOS left out; scored in its first pass.
+            drafter: ready to draft for this batch.
+        """
+        self._budget = budget
+        self._sources = sources
+        self._drafter = drafter
+
+    def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
+        """See `roles.Planner.plan`."""
+        drafts = [None] * len(sentences) if self._drafter is None else self._drafter.behind(sentences)
+        plans = []
+        for sentence, draft in zip(sentences, drafts, strict=True):
+            if sentence.tree.root.row is None and self._sources is not None:
+                plans.append(_chain(sentence.tree, self._sources[sentence.number]))
+            else:
+                plans.append(_Simulation(sentence, draft).prefixes(self._budget))
+        return plans
+
+    def keep(self, rows: Tensor) -> None:
+        if self._drafter is not None:
+            self._drafter.keep(rows)
+
+
+def _chain(tree: PrefixTree, tokens: Sequence[int]) -> list[Node]:
+    """A text, prefix by prefix."""
+    chain = [tree.root]
+    for token in tokens:
+        chain.append(chain[-1].child(token))
+    return chain
+
+
+class _Simulation:
+    """A search ahead of the search."""
+
+    def __init__(self, sentence: Sentence, drafts: dict[int, Row] | None) -> None:
+        """
+        Args:
+            sentence: as far as it is.
+            drafts: of a depth, the row that a model has drafted for prefixes of it.
+        """
+        self._sentence = sentence
+        self._drafts = drafts or {}
+        self._guesses: dict[Node, tuple[Row | None, Node | None]] = {}
+        """of each live prefix, the row behind it, and the scored prefix whose row that is, if any"""
+
+    def prefixes(self, budget: int) -> list[Node]:
+        """What the search comes to first and that is not scored, as many as make up the budget with what is needed."""
+        search = self._sentence.search.copy()
+        wanted = dict.fromkeys(self._sentence.needed)
+        for hypothesis in search.live:
+            self._guess(hypothesis.node)
+        while len(wanted) < budget and not search.has_ended:
+            live = search.live
+            rows = [self._guesses[hypothesis.node][0] for hypothesis in live]
+            if not any(rows):
+                break
+            least = search.go_ahead(rows)
+            wanted.update(
+                (hypothesis.node, None)
+                for hypothesis in live
+                if hypothesis.node.row is None and hypothesis.score >= least
+            )
+            for hypothesis in search.live:
+                self._guess(hypothesis.node)
+        return list(wanted)[:budget]
+
+    def _guess(self, node: Node) -> None:
+        if node not in self._guesses:
+            self._guesses[node] = (node.row, node) if node.row is not None else self._borrowed(node)
+
+    def _borrowed(self, node: Node) -> tuple[Row | None, Node | None]:
+        if node.parent is None:
+            return self._drafts.get(0), None
+        last = node.parent if node.parent.row is not None else self._guesses[node.parent][1]
+        own = None if last is None else last.children.get(node.token)
+        if own is not None and own.row is not None:
+            return own.row, own
+        alike = self._alike(node, node.parent.token)
+        if alike is not None:
+            return alike.row, alike
+        draft = self._drafts.get(node.depth)
+        if draft is not None:
+            return draft, None
+        if last is not None and last.row is not None:
+            for token in last.row.tokens:
+                sibling = last.children.get(token)
+                if sibling is not None and sibling.row is not None:
+                    return sibling.row, sibling
+        return None, None
+
+    def _alike(self, node: Node, before: int) -> Node | None:
+        """A scored prefix near by that ends in the same token, best behind the same token before."""
+        found, closest = None, 2 * _NEAR + 1
+        for other in self._sentence.tree.ending_in.get(node.token, ()):
+            distance = abs(other.depth - node.depth)
+            if distance <= _NEAR and other.parent is not None:
+                distance += 0 if other.parent.token == before else _NEAR + 1
+                if distance <= closest:
+                    found, closest = other, distance
+        return found

@@ -1,0 +1,157 @@
+"""The prefixes of one sentence's outputs, and what is known behind them.
+
+A prefix has a slot of the verifier's cache once it has been read there, and a row once it has been scored, which is the
+same pass. Both stay: whichever hypothesis comes to a prefix, by whatever way, finds them. Nothing is ever reordered.
+What no live hypothesis can come to any more gives its slot back when slots run short.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from torch import Tensor
+
+_SPARE = 256
+"""slots in use from which on those of dead branches are looked for: every slot is one more key to attend to"""
+
+
+class Row:
+    """What may follow a prefix, the search rules applied."""
+
+    __slots__ = ("number", "scores", "tokens", "whole")
+
+    def __init__(self, scores: list[float], tokens: list[int], whole: Tensor | None = None, number: int = 0) -> None:
+        """
+        Args:
+            scores: log-probabilities of the best entries, falling.
+            tokens: whose they are.
+            whole: n x V, all log-probabilities of several rows; None where this one is a guess or no longer needed.
+            number: which of them this one is.
+        """
+        self.scores = scores
+        self.tokens = tokens
+        self.whole = whole
+        self.number = number
+
+
+class Node:
+    """A prefix: its last token, behind the prefix of all others."""
+
+    __slots__ = ("children", "depth", "parent", "row", "sees", "slot", "token")
+
+    def __init__(self, token: int, parent: Node | None) -> None:
+        """
+        Args:
+            token: the last one.
+            parent: None for the start symbol alone.
+        """
+        self.token = token
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        """the position at which the verifier reads the token"""
+        self.children: dict[int, Node] = {}
+        self.slot = -1
+        """where the verifier's cache has it; -1 where it was not read"""
+        self.sees = 0
+        """the slots of all tokens of the prefix, as bits"""
+        self.row: Row | None = None
+
+    def child(self, token: int) -> Node:
+        """The prefix that is one token longer."""
+        node = self.children.get(token)
+        if node is None:
+            node = self.children[token] = Node(token, self)
+        return node
+
+    def tokens(self) -> list[int]:
+        """All of them, the start symbol first."""
+        tokens = []
+        node: Node | None = self
+        while node is not None:
+            tokens.append(node.token)
+            node = node.parent
+        return tokens[::-1]
+
+
+class PrefixTree:
+    """All prefixes of one sentence that a search or a planner has come to."""
+
+    def __init__(self, first_token: int) -> None:
+        """
+        Args:
+            first_token: the start symbol.
+        """
+        self.root = Node(first_token, None)
+        self.ending_in: defaultdict[int, list[Node]] = defaultdict(list)
+        """by last token, the prefixes that are scored"""
+        self._slots: list[Node | None] = []  # what has each slot
+        self._free: list[int] = []  # slots that nothing has
+        self._whole: defaultdict[int, list[Row]] = defaultdict(list)  # by depth
+
+    @property
+    def slots(self) -> int:
+        """Every slot in use is below."""
+        return len(self._slots)
+
+    def admit(self, wanted: Iterable[Node], vocabulary: int, longest: int) -> list[Node]:
+        """Give slots to what is to be read next.
+
+        Args:
+            wanted: in any order; what has a slot, comes again, or cannot be read is left out.
+            vocabulary: how many symbols the verifier knows.
+            longest: the largest depth that it can be asked for.
+
+        Returns:
+            those that are to be read, with all that they stand behind, each once and behind its parent.
+        """
+        admitted: list[Node] = []
+        for node in wanted:
+            unread = []
+            above: Node | None = node
+            while above is not None and above.slot < 0:
+                unread.append(above)
+                above = above.parent
+            if unread and node.depth <= longest and all(0 <= new.token < vocabulary for new in unread):
+                for new in reversed(unread):
+                    self._give_slot(new)
+                    new.sees = 1 << new.slot | (0 if new.parent is None else new.parent.sees)
+                    admitted.append(new)
+        return admitted
+
+    def take_in(self, nodes: Sequence[Node], rows: Sequence[Row]) -> None:
+        """What a pass has said behind the prefixes that it has read."""
+        for node, row in zip(nodes, rows, strict=True):
+            node.row = row
+            self.ending_in[node.token].append(node)
+            self._whole[node.depth].append(row)
+
+    def move_on(self, live: Sequence[Node], depth: int) -> None:
+        """Give back what a search needs no more that goes on from these prefixes, all of that depth."""
+        for past in [past for past in self._whole if past < depth]:
+            for row in self._whole.pop(past):
+                row.whole = None
+        if self.slots - len(self._free) > _SPARE:
+            self._free_dead(live)
+
+    def _free_dead(self, live: Sequence[Node]) -> None:
+        """Take the slots of all that neither stands before a live prefix nor behind one."""
+        in_use = 0
+        below = list(live)
+        while below:
+            node = below.pop()
+            in_use |= node.sees | (0 if node.parent is None else node.parent.sees)
+            below += node.children.values()
+        for slot, having in enumerate(self._slots):
+            if having is not None and not in_use >> slot & 1:
+                having.slot, having.sees = -1, 0
+                self._slots[slot] = None
+                self._free.append(slot)
+
+    def _give_slot(self, node: Node) -> None:
+        if self._free:
+            node.slot = self._free.pop()
+            self._slots[node.slot] = node
+        else:
+            node.slot = len(self._slots)
+            self._slots.append(node)

@@ -1,0 +1,244 @@
+"""fairseq's beam search for one sentence, step by step over rows that somebody has scored.
+
+It follows `fairseq.sequence_generator.SequenceGenerator._generate` and `fairseq.search.BeamSearch`:
+
+    candidates   the best 2N of all (hypothesis, next token), by cumulative score; at the first step of one row
+    EOS          finishes a hypothesis if it is among the best N candidates; behind them it is dropped
+    beam         the best N candidates that are not EOS go on
+    end          N hypotheses are finished, or some are at the longest length
+
+Sums are rounded to single precision after each addition, as fairseq's are. Of a row, the best N + 1 entries decide:
+behind them come entries that are worse than N of the same row that are not EOS, and those fill the beam. One entry more
+shows whether the last one is tied. Equal sums are the exception: their order is what `torch.topk` makes of the whole
+N x V matrix, which is then built as fairseq builds it, and asked.
+
+A hypothesis of score minus infinity (where a forced prefix leaves a single candidate) is left out here. fairseq carries
+it along, but nothing of it ever finishes, and all that is finite comes before what follows it.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+
+from fairseq_aggdec.decoding.beam.prefix_tree import Node, Row
+
+_ROUNDING = 1e-5
+"""by how much the log-probability of a token can be computed too high"""
+
+
+@dataclass(frozen=True)
+class BeamOptions:
+    """What decides a search beside its rows."""
+
+    size: int
+    """N"""
+    eos: int
+    max_len: int
+    """the longest output, its EOS not counted"""
+    vocabulary: int
+    """V, more than 2N: fairseq has fewer than 2N candidates at the first step otherwise"""
+    normalize: bool = True
+    """divide the score of a finished hypothesis by (its length) ** `len_penalty`"""
+    len_penalty: float = 1.0
+    highest: float = 0.0
+    """no entry of a row is above: 0, or what a negative penalty adds to unknown words"""
+
+    @property
+    def entries(self) -> int:
+        """How many of a row's best entries the search looks at."""
+        return self.size + 2
+
+
+class Hypothesis:
+    """A prefix that the search holds."""
+
+    __slots__ = ("before", "node", "score")
+
+    def __init__(self, node: Node, score: float, before: Hypothesis | None) -> None:
+        """
+        Args:
+            node: the prefix.
+            score: its cumulative log-probability, a number of single precision.
+            before: the hypothesis that it goes on from, one token shorter.
+        """
+        self.node = node
+        self.score = score
+        self.before = before
+
+
+@dataclass(frozen=True)
+class Output:
+    """A finished hypothesis."""
+
+    tokens: list[int]
+    """with EOS"""
+    score: float
+    """normalised where the options say so"""
+    log_probs: list[float]
+    """of each token: differences of cumulative scores"""
+
+
+Candidate = tuple[float, int, int]
+"""Cumulative score, number of the hypothesis it follows, token."""
+
+
+class BeamSearch:
+    """One sentence's search, between two steps."""
+
+    def __init__(
+        self, root: Node, options: BeamOptions, prefix: Sequence[int] = (), last_length: int | None = None
+    ) -> None:
+        """
+        Args:
+            root: the prefix of the start symbol alone.
+            options: of the search.
+            prefix: the sentence's forced beginning. The rows know it; of interest here is where it ends the sentence.
+            last_length: outputs that are longer get the score minus infinity (fairseq's --match-source-len).
+        """
+        self.live = [Hypothesis(root, 0.0, None)]
+        """in the order of fairseq's beam"""
+        self.taken = 0
+        """steps; the next one decides the token at this position"""
+        self.has_ended = False
+        self._options = options
+        self._prefix = prefix
+        self._last_length = last_length
+        self._finished: list[tuple[Hypothesis, float]] = []  # what EOS follows, and the score with EOS
+
+    def copy(self) -> BeamSearch:
+        """The same search, to go ahead of this one."""
+        copy = BeamSearch.__new__(BeamSearch)
+        copy.__dict__.update(self.__dict__)
+        copy._finished = list(self._finished)
+        return copy
+
+    def step(self, rows: Sequence[Row | None]) -> list[int]:
+        """Take a step, if the rows suffice.
+
+        Args:
+            rows: what may follow each live hypothesis; None where that is not known.
+
+        Returns:
+            the hypotheses, by number, whose rows are missing; empty where the step was taken.
+        """
+        best = self._best(rows)
+        missing = [number for number, row in enumerate(rows) if row is None]
+        if missing:
+            if best is not None and self._fills_the_beam(best):  # no candidate beats the hypothesis that it follows
+                least = best[-1][0] - self._options.highest - _ROUNDING
+                missing = [number for number in missing if self.live[number].score >= least]
+            if missing:
+                return missing
+        self._take(self._best_of_all(rows) if best is None else best)
+        return []
+
+    def go_ahead(self, rows: Sequence[Row | None]) -> float:
+        """Take a step on guessed rows; ties come as they come.
+
+        Args:
+            rows: what may follow each live hypothesis; of None nothing.
+
+        Returns:
+            the score below which a hypothesis has no part in the step.
+        """
+        best = self._best(rows, guessed=True)
+        assert best is not None
+        least = best[-1][0] if self._fills_the_beam(best) else -math.inf
+        self._take(best)
+        return least
+
+    def outputs(self) -> list[Output]:
+        """What has finished, best first; as many as fairseq has, which can be fewer than N."""
+        outputs = [self._output(*finished) for finished in self._finished]
+        scores = torch.tensor([output.score for output in outputs])
+        return [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]  # as fairseq settles ties
+
+    def _best(self, rows: Sequence[Row | None], guessed: bool = False) -> list[Candidate] | None:
+        """Of the known rows, the best candidates up to the N-th that is not EOS; None where some of them are equal."""
+        known = [(number, row) for number, row in enumerate(rows) if row is not None]
+        sums = _single([self.live[number].score + score for number, row in known for score in row.scores])
+        entries, eos, words = self._options.entries, self._options.eos, self._options.size
+        best: list[Candidate] = []
+        last = math.nan
+        for place in sorted(range(len(sums)), key=sums.__getitem__, reverse=True):
+            score = sums[place]
+            if score == last and not guessed:
+                return None
+            if words == 0 or score == -math.inf:
+                break
+            last = score
+            number, row = known[place // entries]
+            token = row.tokens[place % entries]
+            best.append((score, number, token))
+            words -= token != eos
+        return best
+
+    def _fills_the_beam(self, best: list[Candidate]) -> bool:
+        return sum(token != self._options.eos for _, _, token in best) == self._options.size
+
+    def _best_of_all(self, rows: Sequence[Row | None]) -> list[Candidate]:
+        """fairseq's own call on its own matrix; needs all rows."""
+        size, vocabulary = self._options.size, self._options.vocabulary
+        matrix = torch.stack([row.whole[row.number] for row in rows if row is not None and row.whole is not None])
+        if self.taken > 0:
+            matrix = matrix + torch.tensor([[hypothesis.score] for hypothesis in self.live], device=matrix.device)
+            gone = matrix.new_full((size - len(rows), vocabulary), -math.inf)
+            matrix = torch.cat([matrix, gone])
+        best = matrix.view(1, -1).topk(2 * size)
+        return [
+            (score, place // vocabulary, place % vocabulary)
+            for score, place in zip(best.values[0].tolist(), best.indices[0].tolist(), strict=True)
+        ]
+
+    def _take(self, candidates: list[Candidate]) -> None:
+        """Finish what EOS follows, and go on with the best others."""
+        size, eos = self._options.size, self._options.eos
+        going = []
+        finishes = False
+        for place, (score, number, token) in enumerate(candidates):
+            if score == -math.inf:
+                break
+            if token != eos:
+                going.append((score, number, token))
+            elif place < size:
+                finishes = True
+                if len(self._finished) < size:
+                    self._finished.append((self.live[number], score))
+        at_end = self.taken == self._options.max_len
+        self.has_ended = at_end or not going or (finishes and len(self._finished) == size)
+        self.taken += 1
+        self.live = [
+            Hypothesis(self.live[number].node.child(token), score, self.live[number])
+            for score, number, token in going[:size]
+        ]
+        if self._prefix[self.taken : self.taken + 1] == [eos] and self.taken < self._options.max_len:
+            self.live = self.live[:1] * size  # where the prefix ends the sentence, fairseq copies the first hypothesis
+
+    def _output(self, hypothesis: Hypothesis, score: float) -> Output:
+        """What finishes with EOS behind a hypothesis, the two of that cumulative score."""
+        tokens, sums = [self._options.eos], [score]
+        last: Hypothesis | None = hypothesis
+        while last is not None and last.before is not None:
+            tokens.append(last.node.token)
+            sums.append(last.score)
+            last = last.before
+        sums.append(0.0)
+        length = len(tokens)
+        log_probs = _single([after - before for after, before in pairwise(sums)])
+        if self._options.normalize:
+            [divisor] = _single([length**self._options.len_penalty])
+            [score] = _single([score / divisor])
+        if self._last_length is not None and length - 1 > self._last_length:
+            score = -math.inf
+        return Output(tokens[::-1], score, log_probs[::-1])
+
+
+def _single(numbers: list[float]) -> list[float]:
+    """Rounded to single precision. (Of a sum or quotient of two such numbers, that is what single precision gives.)"""
+    return array("f", numbers).tolist()

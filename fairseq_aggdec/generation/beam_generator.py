@@ -1,0 +1,135 @@
+"""fairseq sample -> aggressive beam search -> fairseq's n-best list."""
+
+import logging
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
+from fairseq_aggdec.decoding.beam.loop import BeamStats, aggressive_beam_search
+from fairseq_aggdec.decoding.beam.planner import LookAhead
+from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
+from fairseq_aggdec.decoding.beam.search import BeamOptions, Output
+from fairseq_aggdec.decoding.outputs import Decoded
+from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
+from fairseq_aggdec.engine.engines import unsupported_decoder
+from fairseq_aggdec.engine.ensemble import TreeEnsemble
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+
+logger = logging.getLogger(__name__)
+
+
+class AggressiveBeamGenerator(AggressiveGenerator):
+    """A drop-in for fairseq's generator: the same samples in, the same n-best lists as its beam search out, sooner.
+
+    Of `stats` and `steps`, an iteration is a pass of the verifier, a committed token a step of the search, a drafted
+    token a prefix that was scored before the search asked for it, and an accepted one a step beyond the pass's first.
+    """
+
+    def __init__(self, *args: Any, budget: int = 32, **kwargs: Any) -> None:
+        """
+        Args:
+            args, kwargs: as for `AggressiveGenerator`.
+            budget: prefixes of a sentence that are scored in a pass.
+        """
+        super().__init__(*args, **kwargs)
+        self.totals = BeamTotals()
+        self._budget = budget
+
+    def _beam_size(self, wanted: int) -> int:
+        return wanted
+
+    def _generate(
+        self,
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+        bos_token: int | None = None,
+    ) -> list[list[dict[str, Any]]]:
+        self._refuse_constraints(constraints)
+        began = time.perf_counter()
+        net_input = sample["net_input"]
+        source = net_input["src_tokens"]
+        if self._falls_back():
+            return super(AggressiveGenerator, self)._generate(sample, prefix_tokens, bos_token=bos_token)
+        encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
+        verifier = self._tree_verifier(encoder_outs)
+        start = self.eos if bos_token is None else bos_token
+        first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
+        rules = self._rules(net_input, prefix_tokens)
+        options = BeamOptions(
+            self.beam_size,
+            self.eos,
+            rules.max_len,
+            self.vocab_size,
+            self.normalize_scores,
+            self.len_penalty,
+            max(0.0, -self.unk_penalty),
+        )
+        planner = self.make_planner(net_input, encoder_outs, options)
+        found = aggressive_beam_search(verifier, rules, options, planner, first_tokens)
+        hypotheses = [[self._as_fairseq(output, stats) for output in outputs] for outputs, stats in found]
+        if not all(hypotheses):
+            raise AggdecError(
+                "no hypothesis was left to end the sentence: --prefix-size, suppressed tokens, blocked n-grams and the "
+                "lengths allowed leave none (fairseq's own search stops there, too)"
+            )
+        decoded = [Decoded(best["tokens"], best["positional_scores"], best["stats"]) for best, *_ in hypotheses]
+        self._record(sample, decoded, time.perf_counter() - began)
+        return hypotheses
+
+    def make_planner(
+        self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
+    ) -> Planner:
+        """What looks ahead in a batch; subclasses may have another."""
+        drafter = None
+        if self.block_draft is not None:
+            model = self._drafting.block_model(net_input, encoder_outs)
+            drafter = RowDrafter(model, self.block_draft.block_size, options.entries, self.pad)
+            return LookAhead(self._budget, None, drafter)
+        return LookAhead(self._budget, [sentence[:-1] for sentence in self._drafting.align(net_input["src_tokens"])])
+
+    def _tree_verifier(self, encoder_outs: list[dict[str, Any]]) -> TreeVerifier:
+        """The verifier, ready for a batch."""
+        members = [
+            engine for model in self.model.models if (engine := self._engines.decoder(model.decoder)) is not None
+        ]
+        for member, encoder_out in zip(members, encoder_outs, strict=True):
+            member.start(encoder_out, self.temperature)
+        return members[0] if len(members) == 1 else TreeEnsemble(members)
+
+    def _falls_back(self) -> bool:
+        """Whether fairseq's own search decodes, which is said once."""
+        reasons = (unsupported_decoder(model.decoder) for model in self.model.models)
+        reason = next(filter(None, reasons), None)
+        if self.vocab_size <= 2 * self.beam_size:
+            reason = f"{self.vocab_size} symbols, and a beam of {self.beam_size}"
+        if reason is None:
+            return False
+        if self.no_repeat_ngram_size > 0:
+            raise AggdecError(f"--block-ngrams needs this plugin's engine, which does not support {reason}")
+        if not self._said_fallback:
+            self._said_fallback = True
+            logger.warning(f"no fast engine for this decoder ({reason}): fairseq's own beam search decodes")
+        return True
+
+    def _as_fairseq(self, output: Output, stats: BeamStats) -> dict[str, Any]:
+        device = next(self.model.models[0].parameters()).device
+        return {
+            "tokens": torch.tensor(output.tokens, device=device),
+            "score": torch.tensor(output.score, device=device),
+            "attention": torch.empty(0),
+            "alignment": torch.empty(0),
+            "positional_scores": torch.tensor(output.log_probs, device=device),
+            "steps": len(stats.steps),
+            "history": [],
+            "stats": _as_drafts(stats),
+        }
+
+
+def _as_drafts(stats: BeamStats) -> SentenceStats:
+    drafted = [positions - needed for positions, needed in zip(stats.positions, stats.needed, strict=True)]
+    return SentenceStats(drafted, [max(0, steps - 1) for steps in stats.steps], stats.steps)

@@ -1,0 +1,186 @@
+"""The search against fairseq's own, number by number, where ties are common and whoever plans plans anything."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from fairseq import search
+from fairseq.ngram_repeat_block import NGramRepeatBlock
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam import prefix_tree
+from fairseq_aggdec.decoding.beam.planner import LookAhead
+from fairseq_aggdec.decoding.beam.roles import NoLookAhead, TreeBlock
+from fairseq_aggdec.decoding.beam.search import BeamOptions
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary
+from tests.scripted_beams import Outputs, Table, TableVerifier, WildPlanner, by_fairseq, by_us
+from tests.scripted_decoding import examples
+
+WORDS = dictionary(16)
+
+tables = st.builds(
+    functools.partial(Table, WORDS),
+    seed=st.integers(0, 1000),
+    context=st.sampled_from([0, 1, 2, 60]),
+    levels=st.sampled_from([1, 2, 5, 100_000]),
+    end=st.sampled_from([-2.0, 0.0, 2.0, 4.0]),
+)
+sizes = st.integers(1, 8)
+batches = st.sampled_from([1, 3, 16])
+option_values = st.fixed_dictionaries(
+    {
+        "max_len_b": st.sampled_from([1, 2, 6, 14]),
+        "min_len": st.sampled_from([0, 1, 1, 4]),
+        "unk_penalty": st.sampled_from([0.0, 0.0, 1.5, -2.0]),
+        "temperature": st.sampled_from([1.0, 0.6]),
+        "len_penalty": st.sampled_from([1.0, 0.0, 0.6, 2.0]),
+        "normalize_scores": st.booleans(),
+        "tokens_to_suppress": st.sampled_from([(), (), ("w1", "w7")]),
+    }
+)
+
+
+def rules_of(options: dict[str, Any], **others: Any) -> SearchRules:
+    """Of the options that `SequenceGenerator` takes."""
+    return SearchRules(
+        WORDS.pad(),
+        WORDS.unk(),
+        WORDS.eos(),
+        options.get("max_len_b", 200),
+        min_len=options.get("min_len", 1),
+        unk_penalty=options.get("unk_penalty", 0.0),
+        suppressed=tuple(WORDS.index(word) for word in options.get("tokens_to_suppress", ())),
+        **others,
+    )
+
+
+def beam_of(options: dict[str, Any], size: int, max_len: int) -> BeamOptions:
+    return BeamOptions(
+        size,
+        WORDS.eos(),
+        max_len,
+        len(WORDS),
+        options.get("normalize_scores", True),
+        options.get("len_penalty", 1.0),
+        max(0.0, -options.get("unk_penalty", 0.0)),
+    )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_slots() -> Iterator[None]:
+    """So that slots are used again in every test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prefix_tree, "_SPARE", 10)
+        yield
+
+
+class Warm(TableVerifier):
+    """At a temperature."""
+
+    temperature = 1.0
+
+    def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
+        for logits in super().score_tree(block):
+            yield logits / self.temperature
+
+
+def check(table: Table, size: int, batch: int, options: dict[str, Any], **others: Any) -> list[Outputs]:
+    """By fairseq, by us one position a hypothesis, and by us after wild plans: the same numbers."""
+    sentences = list(range(4, 4 + batch))
+    stock = by_fairseq(table, sentences, size, prefix=others.get("prefix"), **options)
+    rules = rules_of(options, **others)
+    sources = [[5, 6, 7, 8]] * batch
+    planners = (NoLookAhead(), WildPlanner(table.seed, len(WORDS)), LookAhead(24), LookAhead(9, sources))
+    for planner, piece in zip(planners, (1000, 7, 5, 1000), strict=True):
+        verifier = Warm(table, sentences, piece)
+        verifier.temperature = options.get("temperature", 1.0)
+        assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
+    return stock
+
+
+@examples(60)
+@given(tables, sizes, batches, option_values)
+def test_options(table: Table, size: int, batch: int, options: dict[str, Any]) -> None:
+    options["min_len"] = min(options["min_len"], options["max_len_b"])
+    check(table, size, batch, options)
+
+
+@examples(40)
+@given(tables, sizes, batches, option_values, st.integers(1, 5), st.data())
+def test_forced_prefixes(
+    table: Table, size: int, batch: int, options: dict[str, Any], width: int, data: st.DataObject
+) -> None:
+    """Beginnings of references, some of which end within the prefix; of one that is empty fairseq's search stops."""
+    options.update(max_len_b=6, min_len=1)
+    tokens = st.integers(4, len(WORDS) - 1)
+    texts = data.draw(st.lists(st.lists(tokens, min_size=1, max_size=6), min_size=batch, max_size=batch))
+    padded = [[*text, WORDS.eos(), *[WORDS.pad()] * width][:width] for text in texts]
+    found = check(table, size, batch, options, prefix=torch.tensor(padded))
+    for outputs, forced in zip(found, padded, strict=True):
+        wanted = [token for token in forced if token != WORDS.pad()]
+        assert all(tokens[: len(wanted)] == wanted for tokens, _, _ in outputs)
+
+
+@examples(30)
+@given(tables, sizes, st.lists(st.integers(1, 6), min_size=1, max_size=4), option_values)
+def test_match_source_len(table: Table, size: int, lengths: list[int], options: dict[str, Any]) -> None:
+    """With an unknown word of negative penalty some outputs are longer than they may be: score minus infinity."""
+    options.update(min_len=1, max_len_b=max(lengths))
+    strategy = search.LengthConstrainedBeamSearch(WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
+    fairseq = {"match_source_len": True, "search_strategy": strategy, "source_lengths": torch.tensor(lengths)}
+    sentences = list(range(4, 4 + len(lengths)))
+    stock = by_fairseq(table, sentences, size, **options, **fairseq)
+    rules = rules_of(options, source_lengths=torch.tensor(lengths))
+    verifier = Warm(table, sentences)
+    verifier.temperature = options["temperature"]
+    planner = WildPlanner(table.seed, len(WORDS))
+    assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
+
+
+@examples(30)
+@given(tables, sizes, batches, st.sampled_from([2, 3]))
+def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None:
+    broken = NGramRepeatBlock.forward
+
+    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+
+    sentences, limit = list(range(4, 4 + batch)), 12
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NGramRepeatBlock, "forward", blocks)
+        stock = by_fairseq(table, sentences, size, no_repeat_ngram_size=ngram, max_len_b=limit)
+    rules = rules_of({"max_len_b": limit}, no_repeat_ngram_size=ngram)
+    planner = WildPlanner(table.seed, len(WORDS))
+    assert by_us(TableVerifier(table, sentences), rules, beam_of({}, size, limit), planner) == stock
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_an_empty_forced_output_is_all_there_is(size: int) -> None:
+    """fairseq's own search stops with an AssertionError here."""
+    rules = rules_of({"max_len_b": 6}, prefix=torch.tensor([[WORDS.eos(), WORDS.pad()]]))
+    [outputs] = by_us(TableVerifier(Table(WORDS, 0, 1, 5), [4]), rules, beam_of({}, size, 6))
+    assert [tokens for tokens, _, _ in outputs] == [[WORDS.eos()]]
+
+
+def test_plain_beam_search_reads_one_token_a_live_hypothesis() -> None:
+    verifier = TableVerifier(Table(WORDS, 3, 60, 100_000, end=-2.0), [4, 5])
+    by_us(verifier, rules_of({"max_len_b": 8}), beam_of({}, 5, 8))
+    assert verifier.sizes[0] == [1, 1]
+    assert all(max(sizes) <= 5 for sizes in verifier.sizes)
+    assert len(verifier.sizes) <= 9
+
+
+def test_slots_of_dead_branches_are_used_again() -> None:
+    """A wild planner asks for many more prefixes than there are slots, and the output is the same."""
+    table = Table(WORDS, 1, 60, 100_000, end=-4.0)
+    rules, options = rules_of({"max_len_b": 50}), beam_of({}, 5, 50)
+    verifier = TableVerifier(table, [4])
+    found = by_us(verifier, rules, options, WildPlanner(1, len(WORDS)))
+    assert found == by_us(TableVerifier(table, [4]), rules, options)
+    assert sum(sizes[0] for sizes in verifier.sizes) > 300
+    assert verifier.slots < 150

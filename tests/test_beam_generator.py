@@ -1,0 +1,225 @@
+"""The generator of n-best lists against fairseq's own, over random models, batches and options."""
+
+import functools
+from typing import Any
+
+import pytest
+import torch
+from fairseq import search
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.ngram_repeat_block import NGramRepeatBlock
+from fairseq.sequence_generator import SequenceGenerator
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.roles import Planner
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch
+from tests.scripted_beams import WildPlanner
+from tests.scripted_decoding import examples
+
+Models = list[FairseqEncoderDecoderModel]
+Found = list[list[dict[str, Any]]]
+
+WORDS = dictionary(30)
+
+
+class WildGenerator(AggressiveBeamGenerator):
+    """Scores a lot of prefixes that nobody needs."""
+
+    def make_planner(self, *_: Any) -> Planner:
+        return WildPlanner(1, self.vocab_size)
+
+
+@functools.lru_cache(maxsize=200)
+def cached_model(shape: str, seed: int) -> FairseqEncoderDecoderModel:
+    positions = 24 if seed % 3 == 1 else 64
+    eos_share = (0.1, 0.05, 0.2, 0.02)[seed % 4]
+    return model_of_shape(shape, seed, WORDS, WORDS, eos_share, max_target_positions=positions)
+
+
+def assert_same_lists(ours: Found, stock: Found) -> None:
+    """Tokens and order equal, scores as near as single precision adds up; a near-tie would show with its scores."""
+    for found, wanted in zip(ours, stock, strict=True):
+        shown = [[(float(one["score"]), one["tokens"].tolist()) for one in outputs] for outputs in (found, wanted)]
+        assert [tokens for _, tokens in shown[0]] == [tokens for _, tokens in shown[1]], shown
+        for one, other in zip(found, wanted, strict=True):
+            size = float(other["positional_scores"].abs().sum())  # of the sums whose differences these are
+            near = 2e-5 + 1e-6 * size
+            torch.testing.assert_close(one["score"], other["score"].float(), atol=near, rtol=0.0)
+            torch.testing.assert_close(
+                one["positional_scores"], other["positional_scores"].float(), atol=near, rtol=0.0
+            )
+
+
+def check(
+    models: Models, sample: dict[str, Any], size: int, ours: dict[str, Any] | None = None, **options: Any
+) -> Found:
+    """fairseq's lists, after ours were found equal under every planner."""
+    prefix = options.pop("prefix_tokens", None)
+    stock = SequenceGenerator(models, WORDS, beam_size=size, **options).generate(models, sample, prefix_tokens=prefix)
+    for kind in (AggressiveBeamGenerator, WildGenerator):
+        generator = kind(
+            models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=size, **options, **(ours or {})
+        )
+        assert_same_lists(generator.generate(models, sample, prefix_tokens=prefix), stock)
+        assert generator.totals.sentences == len(stock)
+    return stock
+
+
+seeds = st.integers(0, 11)
+sizes = st.integers(1, 8)
+batch_lengths = st.sampled_from([1, 1, 3, 3, 16]).flatmap(
+    lambda rows: st.lists(st.sampled_from([0, 1, 1, 2, 5, 9, 20, 40, 59]), min_size=rows, max_size=rows)
+)
+limits = st.sampled_from(
+    [
+        {"max_len_a": 0, "max_len_b": 200},
+        {"max_len_a": 0, "max_len_b": 12},
+        {"max_len_a": 0, "max_len_b": 1},
+        {"max_len_a": 0.5, "max_len_b": 3},
+    ]
+)
+option_values = st.fixed_dictionaries(
+    {
+        "unk_penalty": st.sampled_from([0.0, 0.0, 1.5, -2.0, 100.0]),
+        "min_len": st.sampled_from([1, 1, 0, 4, 11]),
+        "max_len_a": st.sampled_from([0, 0, 0.7]),
+        "max_len_b": st.sampled_from([12, 12, 17]),
+        "temperature": st.sampled_from([1.0, 1.0, 0.6, 1.7]),
+        "len_penalty": st.sampled_from([1.0, 0.0, 0.6, 2.0]),
+        "normalize_scores": st.booleans(),
+        "no_repeat_ngram_size": st.sampled_from([0, 0, 2, 3]),
+        "tokens_to_suppress": st.sampled_from([(), (), ("w1", "w7")]),
+    }
+)
+
+
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+@examples(3)
+@given(seeds, sizes, batch_lengths, limits)
+def test_every_shape(shape: str, seed: int, size: int, lengths: list[int], limit: dict[str, Any]) -> None:
+    """Random models of every shape, random batches from empty sentences to long ones, ends at the longest length."""
+    check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, **limit)
+
+
+@examples(12)
+@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths)
+def test_options(options: dict[str, Any], shape: str, seed: int, size: int, lengths: list[int]) -> None:
+    check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, **options)
+
+
+@examples(8)
+@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths, st.integers(1, 6))
+def test_forced_prefixes(
+    options: dict[str, Any], shape: str, seed: int, size: int, lengths: list[int], width: int
+) -> None:
+    """--prefix-size: the beginnings of references, some of which are shorter than the prefix (EOS, then padding)."""
+    targets = random_batch(seed + 1, WORDS, [1 + length % 9 for length in lengths], left_pad=False)
+    prefix = targets["net_input"]["src_tokens"][:, :width]
+    check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, prefix_tokens=prefix, **options)
+
+
+@examples(8)
+@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths)
+def test_match_source_len(options: dict[str, Any], shape: str, seed: int, size: int, lengths: list[int]) -> None:
+    options.update(min_len=1, match_source_len=True)
+    sample = random_batch(seed, WORDS, [min(length, 20) for length in lengths])  # the models have positions for
+    constrained = search.LengthConstrainedBeamSearch(WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
+    check([cached_model(shape, seed)], sample, size, search_strategy=constrained, **options)
+
+
+@examples(5)
+@given(st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths, st.sampled_from([2, 3]))
+def test_blocked_ngrams(shape: str, seed: int, size: int, lengths: list[int], ngram: int) -> None:
+    """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
+    broken = NGramRepeatBlock.forward
+
+    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+
+    sample = random_batch(seed, WORDS, lengths)
+    options = {"max_len_b": 15, "no_repeat_ngram_size": ngram}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NGramRepeatBlock, "forward", blocks)
+        check([cached_model(shape, seed)], sample, size, ours={"block_ngrams": True}, **options)
+
+
+@examples(5)
+@given(option_values, st.lists(st.sampled_from(ENGINE_SHAPES), min_size=2, max_size=3), seeds, sizes, batch_lengths)
+def test_ensembles(options: dict[str, Any], shapes: list[str], seed: int, size: int, lengths: list[int]) -> None:
+    models = [cached_model(shape, seed + number) for number, shape in enumerate(shapes)]
+    check(models, random_batch(seed, WORDS, lengths), size, **options)
+
+
+@examples(12)
+@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
+def test_a_beam_of_one_is_greedy_decoding(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
+    models, sample = [cached_model(shape, seed)], random_batch(seed, WORDS, lengths)
+    greedy = AggressiveGenerator(models, WORDS, src_dict=WORDS, decoding="greedy", **options)
+    generator = AggressiveBeamGenerator(
+        models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=1, **options
+    )
+    assert_same_lists(generator.generate(models, sample), greedy.generate(models, sample))
+
+
+def test_half_precision() -> None:
+    """Half precision rounds differently where several tokens are read at once: lists are nearly the same."""
+    same = 0
+    for seed in range(4):
+        model = model_of_shape(ENGINE_SHAPES[seed], seed, WORDS, WORDS, eos_share=0.1).half()
+        sample = random_batch(seed, WORDS, [4, 1, 9, 17])
+        stock = SequenceGenerator([model], WORDS, beam_size=4).generate([model], sample)
+        generator = AggressiveBeamGenerator([model], WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=4)
+        for ours, wanted in zip(generator.generate([model], sample), stock, strict=True):
+            same += ours[0]["tokens"].tolist() == wanted[0]["tokens"].tolist()
+            assert abs(float(ours[0]["score"]) - float(wanted[0]["score"])) < 0.1
+    assert same >= 13
+
+
+@pytest.mark.parametrize("shape", list(FALLBACK_SHAPES))
+def test_other_decoders_are_searched_by_fairseq_itself(shape: str, caplog: pytest.LogCaptureFixture) -> None:
+    models, sample = [cached_model(shape, 1)], random_batch(1, WORDS, [3, 9])
+    generator = AggressiveBeamGenerator(models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=4)
+    for _ in range(2):
+        found = generator.generate(models, sample)
+    assert_same_lists(found, SequenceGenerator(models, WORDS, beam_size=4).generate(models, sample))
+    assert caplog.text.count("fairseq's own beam search decodes") == 1
+
+
+def test_a_vocabulary_hardly_larger_than_the_beam_is_left_to_fairseq(caplog: pytest.LogCaptureFixture) -> None:
+    words = dictionary(6)
+    models, sample = [model_of_shape(ENGINE_SHAPES[0], 1, words, words, 0.1)], random_batch(1, words, [3, 9])
+    generator = AggressiveBeamGenerator(models, words, src_dict=words, decoding="aggressive-beam", beam_size=8)
+    assert_same_lists(
+        generator.generate(models, sample), SequenceGenerator(models, words, beam_size=8).generate(models, sample)
+    )
+    assert "10 symbols, and a beam of 8" in caplog.text
+
+
+def test_blocked_ngrams_need_the_engine() -> None:
+    models, sample = [cached_model("adaptive softmax", 1)], random_batch(1, WORDS, [3])
+    options = {"no_repeat_ngram_size": 2, "block_ngrams": True}
+    generator = AggressiveBeamGenerator(models, WORDS, src_dict=WORDS, decoding="aggressive-beam", **options)
+    with pytest.raises(AggdecError, match=r"--block-ngrams .* adaptive softmax"):
+        generator.generate(models, sample)
+
+
+def test_where_nothing_can_end_the_reason_is_said() -> None:
+    """fairseq's own search stops with an AssertionError."""
+    models, sample = [cached_model(ENGINE_SHAPES[0], 1)], random_batch(1, WORDS, [3])
+    generator = AggressiveBeamGenerator(
+        models,
+        WORDS,
+        src_dict=WORDS,
+        decoding="aggressive-beam",
+        beam_size=3,
+        no_repeat_ngram_size=2,
+        block_ngrams=True,
+    )
+    prefix = torch.tensor([[5, 5, 5, 5, 5]])  # its own n-grams ban it
+    with pytest.raises(AggdecError, match="no hypothesis was left"):
+        generator.generate(models, sample, prefix_tokens=prefix)
