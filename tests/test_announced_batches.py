@@ -24,9 +24,3 @@ def test_an_iteration_that_is_broken_off_has_no_end() -> None:
     for _ in AnnouncedBatches(Batches("ab"), at_end=lambda: events.append("end")):
         break
     assert events == []
-
-
-def test_the_rest_is_the_iterators_own() -> None:
-    batches = AnnouncedBatches(Batches("ab"))
-    assert len(batches) == 2
-    assert batches.offset == 3

@@ -152,7 +152,6 @@ def test_low_precision_is_another_arithmetic(precision: Any) -> None:
     "options",
     [
         {"bit_exact": True},
-        pytest.param({"int8": True}, marks=pytest.mark.int8),
         pytest.param({"int8": True, "bit_exact": True}, marks=pytest.mark.int8),
     ],
 )

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options, option
+from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
@@ -23,7 +23,3 @@ def test_only_what_was_given_counts() -> None:
 def test_lengths_are_whole_numbers() -> None:
     with pytest.raises(SystemExit):
         parsed("--min-len", "1.5")
-
-
-def test_names_of_options() -> None:
-    assert option("max_len_a") == "--max-len-a"
