@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
-from fairseq_aggdec.tasks.refused_options import refuse, refuse_early
+from fairseq_aggdec.tasks.refused_options import refuse
 
 PLUGIN = Path(fairseq_aggdec.__file__).parent
 REFUSED = {
@@ -58,10 +58,6 @@ def test_before_the_model_is_looked_for(command_error: Any, option: str, value: 
     assert message == f"--decoding iad cannot honour {option}: leave it out, or use --decoding beam"
 
 
-def test_several_at_once(command_error: Any) -> None:
-    assert "cannot honour --nbest, --lm-path:" in command_error("greedy", "--lm-path", "lm.pt", "--nbest", "2")
-
-
 @pytest.mark.parametrize(
     ("decoding", "options"),
     [
@@ -90,12 +86,6 @@ def test_a_loaded_configuration(data: Path, generation: dict[str, Any], option: 
     with pytest.raises(AggdecError, match=f"cannot honour {option}"):
         tasks.setup_task(whole_config(data, **generation).task, from_checkpoint=True)
     tasks.setup_task(whole_config(data).task, from_checkpoint=True)
-
-
-def test_a_task_outside_a_whole_configuration_asks_for_nothing() -> None:
-    config = AggressiveTranslationConfig(decoding="iad")
-    refuse_early("iad", config)
-    refuse_early("iad", OmegaConf.structured(config))
 
 
 def test_what_a_program_hands_over() -> None:
