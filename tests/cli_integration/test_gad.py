@@ -15,6 +15,7 @@ from fairseq_aggdec.lab.reporting.traces import read_traces
 from tests.cli_integration.correction import (
     BLOCK_SIZE,
     PLUGIN,
+    SENTENCES,
     Process,
     assert_same_hypotheses,
     at_once,
@@ -23,8 +24,6 @@ from tests.cli_integration.correction import (
     summaries,
 )
 from tests.helpers import ToyModel, parse_generate
-
-SENTENCES = 61
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +103,7 @@ def test_search_options(correction_model: ToyModel, correction_drafter: Path, op
 
 
 def test_ensemble(correction_model: ToyModel, correction_drafter: Path) -> None:
-    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_250.pt")
+    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_200.pt")
     path = f"{earlier}:{correction_model.checkpoint}"
     stock = generate_here(correction_model, None, path=path)
     found = generate_here(correction_model, "gad", "--drafter-path", correction_drafter, path=path)
@@ -129,7 +128,7 @@ def test_exported_without_what_the_verifier_has(
     assert "encoder.embed_tokens.weight" not in torch.load(tmp_path / "model.pt", weights_only=False)["model"]
     found = generate_here(correction_model, "gad", "--drafter-path", tmp_path / "model.pt")
     assert_same_hypotheses(found, beam_one.stdout)
-    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_250.pt")
+    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_200.pt")
     with pytest.raises(AggdecError, match="that it shares with the verifier"):
         generate_here(correction_model, "gad", "--drafter-path", tmp_path / "model.pt", path=earlier)
 

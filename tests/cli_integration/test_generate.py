@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_integration.correction import Process, assert_same_hypotheses, generate, generate_here, summaries
+from tests.cli_integration.correction import (
+    SENTENCES,
+    Process,
+    assert_same_hypotheses,
+    generate,
+    generate_here,
+    summaries,
+)
 from tests.helpers import ToyModel, parse_generate
-
-SENTENCES = 61
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +108,7 @@ def assert_both_modes_equal_beam_one(
 
 
 def test_ensemble(correction_model: ToyModel) -> None:
-    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_250.pt")
+    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_200.pt")
     assert_both_modes_equal_beam_one(correction_model, path=f"{earlier}:{correction_model.checkpoint}")
 
 

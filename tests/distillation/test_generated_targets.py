@@ -1,7 +1,6 @@
 import os
 import pty
 import subprocess
-import sysconfig
 import termios
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from fairseq_aggdec.cli import distill
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.generated_targets import gather_generated
 from fairseq_aggdec.errors import AggdecError
+from tests import fork_server
 from tests.distillation.conftest import Distil, contents
 from tests.helpers import ToyModel
 
@@ -65,7 +65,7 @@ def test_a_run_on_a_terminal_gives_what_the_command_gives(
     """fairseq-generate under a terminal, its bar and its lines in one stream."""
     master, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
-    command = [Path(sysconfig.get_path("scripts")) / "fairseq-generate", small_data.folder, *SEARCH]
+    command = [fork_server.environment() / "bin/fairseq-generate", small_data.folder, *SEARCH]
     command += ["--user-dir", Path(fairseq_aggdec.__file__).parent]
     command += ["--path", toy_model_dir.checkpoint, "--gen-subset", "train", "--max-source-positions", "40"]
     command += ["--skip-invalid-size-inputs-valid-test", "--task", "translation"]

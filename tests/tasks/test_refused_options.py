@@ -51,11 +51,20 @@ def command_error(data: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-@pytest.mark.parametrize(("option", "value"), REFUSED.items())
-@pytest.mark.parametrize("command", [generate_command, interactive_command], ids=["generate", "interactive"])
-def test_before_the_model_is_looked_for(command_error: Any, option: str, value: list[str], command: Any) -> None:
-    message = command_error("iad", option, *value, command=command)
-    assert message == f"--decoding iad cannot honour {option}: leave it out, or use --decoding beam"
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (generate_command, [option for option in REFUSED if option != "--sampling"]),
+        (interactive_command, ["--sampling"]),  # which fairseq takes with as many hypotheses as beams alone
+    ],
+    ids=["generate", "interactive"],
+)
+def test_before_the_model_is_looked_for(command_error: Any, command: Any, options: list[str]) -> None:
+    given = [word for option in options for word in (option, *REFUSED[option])]
+    message = command_error("iad", *given, command=command)
+    assert message.startswith("--decoding iad cannot honour ")
+    assert message.endswith(": leave it out, or use --decoding beam")
+    assert [option for option in options if option not in message] == []
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from fairseq_aggdec.lab.lossless.fuzzing.cases import ADVERSARIES, KINDS, Case, 
 from fairseq_aggdec.lab.lossless.fuzzing.running import Run
 from fairseq_aggdec.lab.lossless.fuzzing.shrinking import shrunk
 
-CASES = 12
+CASES = 6
 
 
 @pytest.mark.parametrize("first", range(0, CASES, 6))
