@@ -44,7 +44,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("int8")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("int8")]
-    items.sort(key=lambda item: "tests/scripts/" not in item.nodeid)
+    longest = ("tests/scripts/", "tests/cli_integration/", "tests/test_generator", "tests/test_install")
+    items.sort(
+        key=lambda item: next((place for place, part in enumerate(longest) if part in item.nodeid), len(longest))
+    )
 
 
 _LOG_LEVELS = {name: logging.getLogger(name).level for name in (None, "fairseq", "fairseq_aggdec")}
