@@ -20,8 +20,11 @@ absolute work
 plugin="$root/fairseq_aggdec"
 mkdir -p "$work"
 
-# Whether there is a GPU.
-has_gpu() { python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; }
+# Whether there is a GPU that PyTorch can use; without a driver (of NVIDIA or AMD) there is no need to load PyTorch.
+has_gpu() {
+    [[ -e /proc/driver/nvidia/version || -e /dev/kfd ]] || command -v nvidia-smi >/dev/null || return 1
+    python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'
+}
 
 # Where the model NAME of an experiment is trained: the only one is called `train`.
 model_folder() {

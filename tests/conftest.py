@@ -9,22 +9,28 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
-from hydra.core.config_store import ConfigStore
 
-import fairseq_aggdec
-from fairseq_aggdec.engine.arithmetic.precision import can_quantise
 from tests import fork_server
 from tests.helpers import ToyModel, make_toy_data, train_toy
 from tests.sharing import made_once
 
 ROOT = Path(__file__).resolve().parents[1]
 
-fairseq_aggdec.register()  # whichever module a test imports first
-torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))  # results and times alike on every machine
 
-# hydra would copy the options of all models, tasks and criteria for each configuration: half of the time it takes
-ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
+def pytest_configure(config: pytest.Config) -> None:
+    """What comes before any test; of pytest-xdist's processes, the one that hands out the tests starts commands."""
+    if getattr(config.option, "numprocesses", None):
+        fork_server.start()
+        return
+    import torch
+    from hydra.core.config_store import ConfigStore
+
+    import fairseq_aggdec
+
+    fairseq_aggdec.register()  # whichever module a test imports first
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))  # results and times alike on every machine
+    # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time it takes
+    ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -32,11 +38,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Files of few and long tests come first: at the end, one process would work on them while the others wait.
     """
+    from fairseq_aggdec.engine.arithmetic.precision import can_quantise
+
     if not can_quantise():
         left_out = [item for item in items if item.get_closest_marker("int8")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("int8")]
-    items.sort(key=lambda item: "tests/scripts/" not in item.nodeid)
+    longest = ("tests/scripts/", "tests/cli_integration/", "tests/test_generator", "tests/test_install")
+    items.sort(
+        key=lambda item: next((place for place, part in enumerate(longest) if part in item.nodeid), len(longest))
+    )
 
 
 _LOG_LEVELS = {name: logging.getLogger(name).level for name in (None, "fairseq", "fairseq_aggdec")}

@@ -25,11 +25,15 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 CLIENT = Path(__file__).with_name("fork_client.py")
+SHARED = "TESTS_FORK_SERVER"
+"""the folder of a server that another process has started"""
 _PRELOADED = (
     "torch", "fairseq.tasks", "fairseq.models", "fairseq.criterions", "fairseq.optim.lr_scheduler", "fairseq.trainer",
     "fairseq.sequence_generator", "fairseq.checkpoint_utils", "hydra.core.config_store", "hydra.experimental",
@@ -39,9 +43,16 @@ _PRELOADED = (
 """not this package: `--user-dir` refuses what is imported already, and not fairseq's commands, which set up the log"""
 
 
+def start() -> None:
+    """Starts the server whose commands this process and all that it starts share."""
+    os.environ[SHARED] = str(environment())
+
+
 @cache
 def environment() -> Path:
     """A folder like that of a virtual environment; behind the commands of its `bin` is a server, which ends with us."""
+    if SHARED in os.environ:
+        return Path(os.environ[SHARED])
     folder = Path(tempfile.mkdtemp(prefix="commands-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "bin").mkdir()
@@ -63,14 +74,14 @@ def environment() -> Path:
 
 
 def main() -> None:
-    for name in _PRELOADED:
-        __import__(name)
-    gc.collect()
-    gc.freeze()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(sys.argv[1])
         listening.listen(64)
-        print("ready", flush=True)
+        print("ready", flush=True)  # for those who can wait
+        for name in _PRELOADED:
+            __import__(name)
+        gc.collect()
+        gc.freeze()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for supervisors
         while True:
             ready, _, _ = select.select([listening, sys.stdin], [], [])
@@ -134,17 +145,35 @@ def _run(request: dict[str, Any]) -> NoReturn:
         sys.path[:] = [os.getcwd(), *given, *sys.path[1:]]
         option, what, *rest = arguments
         sys.argv = [option, *rest]
-        if option == "-m":
-            runpy.run_module(what, run_name="__main__", alter_sys=True)
-        else:
-            exec(what, {"__name__": "__main__"})
-    else:
-        sys.path[:] = [str(Path(first).parent), *given, *sys.path[1:]]
-        sys.argv = [first, *arguments]
-        if Path(first).name in ("fairseq-train", "fairseq-hydra-train"):  # they set up the log before they import
-            logging.root.handlers.clear()
-        runpy.run_path(first, run_name="__main__")
-    sys.exit(0)
+        _end(lambda: runpy.run_module(what, run_name="__main__", alter_sys=True) if option == "-m" else _execute(what))
+    sys.path[:] = [str(Path(first).parent), *given, *sys.path[1:]]
+    sys.argv = [first, *arguments]
+    if Path(first).name in ("fairseq-train", "fairseq-hydra-train"):  # they set up the log before they import
+        logging.root.handlers.clear()
+    _end(lambda: runpy.run_path(first, run_name="__main__"))
+
+
+def _execute(program: str) -> None:
+    exec(program, {"__name__": "__main__"})
+
+
+def _end(run: Callable[[], object]) -> NoReturn:
+    """Run a program and end as Python does, but leave all modules as they are: to take them apart is most of the time
+    that a short command takes, since each of the server's memory pages is copied first."""
+    status: object = None
+    try:
+        run()
+    except SystemExit as exit_:
+        status = exit_.code
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    if not isinstance(status, int | None):
+        print(status, file=sys.stderr)
+        status = 1
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit((status or 0) & 255)
 
 
 if __name__ == "__main__":

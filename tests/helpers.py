@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import subprocess
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 from tests import fork_server
 
@@ -65,6 +70,16 @@ def run_cli(
     )
     assert not check or result.returncode == 0, f"{' '.join(line)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
     return result
+
+
+def generate_here(*arguments: object) -> str:
+    """fairseq-generate in this process, for the seconds that another one takes to start; what it prints."""
+    from fairseq_cli import generate
+
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as output:
+        patch.setattr(sys, "argv", ["fairseq-generate", *map(str, arguments)])
+        generate.cli_main()
+    return output.getvalue()
 
 
 def make_toy_data(folder: Path, sentences: int = 60, joined: bool = True, seed: int = 1) -> Path:

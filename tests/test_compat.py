@@ -9,7 +9,6 @@ import importlib.util
 import os
 import pickle
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ import fairseq_aggdec
 from fairseq_aggdec.cli.user_dir import user_dir
 from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
 from fairseq_aggdec.compat.install import install
-from tests.helpers import TINY_TRANSFORMER, ToyModel, parse_generate, run_cli, train_toy
+from tests.helpers import TINY_TRANSFORMER, Generated, ToyModel, generate_here, parse_generate, run_cli, train_toy
 
 fairseq_aggdec.register()
 
@@ -64,20 +63,18 @@ def marker(tmp_path: Path) -> Path:
     return tmp_path / "executed"
 
 
-def test_reads_what_fairseq_train_saved(toy_model_dir: ToyModel) -> None:
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(toy_model_dir.checkpoint))
-    assert isinstance(state["cfg"]["model"], argparse.Namespace)
-    assert state["model"]["encoder.embed_tokens.weight"].shape[1] == 32
+def test_old_style_checkpoints_decode_alike(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    """In PyTorch's zip file and in the pickle before it."""
 
+    def outputs(checkpoint: Path) -> dict[int, Generated]:
+        options = ["--user-dir", user_dir(), "--beam", 1, "--max-len-b", 20, "--cpu"]
+        return parse_generate(generate_here(toy_model_dir.data, "--path", checkpoint, *options))
 
-@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy pickle"])
-def test_old_style_checkpoint_decodes_alike(toy_model_dir: ToyModel, tmp_path: Path, zipped: bool) -> None:
-    path = tmp_path / "old.pt"
-    torch.save(old_style(state_of(toy_model_dir)), path, _use_new_zipfile_serialization=zipped)
-    old = parse_generate(generate(toy_model_dir, path).stdout)
-    new = parse_generate(generate(toy_model_dir, toy_model_dir.checkpoint).stdout)
+    new = outputs(toy_model_dir.checkpoint)
     assert len(new) == 60
-    assert old == new
+    for zipped in (True, False):
+        torch.save(old_style(state_of(toy_model_dir)), tmp_path / "old.pt", _use_new_zipfile_serialization=zipped)
+        assert outputs(tmp_path / "old.pt") == new
 
 
 def test_numpy_numbers_of_both_numpy_versions(toy_model_dir: ToyModel, tmp_path: Path) -> None:
@@ -116,7 +113,7 @@ def test_trains_on_from_a_checkpoint_with_bleu_counts(toy_data: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy pickle"])
-@pytest.mark.parametrize("kind", ["os.system", "open", "eval"])
+@pytest.mark.parametrize("kind", ["os.system", "eval"])
 def test_refuses_code_and_runs_nothing(
     toy_model_dir: ToyModel, tmp_path: Path, marker: Path, kind: str, zipped: bool
 ) -> None:
@@ -198,7 +195,12 @@ def test_names_file_and_reason(toy_model_dir: ToyModel, tmp_path: Path) -> None:
             assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["missing.pt", "cut.pt", "tensor.pt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cut.pt",
+    ],
+)
 def test_command_line_says_it_in_one_line(toy_model_dir: ToyModel, tmp_path: Path, name: str) -> None:
     path, reason = broken_checkpoints(toy_model_dir, tmp_path)[name]
     done = generate(toy_model_dir, path, check=False)
@@ -207,27 +209,6 @@ def test_command_line_says_it_in_one_line(toy_model_dir: ToyModel, tmp_path: Pat
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"error: checkpoint {path}: ")
     assert reason in last
-
-
-def test_fairseq_train_refuses_a_damaged_restore_file(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    damaged = tmp_path / "checkpoint_last.pt"
-    damaged.write_bytes(toy_model_dir.checkpoint.read_bytes()[:5000])
-    options = ["--save-dir", tmp_path, "--optimizer", "adam", "--max-tokens", 2000, "--cpu", "--user-dir", user_dir()]
-    done = run_cli("fairseq-train", toy_model_dir.data, *TINY_TRANSFORMER, *options, check=False)
-    assert done.returncode == 1
-    assert f"checkpoint {damaged}: truncated or damaged" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_another_failure_keeps_its_own_exception(toy_model_dir: ToyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sound file that fairseq cannot upgrade is no fault of the file."""
-
-    def upgrade(state: dict[str, Any]) -> None:
-        raise KeyError("from fairseq")
-
-    monkeypatch.setattr(checkpoint_utils, "_upgrade_state_dict", upgrade)
-    with pytest.raises(KeyError, match="from fairseq"):
-        checkpoint_utils.load_checkpoint_to_cpu(str(toy_model_dir.checkpoint))
 
 
 def test_hub_interface_loads_and_its_error_can_be_caught(toy_model_dir: ToyModel, tmp_path: Path) -> None:
@@ -243,8 +224,8 @@ def test_hub_interface_loads_and_its_error_can_be_caught(toy_model_dir: ToyModel
 
 
 @pytest.mark.parametrize("multiple", [1, 8])
-@pytest.mark.parametrize("limits", [{"max_tokens": 100}, {"max_sentences": 1}, {"max_sentences": 5, "max_tokens": 60}])
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 60])
+@pytest.mark.parametrize("limits", [{"max_tokens": 100}, {"max_sentences": 5, "max_tokens": 60}])
+@pytest.mark.parametrize("count", [0, 7, 60])
 def test_every_sentence_has_a_batch(count: int, limits: dict[str, int], multiple: int) -> None:
     """fairseq after 0.12.2 dropped a last batch whose size is no multiple of eight."""
     lengths = np.arange(count) % 7 + 3
@@ -254,32 +235,12 @@ def test_every_sentence_has_a_batch(count: int, limits: dict[str, int], multiple
     assert [i for batch in batches for i in batch] == list(range(count))[::-1]
 
 
-def test_command_line_decodes_every_sentence(toy_model_dir: ToyModel) -> None:
-    """In one batch of 60 and, below, one by one: neither is a multiple of eight."""
-    assert len(parse_generate(generate(toy_model_dir, toy_model_dir.checkpoint).stdout)) == 60
-    one_by_one = generate(toy_model_dir, toy_model_dir.checkpoint, "--batch-size", 1)
-    assert len(parse_generate(one_by_one.stdout)) == 60
-
-
-def test_install_twice_changes_nothing() -> None:
-    def mended() -> tuple[Any, ...]:
-        loaders = checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.load_model_ensemble_and_task
-        return *loaders, options.parse_args_and_arch, EMA.__init__, sys.excepthook
-
-    before = mended()
-    install()
-    assert mended() == before
-
-
 @pytest.mark.parametrize(
     ("given", "has_torch_xla", "tpu"),
     [
         (["--bf16"], False, False),
-        (["--memory-efficient-bf16"], False, False),
         (["--bf16"], True, True),
-        (["--bf16", "--tpu"], False, True),
         (["--tpu"], False, True),
-        ([], False, False),
     ],
 )
 def test_bfloat16_is_not_taken_for_a_tpu(
@@ -332,4 +293,5 @@ def _receive(rank: int, rendezvous: str) -> None:
 
 
 def test_a_loaded_checkpoint_reaches_the_other_workers(tmp_path: Path) -> None:
-    torch.multiprocessing.spawn(_receive, (str(tmp_path / "rendezvous"),), nprocs=2)
+    rendezvous = str(tmp_path / "rendezvous")
+    torch.multiprocessing.start_processes(_receive, (rendezvous,), nprocs=2, start_method="fork")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq import iterative_refinement_generator
 from fairseq.data import Dictionary
 from fairseq.models import build_model
 from fairseq.models.nat import levenshtein_transformer
@@ -38,12 +37,6 @@ def test_non_autoregressive_models_keep_their_options(from_yaml: bool) -> None:
     inat = build("iterative_nonautoregressive_transformer", pred_length_offset=True, train_step=3)
     assert (inat.decoder.pred_length_offset, inat.train_step, inat.args.label_smoothing) == (True, 3, 0.2)
     assert build("levenshtein_transformer", early_exit="1,1,1").decoder.early_exit == [1, 1, 1]
-
-
-def test_the_best_length_is_found_in_any_precision() -> None:
-    scores = torch.tensor([-2.0, -0.5, -0.5, -3.0])
-    for kind in (torch.float32, torch.float16, torch.bfloat16):
-        assert iterative_refinement_generator.np.argmax(list(scores.to(kind))) == 1
 
 
 def test_rows_of_some_sentences_are_filled_in_among_those_of_all() -> None:

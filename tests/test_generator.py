@@ -10,7 +10,6 @@ from fairseq import search
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.ngram_repeat_block import NGramRepeatBlock
-from fairseq.sequence_generator import SequenceGenerator
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -152,7 +151,7 @@ limits = st.sampled_from(
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
-@examples(10)
+@examples(6)
 @given(seeds, batch_lengths, st.booleans(), limits)
 def test_every_shape(shape: str, seed: int, lengths: list[int], left_pad: bool, limit: dict[str, Any]) -> None:
     """Random models of every shape, random batches from empty sentences to long ones."""
@@ -176,13 +175,13 @@ option_values = st.fixed_dictionaries(
 )
 
 
-@examples(60)
+@examples(30)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_options(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
 
 
-@examples(20)
+@examples(8)
 @given(option_values, st.sampled_from(list(FALLBACK_SHAPES)), seeds, batch_lengths)
 def test_options_where_the_engine_falls_back(
     options: dict[str, Any], shape: str, seed: int, lengths: list[int]
@@ -190,7 +189,7 @@ def test_options_where_the_engine_falls_back(
     check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
 
 
-@examples(30)
+@examples(15)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.integers(1, 6), st.booleans())
 def test_forced_prefixes(
     options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int, short: bool
@@ -207,7 +206,7 @@ def test_forced_prefixes(
         assert hypothesis["tokens"].tolist()[: len(wanted)] == wanted[: hypothesis["tokens"].numel()]
 
 
-@examples(30)
+@examples(15)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_match_source_len(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     options["min_len"] = 1
@@ -221,7 +220,7 @@ def test_match_source_len(options: dict[str, Any], shape: str, seed: int, length
         assert [hypothesis["tokens"].numel() - 1 for hypothesis in stock] == [length + 1 for length in lengths]
 
 
-@examples(25)
+@examples(12)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.sampled_from([2, 3, 4]))
 def test_blocked_ngrams(options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int) -> None:
     """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
@@ -253,21 +252,21 @@ def test_ineffective_ngram_option_is_said(caplog: pytest.LogCaptureFixture) -> N
     assert "--block-ngrams" in caplog.text
 
 
-@examples(25)
+@examples(12)
 @given(option_values, st.lists(st.sampled_from(ALL_SHAPES), min_size=2, max_size=3), seeds, batch_lengths)
 def test_ensembles(options: dict[str, Any], shapes: list[str], seed: int, lengths: list[int]) -> None:
     models = [cached_model(shape, seed + number) for number, shape in enumerate(shapes)]
     check_all_modes(models, random_batch(seed, JOINED, lengths), seed, **options)
 
 
-@examples(25)
+@examples(12)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_separate_dictionaries(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     sample = random_batch(seed, OTHER, lengths)
     check_all_modes([cached_model(shape, seed, separate=True)], sample, seed, src_dict=OTHER, **options)
 
 
-@examples(25)
+@examples(12)
 @given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, st.booleans(), st.integers(0, 3), st.integers(0, 5))
 def test_draft_options(
     shape: str, seed: int, lengths: list[int], left_pad: bool, max_suffix: int, max_draft_len: int
@@ -283,7 +282,7 @@ def test_draft_options(
         assert all(len(draft["tokens"]) <= max_draft_len for hyp in found for draft in hyp["history"])
 
 
-@examples(25)
+@examples(12)
 @given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, limits, st.sampled_from(["greedy", "iad"]))
 def test_a_batch_equals_its_sentences_one_by_one(
     shape: str, seed: int, lengths: list[int], limit: dict[str, Any], decoding: str
@@ -300,7 +299,7 @@ def test_a_batch_equals_its_sentences_one_by_one(
     assert_same_up_to_near_ties(together, alone, models, sample)
 
 
-@examples(15)
+@examples(8)
 @given(st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_special_symbols_in_the_source(shape: str, seed: int, lengths: list[int]) -> None:
     """A literal </s>, <pad>, <unk> or <s> in the text reaches the model as such."""
@@ -331,17 +330,6 @@ def test_half_precision(shape: str) -> None:
                     )
             assert sum(same) >= 3, "more than a near-tie differs"
             assert all(hypothesis["positional_scores"].dtype == torch.float32 for hypothesis in found)
-
-
-@examples(10)
-@given(seeds, batch_lengths)
-def test_start_symbol_of_the_callers(seed: int, lengths: list[int]) -> None:
-    models, sample = [cached_model(ENGINE_SHAPES[0], seed)], random_batch(seed, JOINED, lengths)
-    stock = SequenceGenerator(models, JOINED, beam_size=1).generate(models, sample, bos_token=JOINED.index("w3"))
-    for decoding in ("greedy", "iad"):
-        generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding=decoding)
-        found = generator.generate(models, sample, bos_token=JOINED.index("w3"))
-        assert [h[0]["tokens"].tolist() for h in found] == [h[0]["tokens"].tolist() for h in stock]
 
 
 def test_min_len_above_the_longest_output_is_refused() -> None:
@@ -379,16 +367,6 @@ def test_engines_are_kept_and_renewed_when_the_model_moves() -> None:
     generator.generate([model], sample)
     assert engines._decoders[model.decoder] is not decoder
     assert engines._encoders[model.encoder] is not encoder
-
-
-def test_history_and_steps() -> None:
-    model, sample = cached_model(ENGINE_SHAPES[0], 2), random_batch(2, JOINED, [7, 2])
-    generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad", shorten_drafts=False)
-    for row, hypothesis in enumerate(decode(generator, [model], sample)):
-        assert len(hypothesis["history"]) == hypothesis["steps"]
-        source = sample["net_input"]["src_tokens"][row]
-        first_draft = hypothesis["history"][0]["tokens"]
-        assert first_draft.tolist() == source[source != JOINED.pad()].tolist()
 
 
 @pytest.mark.parametrize("decoding", ["iad", "hybrid"])

@@ -62,7 +62,7 @@ def check_counters(generator: AggressiveGenerator, found: list[Hypothesis], bloc
             assert JOINED.eos() not in draft[:-1]
 
 
-@examples(30)
+@examples(15)
 @given(
     st.sampled_from(ENGINE_SHAPES), st.sampled_from(list(DRAFTER_SHAPES)), seeds,
     st.one_of(st.sampled_from([1, 2, 30]), st.integers(1, TRAINED)), st.booleans(), st.data(),
@@ -81,7 +81,7 @@ def test_gad_gives_what_beam_one_gives(
     check_counters(generator, found, block_size)
 
 
-@examples(25)
+@examples(12)
 @given(option_values, st.sampled_from(ALL_SHAPES), st.sampled_from(list(DRAFTER_SHAPES)), seeds, batch_lengths)
 def test_gad_under_search_options(
     options: dict[str, Any], shape: str, drafter_shape: str, seed: int, lengths: list[int]
@@ -92,7 +92,7 @@ def test_gad_under_search_options(
     assert_same_up_to_near_ties(found, stock, models, sample, **options)
 
 
-@examples(10)
+@examples(6)
 @given(st.lists(st.sampled_from(ALL_SHAPES), min_size=2, max_size=3), seeds, batch_lengths)
 def test_gad_with_an_ensemble_and_separate_dictionaries(shapes: list[str], seed: int, lengths: list[int]) -> None:
     models = [cached_model(shape, seed + number, separate=True) for number, shape in enumerate(shapes)]
@@ -226,7 +226,7 @@ def gad_plus_plus(
     return loosely
 
 
-@examples(40)
+@examples(20)
 @given(st.sampled_from([*ENGINE_SHAPES, *FALLBACK_SHAPES]), seeds, batch_lengths, loose, rules_of_search, st.booleans())
 def test_gad_plus_plus_accepts_by_the_equations(
     shape: str, seed: int, lengths: list[int], setting: tuple[int, float, bool], rules: dict[str, Any], oracle: bool
@@ -240,20 +240,6 @@ def test_gad_plus_plus_leaves_the_path_of_greedy_decoding() -> None:
     sample = random_batch(1, JOINED, [5, 9, 2, 7])
     models = [cached_model(shape, 2) for shape in ENGINE_SHAPES[:2]]
     assert gad_plus_plus(models, 3, sample, (5, 3.0, False), rules, oracle=True) >= 5
-
-
-@examples(10)
-@given(st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
-def test_a_tolerance_of_zero_and_a_beta_of_one_give_gad(shape: str, seed: int, lengths: list[int]) -> None:
-    models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths)
-    drafter = cached_drafter("causal, source copy", seed)
-    expected = decode(gad(models, drafter, shorten_drafts=False), models, sample)
-    for criterion in (TopBeta(5, 0.0), TopBeta(1, 3.0)):
-        found = decode(gad(models, drafter, accept=Acceptance(criterion), shorten_drafts=False), models, sample)
-        assert [h["tokens"].tolist() for h in found] == [h["tokens"].tolist() for h in expected]
-        assert [h["stats"] for h in found] == [h["stats"] for h in expected]
-        for mine, theirs in zip(found, expected, strict=True):
-            torch.testing.assert_close(mine["positional_scores"], theirs["positional_scores"])
 
 
 @pytest.mark.parametrize("shape", ["post-norm sinusoidal", "shared output projection"])
@@ -283,7 +269,7 @@ def same_drafts(mine: list[Hypothesis], others: list[Hypothesis]) -> bool:
     return drafts[0] == drafts[1]
 
 
-@examples(20)
+@examples(10)
 @given(st.sampled_from(list(DRAFTER_SHAPES)), seeds, st.integers(1, 12), st.integers(1, 9))
 def test_drafts_do_not_depend_on_padding(shape: str, seed: int, length: int, longer: int) -> None:
     """A sentence alone, and with padding on either side next to a longer one."""
@@ -300,7 +286,7 @@ def test_drafts_do_not_depend_on_padding(shape: str, seed: int, length: int, lon
         assert same_drafts(padded, results[0])
 
 
-@examples(15)
+@examples(8)
 @given(st.sampled_from(list(DRAFTER_SHAPES)), seeds, st.integers(1, 9), batch_lengths)
 def test_a_drafter_alone(shape: str, seed: int, block_size: int, lengths: list[int]) -> None:
     """Block after block, each what the drafter's own forward pass prefers after the blocks before it."""

@@ -67,15 +67,15 @@ def assert_same_bits(found: list[Hypothesis], expected: list[Hypothesis]) -> Non
 
 
 @pytest.mark.parametrize("options", NAMES)
-@examples(3)
+@examples(2)
 @given(
-    st.sampled_from(ENGINE_SHAPES), seeds, st.sampled_from([1, 3, 16]), st.booleans(),
-    st.lists(st.sampled_from([0, 1, 2, 5, 9, 20, 40]), min_size=16, max_size=16),
+    st.sampled_from(ENGINE_SHAPES), seeds, st.sampled_from([1, 3, 8]), st.booleans(),
+    st.lists(st.sampled_from([0, 1, 2, 5, 9, 20, 40]), min_size=8, max_size=8),
 )  # fmt: skip
 def test_every_mode_and_every_batch_gives_the_same_bits(
     options: str, shape: str, seed: int, size: int, left_pad: bool, lengths: list[int]
 ) -> None:
-    """greedy in one batch of sixteen, against all lossless modes in batches of one, three and sixteen."""
+    """greedy in one batch of eight, against all lossless modes in batches of one, three and eight."""
     models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths, left_pad)
     engines = Engines(ARITHMETICS[options])
     common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "max_len_b": 24}
@@ -152,7 +152,6 @@ def test_low_precision_is_another_arithmetic(precision: Any) -> None:
     "options",
     [
         {"bit_exact": True},
-        pytest.param({"int8": True}, marks=pytest.mark.int8),
         pytest.param({"int8": True, "bit_exact": True}, marks=pytest.mark.int8),
     ],
 )

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from fairseq_aggdec.lab.grid import TERMINAL, Grid, Group, escape, latex, markdown, text_table
+from fairseq_aggdec.lab.grid import TERMINAL, Grid, Group, latex, markdown, text_table
 from fairseq_aggdec.lab.reporting.beside import all_grids, paper_grid
 from fairseq_aggdec.lab.reporting.counterparts import read_tables
 from fairseq_aggdec.lab.reporting.paper_tables import all_tables
@@ -86,7 +86,3 @@ def test_every_table_of_the_papers_is_sound_latex() -> None:
     assert len(grids) >= 2
     for grid in grids:
         check_latex(latex(grid))
-
-
-def test_nothing_is_a_command() -> None:
-    assert escape(r"\input{x}%&$") == r"\textbackslash{}input\{x\}\%\&\$"

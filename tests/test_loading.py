@@ -1,10 +1,8 @@
 """Tests of `fairseq_aggdec.tasks.loading`."""
 
-import pytest
 import torch
 
 from fairseq_aggdec import register
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.loading import batches_of, load
 from tests.helpers import ToyModel
 
@@ -23,9 +21,3 @@ def test_batches_keep_the_numbers_of_the_sentences(toy_model_dir: ToyModel) -> N
     for batch in by_length:
         for number, row in zip(batch["id"].tolist(), batch["net_input"]["src_tokens"], strict=True):
             assert row[row != task.source_dictionary.pad()].tolist() == sentences[number].tolist()
-
-
-def test_missing_files_are_named(toy_model_dir: ToyModel) -> None:
-    register()
-    with pytest.raises(AggdecError, match="/nowhere: no such data folder"):
-        load(str(toy_model_dir.checkpoint), "/nowhere")

@@ -4,7 +4,6 @@ import argparse
 
 import pytest
 
-from fairseq_aggdec.errors import option_name
 from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
 
@@ -24,7 +23,3 @@ def test_only_what_was_given_counts() -> None:
 def test_lengths_are_whole_numbers() -> None:
     with pytest.raises(SystemExit):
         parsed("--min-len", "1.5")
-
-
-def test_names_of_options() -> None:
-    assert option_name("max_len_a") == "--max-len-a"

@@ -3,10 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from fairseq_aggdec.decoding.stats import SentenceStats
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
 
 STATS = SentenceStats(drafted=[4, 0, 2], accepted=[1, 0, 2], committed=[2, 1, 2])
@@ -42,9 +39,3 @@ def test_text_where_drafts_are_kept(tmp_path: Path) -> None:
     record = json.loads(line)
     assert record["committed_per_iteration"] == [2, 1, 2]
     assert (record["source"], record["output"], record["drafts"]) == (text.source, text.output, text.drafts)
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "no folder" / "stats.jsonl"
-    with pytest.raises(AggdecError, match=r"--decoding-stats .*no folder.*: cannot be written \(No such file"):
-        StatsFile(str(path))

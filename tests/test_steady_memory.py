@@ -24,7 +24,7 @@ from tests.random_drafters import random_drafter, share_encoder
 from tests.random_models import dictionary, random_batch, random_model
 
 WORDS = dictionary(40)
-SENTENCES, BATCH = 4_000, 20
+SENTENCES, BATCH = 2_500, 20
 MAX_LEN = 6
 mallinfo = getattr(ctypes.CDLL(None), "mallinfo2", None)  # of glibc 2.33 and later
 

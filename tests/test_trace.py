@@ -50,10 +50,3 @@ def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("NO_COLOR", "1")
     assert not wants_colour("auto", Terminal())
     assert wants_colour("always", Terminal()), "asked for by name"
-
-
-def test_what_an_iteration_did() -> None:
-    drafts = [["a", "b", "c", "x", "y"], [], ["d", "</s>"]]
-    assert [part.step for part in segments(TOKENS, STATS, drafts)] == ["bifurcation", "re-decoded", "draft to the end"]
-    assert Segment(["a"], ["b"]).step == "bonus token"
-    assert Segment([], ["b"], ["a"]).step == "bifurcation"

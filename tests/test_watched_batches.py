@@ -26,9 +26,3 @@ def test_an_iteration_that_is_broken_off_has_no_end() -> None:
     for _ in WatchedBatches(Batches("ab"), after_last=lambda: events.append("end")):
         break
     assert events == []
-
-
-def test_the_rest_is_the_iterators_own() -> None:
-    batches = WatchedBatches(Batches("ab"))
-    assert len(batches) == 2
-    assert batches.offset == 3

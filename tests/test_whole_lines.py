@@ -3,8 +3,6 @@
 import logging
 import os
 import resource
-import subprocess
-import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +11,7 @@ import pytest
 
 from fairseq_aggdec.compat.whole_lines import in_whole_lines
 from fairseq_aggdec.errors import AggdecError
-from tests.helpers import ToyModel, parse_generate
+from tests.helpers import ToyModel, parse_generate, run_cli
 
 PLUGIN = Path(__file__).resolve().parents[1] / "fairseq_aggdec"
 
@@ -85,11 +83,12 @@ def test_each_line_is_one_call_of_the_system(tmp_path: Path, monkeypatch: pytest
 
 def test_fairseq_generate_on_a_full_disk(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     """A message without a traceback; results and statistics end with whole lines."""
-    command = [Path(sysconfig.get_path("scripts")) / "fairseq-generate", toy_model_dir.data, "--user-dir", PLUGIN]
+    program = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)); "
+    program += "from fairseq_cli.generate import cli_main; cli_main()"
+    command = ["-c", program, toy_model_dir.data, "--user-dir", PLUGIN]
     options = ["--task", "aggressive_translation", "--decoding", "greedy", "--path", toy_model_dir.checkpoint, "--cpu"]
     files = ["--results-path", tmp_path / "results", "--decoding-stats", tmp_path / "stats.jsonl"]
-    line = ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", *command, *options, *files, "--batch-size", "4"]
-    done = subprocess.run([*map(str, line)], capture_output=True, text=True, timeout=600)
+    done = run_cli("python", *command, *options, *files, "--batch-size", "4", check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     [message] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]

@@ -21,12 +21,6 @@ def test_all_lines_are_in_a_shard_and_in_order(tmp_path: Path) -> None:
         assert sum(shard.lines for shard in shards) == 10
 
 
-def test_an_empty_file_has_one_empty_shard(tmp_path: Path) -> None:
-    (tmp_path / "text").touch()
-    [shard] = cut(tmp_path / "text", 5)
-    assert shard.read() == []
-
-
 def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("one\ntwo\n")
     [shard] = cut(tmp_path / "text", 5)

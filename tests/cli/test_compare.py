@@ -44,18 +44,6 @@ def test_a_near_tie_is_said_and_is_no_fault(tmp_path: Path, capsys: pytest.Captu
     assert compare.main([str(first), str(second)]) == 1
 
 
-def test_a_longer_output_differs_at_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare.main([write(tmp_path / "a", [(-1, "a b")]), write(tmp_path / "b", [(-1, "a b c")])]) == 1
-    assert "differs from token 2 on" in capsys.readouterr().out
-
-
-def test_at_most_the_asked_number_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = write(tmp_path / "a", [(-1, "a")] * 5)
-    second = write(tmp_path / "b", [(-1, "b")] * 5)
-    assert compare.main([first, second, "--show", "2"]) == 1
-    assert capsys.readouterr().out.count("sentence") == 2
-
-
 def test_other_sentences_or_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = write(tmp_path / "a", [(-1, "a"), (-1, "b")])
     with pytest.raises(AggdecError, match="1 are in one only, first number 1"):

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -78,18 +74,6 @@ def test_workers_gzip_and_repetition_give_the_same_bytes(clean: Path, tmp_path: 
     assert (tmp_path / "other.src").read_bytes() != runs[0][0]
 
 
-def test_hash_randomisation_changes_nothing(clean: Path, tmp_path: Path) -> None:
-    for hash_seed in ("1", "2"):
-        command = [sys.executable, "-m", "fairseq_aggdec.cli.corrupt", str(clean), str(tmp_path / hash_seed)]
-        subprocess.run([*command, "--no-progress"], check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed})
-    assert (tmp_path / "1.src").read_bytes() == (tmp_path / "2.src").read_bytes()
-
-
-def test_rate_zero_is_identity(clean: Path, tmp_path: Path) -> None:
-    main([str(clean), str(tmp_path / "out"), "--error-rate", "0"])
-    assert all(source == target for source, target in pairs(tmp_path / "out"))
-
-
 def test_weights_option(clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from fairseq_aggdec.data.corruption import EDITS
 
@@ -120,12 +104,6 @@ def test_empty_lines_are_left_out_and_reported(tmp_path: Path, capsys: pytest.Ca
     assert "3 empty lines left out" in capsys.readouterr().out
 
 
-def test_empty_file_gives_empty_files(tmp_path: Path) -> None:
-    (tmp_path / "clean.txt").touch()
-    main([str(tmp_path / "clean.txt"), str(tmp_path / "out")])
-    assert (tmp_path / "out.src").read_bytes() == (tmp_path / "out.tgt").read_bytes() == b""
-
-
 def test_existing_output_is_kept_without_force(clean: Path, tmp_path: Path) -> None:
     (tmp_path / "out.tgt").write_text("precious")
     assert "--force" in fails([str(clean), str(tmp_path / "out")])
@@ -134,7 +112,7 @@ def test_existing_output_is_kept_without_force(clean: Path, tmp_path: Path) -> N
     assert len(pairs(tmp_path / "out")) == len(LINES)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["2"])
 @pytest.mark.parametrize("vocab_lines", ["0", "1000"])
 def test_invalid_utf8(clean: Path, tmp_path: Path, workers: str, vocab_lines: str) -> None:
     clean.write_bytes(clean.read_bytes() + b"caf\xe9\n")
@@ -150,7 +128,6 @@ def test_invalid_utf8(clean: Path, tmp_path: Path, workers: str, vocab_lines: st
         (["--weights", "spelling"], "TYPE=WEIGHT"),
         (["--weights", "typo=1"], "unknown error type 'typo'"),
         (["--workers", "0"], "--workers 0"),
-        (["--vocab", "nowhere.txt"], "nowhere.txt: no such file"),
     ],
 )
 def test_bad_options(clean: Path, options: list[str], expected: str) -> None:
@@ -165,24 +142,6 @@ def test_missing_input_directory_and_truncated_gzip(tmp_path: Path) -> None:
     broken.write_bytes(gzip.compress(b"A line.\n" * 5000)[:-20])
     assert "broken.gz" in fails([str(broken), out])
     assert not list(tmp_path.glob("out*"))
-
-
-def test_a_killed_run_leaves_no_output_and_no_worker(tmp_path: Path) -> None:
-    path = tmp_path / "clean.txt"
-    path.write_text("\n".join(LINES * 1000))
-    command = [sys.executable, "-m", "fairseq_aggdec.cli.corrupt", str(path), str(tmp_path / "out"), "--no-progress"]
-    # The workers hold the pipe too: it ends only when all of them are gone.
-    with subprocess.Popen([*command, "--workers", "2"], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        partial = tmp_path / "out.src.partial"
-        deadline = time.monotonic() + 60
-        while not (partial.exists() and partial.stat().st_size) and time.monotonic() < deadline:
-            assert process.poll() is None
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        assert process.stdout.read() == b""
-    assert not (tmp_path / "out.src").exists()
-    assert not (tmp_path / "out.tgt").exists()
 
 
 def test_ended_between_its_two_files_it_leaves_no_pair_of_two_runs(

@@ -64,19 +64,7 @@ def test_one_set_that_is_there_does_not_hide_one_that_is_not(folder: Path) -> No
     assert (folder / "data/model/model.bin").exists()  # fetched all the same
 
 
-def test_an_experiment_without_data_sets_needs_nothing(folder: Path) -> None:
-    (folder / "prepare.yaml").write_text("languages: {}\n")
-    run(folder)
-    assert not (folder / "data").exists()
-
-
 def test_an_unknown_data_set_names_the_known_ones(folder: Path) -> None:
     (folder / "prepare.yaml").write_text("data_sets: [lerners]\n")
     with pytest.raises(AggdecError, match=r"unknown data set lerners: .*descriptions describes learners, model"):
-        run(folder)
-
-
-def test_no_configuration(folder: Path) -> None:
-    (folder / "prepare.yaml").unlink()
-    with pytest.raises(AggdecError, match=r"prepare.yaml: No such file"):
         run(folder)

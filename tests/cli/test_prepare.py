@@ -12,10 +12,3 @@ def test_missing_data_set_is_named(tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match="AGGDEC_DATA") as caught:
         prepare.main([str(CONFIG), "--data", str(tmp_path), "--work", str(tmp_path / "work")])
     assert str(tmp_path / "tatoeba-en-de/deu.txt.gz") in str(caught.value)
-
-
-def test_missing_config_is_named(tmp_path: Path) -> None:
-    config = tmp_path / "prepare.yaml"
-    with pytest.raises(AggdecError) as caught:
-        prepare.main([str(config), "--data", str(tmp_path), "--work", str(tmp_path)])
-    assert str(caught.value) == f"{config}: No such file or directory"

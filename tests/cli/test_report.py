@@ -45,11 +45,3 @@ def test_wrong_files_are_named(stored: Path, tmp_path: Path) -> None:
     stored.write_text("{}")
     with pytest.raises(AggdecError, match=r"small.json: not written by this version"):
         main([str(stored)])
-
-
-def test_two_records_of_one_name_have_no_figures(stored: Path, tmp_path: Path) -> None:
-    (tmp_path / "again").mkdir()
-    again = tmp_path / "again" / "small.json"
-    again.write_bytes(stored.read_bytes())
-    with pytest.raises(AggdecError, match="two records are called small"):
-        main([str(stored), str(again), "--figures", str(tmp_path)])

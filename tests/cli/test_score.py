@@ -35,15 +35,6 @@ def test_mismatch_is_refused_with_both_files(tmp_path: Path) -> None:
         score.main(["edit-ratio", "--source", source, "--output", output])
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    source, other = write(tmp_path / "source", "a", "b"), tmp_path / "other"
-    with pytest.raises(AggdecError, match="other: No such file"):
-        score.main(["edit-ratio", "--source", source, "--output", str(other)])
-    other.write_bytes(b"a\nb\xe9\n")
-    with pytest.raises(AggdecError, match="other, line 2: not valid UTF-8"):
-        score.main(["edit-ratio", "--source", source, "--output", str(other)])
-
-
 CONFIG = """
 languages: {source: src, target: tgt}
 test_sets: [{name: real}]
@@ -101,19 +92,6 @@ def test_experiment_without_outputs_says_what_to_run(tmp_path: Path) -> None:
         score.main(["experiment", config, "--work", str(work)])
 
 
-def test_translations_are_scored_as_running_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, work = make_experiment(tmp_path)
-    settings = "languages: {source: src, target: tgt}\nscore: [sacrebleu, bleu]\n"
-    config = write(tmp_path / "translation.yaml", settings)
-    write(work / "text/test.tgt", "a b x, d e f.", "p q r s t?")
-    write(work / "decode/test/beam5/generate-test.txt", "H-1\t-1\tp q r s t ?", "H-0\t-1\ta b x , d e f .")
-    score.main(["experiment", config, "--work", str(work)])
-    output = capsys.readouterr().out
-    assert "unchanged" not in output
-    assert row(output, "beam5")[0] == "100.00"
-    assert float(row(output, "beam5")[1]) < 100
-
-
 @pytest.mark.parametrize("language", ["en", "{src: de, tgt: en}"])
 def test_running_text_of_sides_that_are_not_called_by_their_language(
     language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -129,14 +107,6 @@ def test_running_text_of_sides_that_are_not_called_by_their_language(
     )
     score.main(["experiment", config, "--work", str(work)])
     assert row(capsys.readouterr().out, "beam5") == ["100.00"]
-
-
-def test_an_unknown_metric_is_refused(tmp_path: Path) -> None:
-    config, work = make_experiment(tmp_path)
-    write(work / "decode/test/beam5/generate-test.txt", "H-1\t-1\tp q r s t", "H-0\t-1\ta b x d e f")
-    config = write(tmp_path / "prepare.yaml", CONFIG.replace("ter", "meteor"))
-    with pytest.raises(AggdecError, match="unknown metric 'meteor': choose from sacrebleu, bleu"):
-        score.main(["experiment", config, "--work", str(work)])
 
 
 M2 = """S a b c d e f
@@ -176,12 +146,6 @@ def test_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         score.main(["files", out, "--text-references", out, "--characters"])
 
 
-def test_running_text_for_sacrebleu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reference, out = write(tmp_path / "ref", "a b c, d."), write(tmp_path / "out", "a b c , d .")
-    score.main(["files", out, "--text-references", reference, "--language", "en"])
-    assert row(capsys.readouterr().out, out)[0] == "100.00"
-
-
 def test_official_scorers_add_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     m2, out = write(tmp_path / "gold.m2", M2), write(tmp_path / "out", "a b x d e f", "p q r s t")
     scorer = write(tmp_path / "m2scorer.py", 'print("Precision : 0.9\\nRecall : 0.8\\nF_0.5 : 0.7")')
@@ -214,12 +178,3 @@ def test_an_experiments_m2_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     write(tmp_path / "data/real.m2", M2.replace("S p q", "S pq"))
     with pytest.raises(AggdecError, match=r"sentence 2 of .*real\.m2 is 'pq r s t', but line 2 of .*real\.src"):
         score.main(["experiment", config, *options])
-
-
-def test_m2_files_of_the_first_splits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, work = make_experiment(tmp_path)
-    write(work / "decode/test/iad/generate-test.txt", "H-1\t-1\tp q r s t", "H-0\t-1\ta b c d e f")
-    write(tmp_path / "data/gold.m2", M2)
-    config = write(tmp_path / "e.yaml", "languages: {source: src, target: tgt}\nm2: {test: gold.m2}\nscore: [m2]\n")
-    score.main(["experiment", config, "--work", str(work), "--data", str(tmp_path / "data")])
-    assert row(capsys.readouterr().out, "iad") == ["100.00", "0.00", "0.00"]

@@ -13,12 +13,7 @@ from fairseq_aggdec.errors import AggdecError
     ("options", "message"),
     [
         ("--limit 0", "--limit 0: must be at least 1"),
-        ("--repeats 0", "--repeats 0: must be at least 1"),
-        ("--batch-size 0", "--batch-size 0"),
         ("--block-size -1", "--block-size -1"),
-        ("--threads 0", "--threads 0"),
-        ("--pictures -1", "--pictures -1"),
-        ("--accept-distance -2", "--accept-distance -2.0: must be at least 0"),
         ("--accept-distance nan", "--accept-distance nan: must be at least 0"),
     ],
 )

@@ -25,11 +25,6 @@ def test_the_verbs_are_listed_in_groups_without_torch_or_fairseq() -> None:
     assert [line.split()[0] for line in printed if line.startswith("  ")] == list(VERBS)
 
 
-def test_no_verb_at_all_lists_them_too(capsys: pytest.CaptureFixture[str]) -> None:
-    main([])
-    assert "  verify  " in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(("given", "nearest"), [("benhc", "bench"), ("super_resolve", "super-resolve"), ("x", "")])
 def test_an_unknown_verb_is_one_line_with_the_nearest(given: str, nearest: str) -> None:
     with pytest.raises(AggdecError, match=f"^aggdec {given}: there is no such verb; the nearest is {nearest}.*all$"):

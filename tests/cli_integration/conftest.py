@@ -9,6 +9,7 @@ from tests.cli_integration.correction import (
     Process,
     TrainedHeads,
     generate,
+    make_correction_data,
     train_correction_model,
     train_drafter,
     train_heads,
@@ -18,8 +19,13 @@ from tests.sharing import made_once
 
 
 @pytest.fixture(scope="session")
-def correction_model(tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
-    return made_once(tmp_path_factory, "correction", train_correction_model)
+def correction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_once(tmp_path_factory, "correction", make_correction_data)
+
+
+@pytest.fixture(scope="session")
+def correction_model(correction_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
+    return made_once(tmp_path_factory, "correction_model", partial(train_correction_model, correction_data))
 
 
 @pytest.fixture(scope="session")

@@ -1,25 +1,21 @@
 """A correction task that a tiny model learns in seconds, and what its tests share."""
 
-import io
 import random
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-from fairseq_cli import generate as generate_command
-
+from tests import helpers
 from tests.helpers import ToyModel, parse_generate, run_cli, train_toy
 
 Process = subprocess.CompletedProcess[str]
 
 PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
 WORDS = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aeiou"]
+SENTENCES = 41  # of the test set
 LONGEST = 64  # positions of the model, EOS included
 BLOCK_SIZE = 6  # of the drafter
 HEADS = 4
@@ -29,14 +25,14 @@ MODEL = (
     "--arch transformer --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 64 --decoder-embed-dim 64 "
     "--encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 2 --decoder-attention-heads 2 "
     "--encoder-learned-pos --decoder-learned-pos --share-all-embeddings --max-source-positions 64 "
-    "--max-target-positions 64 --lr 0.005 --save-interval-updates 250"
+    "--max-target-positions 64 --lr 0.005 --max-tokens 1000 --save-interval-updates 200"
 ).split() + AT_THE_END
 
 
 def make_correction_data(folder: Path, seed: int = 1) -> Path:
     """Sentences in which one word of ten carries an error (`ba` -> `bax`), binarised; the target has none."""
     rng = random.Random(seed)
-    for split, count in (("train", 1500), ("valid", 24), ("test", 61)):
+    for split, count in (("train", 1500), ("valid", 24), ("test", SENTENCES)):
         lengths = [1, LONGEST - 2, *(rng.randint(1, 14) for _ in range(count - 2))]
         targets = [rng.choices(WORDS, k=length) for length in lengths]
         sources = [[word + "x" if rng.random() < 0.1 else word for word in words] for words in targets]
@@ -49,15 +45,15 @@ def make_correction_data(folder: Path, seed: int = 1) -> Path:
     return folder / "bin"
 
 
-def train_correction_model(folder: Path) -> ToyModel:
-    """A plain `translation` model of stock fairseq-train; an earlier state of it is `checkpoint_*_250.pt`."""
-    return train_toy(make_correction_data(folder), folder / "model", MODEL, updates=350)
+def train_correction_model(data: Path, folder: Path) -> ToyModel:
+    """A plain `translation` model of stock fairseq-train; an earlier state of it is `checkpoint_*_200.pt`."""
+    return train_toy(data, folder, MODEL, updates=300)
 
 
-def train_drafter(verifier: ToyModel, folder: Path, *options: object, updates: int = 200) -> Path:
+def train_drafter(verifier: ToyModel, folder: Path, *options: object, updates: int = 120) -> Path:
     """A drafter on the frozen encoder of a correction model, started from its decoder; returns its checkpoint."""
     architecture = MODEL[MODEL.index("--encoder-layers") : MODEL.index("--lr")]
-    training = "--optimizer adam --lr 0.005 --clip-norm 1 --max-tokens 2000 --seed 1 --cpu --no-progress-bar".split()
+    training = "--optimizer adam --lr 0.005 --clip-norm 1 --max-tokens 1000 --seed 1 --cpu --no-progress-bar".split()
     drafter: list[object] = ["--task", "block_drafting", "--arch", "nar_drafter", "--criterion", "glancing_block_loss"]
     drafter += ["--block-size", BLOCK_SIZE, "--blocks-per-sentence", 4, "--encoder-from", verifier.checkpoint]
     drafter += ["--freeze-encoder", "--decoder-from", verifier.checkpoint, "--user-dir", PLUGIN]
@@ -77,7 +73,7 @@ def train_heads(base: ToyModel, folder: Path, updates: int = 200) -> TrainedHead
     copy.write_bytes(base.checkpoint.read_bytes())
     model = ["--arch", "blockwise_transformer", "--base-checkpoint", copy, "--identity-head", "--freeze-base"]
     model += ["--block-heads", HEADS, "--own-hidden", "--criterion", "blockwise_loss", "--user-dir", PLUGIN]
-    training = "--optimizer adam --lr 0.005 --clip-norm 1 --max-tokens 2000 --seed 1 --cpu --no-progress-bar".split()
+    training = "--optimizer adam --lr 0.005 --clip-norm 1 --max-tokens 1000 --seed 1 --cpu --no-progress-bar".split()
     saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--max-update", updates, "--log-format", "simple"]
     saving += ["--best-checkpoint-metric", "accepted", "--maximize-best-checkpoint-metric"]
     done = run_cli("fairseq-train", base.data, *model, *training, *saving, *AT_THE_END)
@@ -93,12 +89,8 @@ def generate(
 
 
 def generate_here(model: ToyModel, decoding: str | None, *options: object, path: object = None) -> str:
-    """The same command in this process, for the seconds that loading fairseq takes; what it prints."""
-    arguments = ["fairseq-generate", model.data, *_arguments(model, decoding, path), *options]
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as output:
-        patch.setattr(sys, "argv", list(map(str, arguments)))
-        generate_command.cli_main()
-    return output.getvalue()
+    """The same command in this process; what it prints."""
+    return helpers.generate_here(model.data, *_arguments(model, decoding, path), *options)
 
 
 def interact(

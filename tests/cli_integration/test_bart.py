@@ -7,7 +7,7 @@ import pytest
 from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts
 from fairseq_aggdec.cli import shrink
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, generate_here, make_correction_data
+from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, generate_here
 from tests.helpers import ToyModel, parse_generate, run_cli
 
 SIZES = (
@@ -18,7 +18,7 @@ SIZES = (
 # as fairseq's recipe for summarization
 RECIPE = (
     "--truncate-source --layernorm-embedding --share-all-embeddings --share-decoder-input-output-embed "
-    "--task translation --optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 2000 --seed 1 --cpu --no-progress-bar "
+    "--task translation --optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 1000 --seed 1 --cpu --no-progress-bar "
     "--no-epoch-checkpoints --disable-validation --required-batch-size-multiple 1 --skip-invalid-size-inputs-valid-test"
 ).split()
 DEPTH = ["--encoder-layers", 3, "--decoder-layers", 3]
@@ -32,9 +32,8 @@ def train(data: Path, folder: Path, *options: object, updates: int) -> ToyModel:
 
 
 @pytest.fixture(scope="module")
-def bart(tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
-    folder = tmp_path_factory.mktemp("bart")
-    return train(make_correction_data(folder), folder / "model", *DEPTH, updates=60)
+def bart(correction_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
+    return train(correction_data, tmp_path_factory.mktemp("bart"), *DEPTH, updates=30)
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,8 @@ def test_blocks_and_counters(decoded: Process) -> None:
     ("decoding", "options"),
     [
         ("aggressive", "--block-size 2"),
-        ("aggressive", ""),
         ("greedy", ""),
         (None, ""),
-        ("blockwise", "--top-beta 1"),
         ("blockwise", "--min-block 1 --tolerance 0"),
     ],
 )

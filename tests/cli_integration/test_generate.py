@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_integration.correction import Process, assert_same_hypotheses, generate, generate_here, summaries
+from tests.cli_integration.correction import (
+    SENTENCES,
+    Process,
+    assert_same_hypotheses,
+    generate,
+    generate_here,
+    summaries,
+)
 from tests.helpers import ToyModel, parse_generate
-
-SENTENCES = 61
 
 
 @pytest.fixture(scope="module")
@@ -103,13 +108,8 @@ def assert_both_modes_equal_beam_one(
 
 
 def test_ensemble(correction_model: ToyModel) -> None:
-    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_250.pt")
+    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_200.pt")
     assert_both_modes_equal_beam_one(correction_model, path=f"{earlier}:{correction_model.checkpoint}")
-
-
-def test_half_precision(correction_model: ToyModel) -> None:
-    """--fp16 on a CPU: near-ties are wider, so that a sentence may differ."""
-    assert_both_modes_equal_beam_one(correction_model, "--fp16", at_most=2, tolerance=0.05)
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ToyModel, run_cli
+from fairseq_aggdec.errors import AggdecError
+from tests.helpers import ToyModel, generate_here
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def generate(model: ToyModel, *options: object, check: bool = True) -> tuple[str, str]:
-    """What fairseq-generate writes to its standard output and error."""
+def generate(model: ToyModel, *options: object) -> str:
     task = ["--user-dir", ROOT / "fairseq_aggdec", "--task", "aggressive_translation", "--max-len-b", 20, "--cpu"]
-    done = run_cli("fairseq-generate", model.data, *task, "--path", model.checkpoint, *options, check=check)
-    return done.stdout, done.stderr
+    return generate_here(model.data, *task, "--path", model.checkpoint, *options)
 
 
 def hypotheses(output: str) -> list[str]:
@@ -23,13 +22,13 @@ def hypotheses(output: str) -> list[str]:
 
 @pytest.mark.parametrize("options", [pytest.param("--int8", marks=pytest.mark.int8), "--bf16 --bit-exact"])
 def test_scores_are_the_same_in_every_mode_and_batch(toy_model_dir: ToyModel, options: str) -> None:
-    alone, _ = generate(toy_model_dir, "--decoding", "greedy", "--batch-size", 1, *options.split())
-    together, _ = generate(toy_model_dir, "--decoding", "aggressive", "--batch-size", 13, *options.split())
+    alone = generate(toy_model_dir, "--decoding", "greedy", "--batch-size", 1, *options.split())
+    together = generate(toy_model_dir, "--decoding", "aggressive", "--batch-size", 13, *options.split())
     assert hypotheses(alone)
     assert hypotheses(together) == hypotheses(alone)
 
 
 def test_ensembles_are_not_bit_exact(toy_model_dir: ToyModel) -> None:
     both = f"{toy_model_dir.checkpoint}:{toy_model_dir.checkpoint}"
-    _, error = generate(toy_model_dir, "--decoding", "iad", "--bit-exact", "--path", both, check=False)
-    assert "--bit-exact takes one model, and --path names 2" in error
+    with pytest.raises(AggdecError, match="--bit-exact takes one model, and --path names 2"):
+        generate(toy_model_dir, "--decoding", "iad", "--bit-exact", "--path", both)

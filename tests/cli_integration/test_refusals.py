@@ -53,13 +53,10 @@ def in_this_process(
     "options",
     [
         ["--min-suffix", "0"],
-        ["--max-suffix", "-1"],
         ["--max-draft-len", "-1"],
         ["--shard-id", "3", "--num-shards", "2"],
         ["--decoding-stats", "/nowhere/stats.jsonl"],
-        ["--batch-size", "0"],
         ["--max-tokens", "5"],
-        ["--max-tokens", "0"],
     ],
     ids=lambda options: options[0],
 )
@@ -72,12 +69,6 @@ def test_a_block_size_of_zero(in_this_process: Any, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         in_this_process("--block-size", 0)
     assert "argument --block-size: 0: must be at least 1" in capsys.readouterr().err
-
-
-def test_suffix_limits_that_contradict_each_other(in_this_process: Any) -> None:
-    message = str(in_this_process("--min-suffix", 4, "--max-suffix", 2))
-    assert "--min-suffix 4" in message
-    assert "--max-suffix 2" in message
 
 
 def test_missing_data_folder(in_this_process: Any, tmp_path: Path) -> None:
@@ -95,7 +86,3 @@ def test_missing_dictionary(
     message = str(in_this_process(*languages, data=tmp_path / "data"))
     assert "dict.src.txt" in message
     assert str(tmp_path / "data") in message
-
-
-def test_missing_split(in_this_process: Any) -> None:
-    assert "test7" in str(in_this_process("--gen-subset", "test7"))

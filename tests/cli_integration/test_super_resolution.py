@@ -14,7 +14,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.image_decoding import Settings, decode, load
 from fairseq_aggdec.lab.benchmarking.image_record import ImageRecord
 from tests.cli_integration.correction import PLUGIN
-from tests.helpers import parse_generate, run_cli
+from tests.helpers import generate_here, parse_generate, run_cli
 from tests.synthetic_images import make_images, write_npz
 
 HEADS = 4
@@ -110,8 +110,8 @@ def test_fairseq_generate_gives_the_same(trained: Trained) -> None:
     outputs = {}
     for decoding in ("beam", "blockwise"):
         options = ["--decoding", decoding, "--path", trained.heads, "--beam", 1, "--batch-size", 5, "--cpu"]
-        done = run_cli("fairseq-generate", trained.data, *TASK, *options)
-        outputs[decoding] = {number: sentence.tokens for number, sentence in parse_generate(done.stdout).items()}
+        output = generate_here(trained.data, *TASK, *options)
+        outputs[decoding] = {number: sentence.tokens for number, sentence in parse_generate(output).items()}
     assert outputs["beam"] == outputs["blockwise"]
     assert [len(tokens) for tokens in outputs["beam"].values()] == [TOKENS] * 5
     assert all(0 <= int(token) <= 255 for tokens in outputs["beam"].values() for token in tokens)
@@ -126,6 +126,5 @@ def test_refusals(trained: Trained, tmp_path: Path) -> None:
     if not torch.cuda.is_available():
         with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
             load(str(trained.heads), str(trained.data), "cuda")
-    done = run_cli("fairseq-generate", trained.data, *TASK[:4], "--path", trained.heads, "--cpu", check=False)
-    assert done.returncode == 1
-    assert "the model was trained for grey 2x2 to 6x6, the options say RGB 8x8 to 32x32" in done.stderr
+    with pytest.raises(AggdecError, match="trained for grey 2x2 to 6x6, the options say RGB 8x8 to 32x32"):
+        generate_here(trained.data, *TASK[:4], "--path", trained.heads, "--cpu")

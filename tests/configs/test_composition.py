@@ -15,7 +15,6 @@ from omegaconf import OmegaConf
 from tests.configs.composing import (
     ALL,
     CONFIGS,
-    SHARED,
     compose,
     experiments,
     leaves,
@@ -81,14 +80,6 @@ def test_shared_files_are_not_overruled_in_vain(experiment: str, model: str) -> 
     mine = set(leaves(without_defaults(own)))
     for name, part in shared_parts(own):
         assert not mine & set(leaves(part)), f"{name} says it too, and wins"
-
-
-def test_every_shared_file_is_used() -> None:
-    used = set()
-    for experiment, model in ALL:
-        used |= {name.lstrip("/") for name, _ in shared_parts(OmegaConf.load(CONFIGS / experiment / f"{model}.yaml"))}
-    there = {str(path.relative_to(SHARED).with_suffix("")) for path in SHARED.rglob("*.yaml")}
-    assert {name for name in there if not name.startswith("data/")} == used
 
 
 def test_every_experiment_is_complete() -> None:

@@ -193,15 +193,3 @@ def test_published_layouts_are_prepared(experiment: str, tmp_path: Path) -> None
         sides = [(work / "bpe" / f"{split}.{side}").read_text().splitlines() for side in config.sides]
         assert len(sides[0]) == len(sides[1]) >= 5
         assert sides[0] != sides[1]
-
-
-def test_folders_are_unpacked(tmp_path: Path) -> None:
-    described = toy("celeba", tmp_path)
-    described.build()
-    assert {path.name for path in (tmp_path / "celeba").iterdir()} == {"originals", "img_align_celeba"}
-    assert (tmp_path / "celeba/img_align_celeba/a.jpg").read_text() == "x"
-
-
-def test_unknown_data_set(tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match=r"unknown data set nothing: .* describes bart, bea2019"):
-        data_set("nothing", SHARED / "data", tmp_path)

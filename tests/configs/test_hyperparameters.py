@@ -216,10 +216,6 @@ def test_non_autoregressive_baselines(model: str, options: dict[str, Any]) -> No
     assert not any(name in config.model for name in sizes), "the architecture's own are of base size"
 
 
-def test_simplification_is_base() -> None:
-    check_size(compose("wikilarge", "train"), BASE)  # papers/000 Table 4
-
-
 def test_summarization() -> None:
     verifier, drafter = compose("cnndm", "verifier"), compose("cnndm", "drafter")
     assert verifier.model._name == "bart_base"  # papers/000 §4.2.5

@@ -1,24 +1,12 @@
 """The stage `synthetic` of the correctors of full size, which make pairs of clean text that the user names."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.configs.composing import ROOT
 from tests.configs.recording import recorded
 
 PLACES = {"conll14_gec": "synthetic/pairs", "gec_bart_12_2": "synthetic/given/pairs"}
-
-
-@pytest.mark.parametrize("experiment", PLACES)
-def test_clean_text_must_be_named(experiment: str, tmp_path: Path) -> None:
-    environment = os.environ | {"AGGDEC_WORK": str(tmp_path), "CLEAN_ENGLISH": "no-such-file"}
-    command = ["bash", str(ROOT / "scripts/reproduce.sh"), experiment, "synthetic"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "CLEAN_ENGLISH=no-such-file is no file: set it to clean English running text" in done.stderr
 
 
 @pytest.mark.parametrize("experiment", PLACES)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from fairseq.logging import metrics
 
-from fairseq_aggdec.criterions.block_metrics import log_block_scores, log_losses, ratio, total
+from fairseq_aggdec.criterions.block_metrics import log_block_scores, log_losses
 
 
 def test_losses_are_means_over_everything_in_bits() -> None:
@@ -29,23 +29,3 @@ def test_blocks_of_all_workers_count_alike() -> None:
     with metrics.aggregate() as logged:
         log_block_scores(logs)
     assert dict(logged.get_smoothed_values()) == {"accepted": 0.75, "acc_1": 0.25, "acc_2": 1.0}
-
-
-def test_nothing_is_logged_where_no_block_was_scored() -> None:
-    with metrics.aggregate() as logged:
-        log_block_scores([{"loss": 1.0}, {"_blocks": 0, "_accepted": 0}])
-    assert not logged.get_smoothed_values()
-
-
-def test_a_position_that_no_target_reaches_is_left_out() -> None:
-    with metrics.aggregate() as logged:
-        log_block_scores(
-            [{"_accepted": 1, "_blocks": 1, "_correct_0": 1, "_valid_0": 1, "_correct_1": 0, "_valid_1": 0}]
-        )
-    assert "acc_2" not in logged.get_smoothed_values()
-
-
-def test_sums_and_ratios() -> None:
-    assert total([{"a": 1}, {}, {"a": 2}], "a") == 3
-    assert ratio(torch.tensor(1.0), 4) == 0.25
-    assert ratio(1, 0) > 1e8

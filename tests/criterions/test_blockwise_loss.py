@@ -103,13 +103,6 @@ def test_gradients_reach_heads_and_base() -> None:
             assert bool(weight.grad.any()), name
 
 
-def test_a_batch_shorter_than_the_block() -> None:
-    net, batch = model().train(), sample([1])
-    loss, count, _ = criterion(K)(net, batch)
-    assert count == 2 + 1
-    assert bool(loss.isfinite())
-
-
 def test_targets_of_a_head() -> None:
     target = torch.tensor([[5, 6, 7, 2], [PAD, 8, 9, 2], [5, 2, PAD, PAD]])
     assert torch.equal(targets_of_head(target, 1, PAD), target)

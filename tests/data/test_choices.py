@@ -40,14 +40,6 @@ def test_one_word_that_the_table_knows_is_replaced(text: str, expected: set[str]
     assert found == expected
 
 
-def test_other_words_and_edited_ones_stay() -> None:
-    assert not substitute(Sentence("Nothing known."), TABLE, Random(1))
-    sentence = Sentence("They live.")
-    sentence.free[1] = False
-    assert not substitute(sentence, TABLE, Random(1))
-    assert sentence.text() == "They live."
-
-
 def test_the_most_frequent_words_are_confused_less_often() -> None:
     """They stand in every sentence, and learners know them best."""
     made = Counter[str]()

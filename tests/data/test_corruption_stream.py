@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 
@@ -34,14 +33,6 @@ def test_a_chunk_counts_its_pairs(lexicon: Lexicon) -> None:
     assert chunk.edits.total() >= 2
 
 
-def test_a_line_depends_on_its_number_not_on_its_neighbours(lexicon: Lexicon) -> None:
-    corruptor = Corruptor(lexicon)
-    lines = [text.encode() for text in ESSAY]
-    together = corrupt_chunk(corruptor, 3, "book.txt", 7, lines).source
-    alone = [corrupt_chunk(corruptor, 3, "book.txt", 7 + i, [line]).source for i, line in enumerate(lines)]
-    assert b"".join(alone) == together
-
-
 def test_result_does_not_depend_on_workers(lexicon: Lexicon) -> None:
     lines = [f"{ESSAY[i % 5]} Naïve “quotes” № {i}.".encode() for i in range(230)]
     lines[17] = b"\r\n"
@@ -57,34 +48,11 @@ def test_result_does_not_depend_on_workers(lexicon: Lexicon) -> None:
     assert b"".join(line + b"\n" for line in lines if line != b"\r\n") == target
 
 
-def test_seed_changes_the_errors(lexicon: Lexicon) -> None:
-    first, second = (
-        b"".join(c.source for c in corrupt_stream(Corruptor(lexicon), [t.encode() for t in ESSAY], seed))
-        for seed in (1, 2)
-    )
-    assert first != second
-
-
 def test_invalid_utf8_names_file_and_line(lexicon: Lexicon) -> None:
     lines = [b"Fine.\n"] * 41 + [b"Caf\xe9.\n"]
     for workers in (1, 2):
         with pytest.raises(AggdecError, match=r"book\.txt, line 42: not valid UTF-8 \(byte 4"):
             list(corrupt_stream(Corruptor(lexicon), lines, 1, "book.txt", workers, chunk_size=10))
-
-
-def test_workers_do_not_run_ahead_of_the_reader(lexicon: Lexicon) -> None:
-    read = 0
-
-    def lines() -> Iterator[bytes]:
-        nonlocal read
-        for _ in range(2000):
-            read += 1
-            yield b"A clean line.\n"
-
-    stream = corrupt_stream(Corruptor(lexicon), lines(), 1, workers=2, chunk_size=10)
-    next(stream)
-    assert read <= 2 * 4 * 10
-    assert sum(1 for _ in stream) == 199
 
 
 def test_memory_does_not_grow_with_the_input(lexicon: Lexicon) -> None:

@@ -17,24 +17,16 @@ from tests.data.essays import essay_lexicon, outcomes
     [
         (grammar_edits.article, "He bought the car.", "He bought car."),
         (grammar_edits.article, "He saw a dog in the park.", "He saw the dog in the park."),
-        (grammar_edits.article, "The dog sleeps.", "Dog sleeps."),
-        (grammar_edits.article, "We like student life.", "We like the student life."),
         (grammar_edits.preposition, "We live in London.", "We live at London."),
-        (grammar_edits.preposition, "We listen to music.", "We listen music."),
         (grammar_edits.preposition, "They discuss problems.", "They discuss about problems."),
         (grammar_edits.noun_number, "Two cars came.", "Two car came."),
-        (grammar_edits.noun_number, "The children came.", "The childrens came."),
         (grammar_edits.noun_number, "He gave advice.", "He gave advices."),
-        (grammar_edits.agreement, "They are late.", "They is late."),
         (grammar_edits.agreement, "He has time.", "He have time."),
         (grammar_edits.agreement, "She likes it.", "She like it."),
-        (grammar_edits.agreement, "They like it.", "They likes it."),
         (grammar_edits.verb_form, "He wants to go.", "He wants to going."),
         (grammar_edits.verb_form, "He bought it.", "He buyed it."),
-        (grammar_edits.verb_form, "They are playing.", "They playing."),
         (grammar_edits.verb_form, "We can help.", "We can to help."),
         (grammar_edits.word_form, "He ran quickly.", "He ran quick."),
-        (grammar_edits.word_form, "It is easier.", "It is more easier."),
         (grammar_edits.word_form, "It was a success.", "It was a succeed."),
     ],
 )
@@ -70,7 +62,3 @@ def test_a_lost_plural_is_far_commoner_than_a_superfluous_one() -> None:
         for text in ("Two cars came.", "One car came.")
     )
     assert lost > 1.5 * added > 0
-
-
-def test_an_irregular_past_is_made_regular() -> None:
-    assert {"He buyed it.", "He buy it.", "He buying it."} <= outcomes(grammar_edits.verb_form, "He bought it.")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_aggdec.data.image_tokens import ImageSizes, ImageTokens, intensity_dictionary, to_image, to_tokens
+from fairseq_aggdec.data.image_tokens import ImageTokens, intensity_dictionary, to_image, to_tokens
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.acceptance_options import numbers
 from tests.synthetic_images import make_images
@@ -43,13 +43,6 @@ def test_back_to_the_same_image(channels: int) -> None:
 def test_what_is_no_image(tokens: list[int], message: str) -> None:
     with pytest.raises(AggdecError, match=message):
         to_image(torch.tensor(tokens, dtype=torch.long), 2, 1, DICTIONARY)
-
-
-def test_sizes() -> None:
-    sizes = ImageSizes(8, 32, 3)
-    assert (sizes.input_tokens, sizes.output_tokens) == (192, 3072)
-    assert str(sizes) == "RGB 8x8 to 32x32"
-    assert str(ImageSizes(4, 16, 1)) == "grey 4x4 to 16x16"
 
 
 def test_dataset() -> None:

@@ -57,19 +57,6 @@ def test_ordinary_words_are_known_without_a_vocabulary() -> None:
     assert {"has", "did", "were"}.isdisjoint(families.verbs)  # agreement has them
 
 
-def test_plurals_and_singulars_are_inverse() -> None:
-    families = word_families("spoon spoons".split())
-    assert families.singulars == {many: one for one, many in families.plurals.items()}
-    assert families.adjectives == {ly: word for word, ly in families.adverbs.items()}
-
-
-def test_the_order_of_the_vocabulary_alone_decides() -> None:
-    words = "bake bakes baked baking spoon spoons swift swiftly".split()
-    first, second = word_families(words), word_families(dict.fromkeys(words))
-    assert list(first.verbs) == list(second.verbs)
-    assert list(first.plurals) == list(second.plurals)
-
-
 @pytest.mark.parametrize("base", ["go", "write", "cut"])
 def test_every_form_of_a_verb_leads_to_all_of_them(base: str) -> None:
     past, participle = table("irregular_verbs")[base]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 from fairseq_aggdec.data.lexicon import build_lexicon
 
 
@@ -30,8 +28,3 @@ def test_nouns_and_neighbours_come_from_the_corpus() -> None:
     lexicon = build_lexicon({"spoon": 9, "spoons": 8, "from": 7, "form": 6})
     assert {"spoon", "spoons"} <= lexicon.nouns
     assert lexicon.neighbours["from"] == ("form",)
-
-
-def test_workers_can_be_handed_a_lexicon() -> None:
-    lexicon = build_lexicon({"from": 7, "form": 6})
-    assert pickle.loads(pickle.dumps(lexicon)) == lexicon

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from fairseq_aggdec.data.original_formats import READERS, characters, read_story
+from fairseq_aggdec.data.original_formats import READERS, read_story
 from fairseq_aggdec.errors import AggdecError
 
 
@@ -67,10 +67,6 @@ def test_nlpcc_makes_a_pair_of_each_correction() -> None:
     assert read("nlpcc", text) == [("我很喜欢他", "我很爱他"), ("我很喜欢他", "我喜欢他"), ("好", "好")]
     with pytest.raises(AggdecError, match="line 1 has 2 fields"):
         read("nlpcc", "1\t0\n")
-
-
-def test_characters() -> None:
-    assert characters("我 很 好。") == "我 很 好 。"
 
 
 def test_story() -> None:

@@ -69,20 +69,19 @@ def test_corrections_are_references(tmp_path: Path) -> None:
     assert read_references([PairFile(file="table")], tmp_path) == []
 
 
-def test_several_entries_one_after_the_other(tmp_path: Path) -> None:
-    write_lines(tmp_path / "table", ["a\tb"])
-    entries = [PairFile(file="table"), PairFile(file="table", columns=[1, 0])]
-    assert list(read_pairs(entries, tmp_path, tmp_path)) == [("a", "b"), ("b", "a")]
-    assert read_references(entries, tmp_path) == []
-
-
-@pytest.mark.parametrize("entry", [{"m2": "no"}, {"file": "no"}, {"source": "no", "target": "no"}])
+@pytest.mark.parametrize("entry", [{"m2": "no"}, {"source": "no", "target": "no"}])
 def test_missing_files_are_named(entry: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match="no does not exist: set AGGDEC_DATA"):
         pairs(tmp_path, **entry)
 
 
-@pytest.mark.parametrize("entry", [{}, {"source": "a"}, {"file": "a", "m2": "b"}, {"treebank": True}])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {},
+        {"file": "a", "m2": "b"},
+    ],
+)
 def test_an_entry_says_once_where_its_pairs_are(entry: dict[str, Any]) -> None:
     with pytest.raises(AggdecError, match="one of source and target, file, m2, corrections, made_by"):
         PairFile(**entry)

@@ -11,7 +11,6 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.data import preparation as preparation_module
-from fairseq_aggdec.data.pair_files import PairFile
 from fairseq_aggdec.data.preparation import encode, prepare, tokenise
 from fairseq_aggdec.data.prepare_config import Gpt2Files, PrepareConfig, Subwords, UsualPairs
 from fairseq_aggdec.data.subwords import gpt2
@@ -162,20 +161,6 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     assert (binary / "dict.src.txt").read_text().splitlines()[:29] == [f"{n} 1" for n in range(29)]
     decoder = gpt2(binary / "encoder.json", binary / "vocab.bpe")
     assert decoder.decode("27 28 2") == "ab abc"
-
-
-def test_a_missing_dictionary_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match=r"bart/dict.txt does not exist: set AGGDEC_DATA"):
-        prepare(parallel(tmp_path, [("a", "a")], dictionary="bart/dict.txt"), tmp_path, tmp_path / "work")
-
-
-@pytest.mark.usefixtures("quick_commands")
-def test_a_training_set_of_another_training(tmp_path: Path) -> None:
-    config = parallel(tmp_path, [("a b", "a b")] * 3, further_training_sets=["last"])
-    last = PairFile(source="valid.src", target="valid.tgt")
-    prepare(replace(config, parallel={**config.parallel, "last": last}), tmp_path, tmp_path / "work")
-    assert (tmp_path / "work/data-bin/last.src-tgt.src.bin").exists()
-    assert not (tmp_path / "work/data-bin/train1.src-tgt.src.bin").exists()
 
 
 @pytest.mark.usefixtures("quick_commands")

@@ -82,13 +82,6 @@ def test_neighbours_have_a_single_space_between_them() -> None:
     assert [sentence.after_space(k) for k in range(6)] == [False, True, False, False, False, True]
 
 
-def test_an_edited_word_has_no_neighbours() -> None:
-    sentence = Sentence("One two three")
-    sentence.replace(1, "too")
-    assert not sentence.adjacent(0)
-    assert not sentence.adjacent(1)
-
-
 def test_positions_stay_valid_from_edit_to_edit() -> None:
     sentence = Sentence("The man saw a dog.")
     sentence.delete(0)

@@ -54,19 +54,6 @@ def test_other_uses_of_a_mark_are_left_alone(edit: Edit, text: str) -> None:
     assert not outcomes(edit, text)
 
 
-def test_a_neighbour_of_the_vocabulary_keeps_the_capital() -> None:
-    assert "Form Rome he came." in outcomes(surface_edits.real_word, "From Rome he came.")
-
-
-def test_only_the_first_letter_loses_its_capital() -> None:
-    found = outcomes(surface_edits.capital, "The UN met in Paris.")
-    assert {"the UN met in Paris.", "The uN met in Paris.", "The UN met in paris."} <= found
-
-
-def test_a_question_may_end_with_a_period() -> None:
-    assert {"Why not.", "Why not", "Why not.."} == outcomes(surface_edits.final_mark, "Why not?")
-
-
 def test_spaces_alone_change_where_words_are_run_together() -> None:
     for wrong in outcomes(surface_edits.spacing, "There are a lot of well-known people."):
         assert wrong.replace(" ", "").replace("-", "") == "Therearealotofwellknownpeople."

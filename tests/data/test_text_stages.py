@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.data.pair_files import PairFile
-from fairseq_aggdec.data.prepare_config import Documents, Joined, Languages, PrepareConfig, TestSet
+from fairseq_aggdec.data.prepare_config import Languages, PrepareConfig, TestSet
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.data.text_stages import clean, corrupt, write_text
 from fairseq_aggdec.errors import AggdecError
@@ -42,13 +42,6 @@ def test_configs_name_existing_data(experiment: str, aggdec_data: Path) -> None:
     files += [file for item in config.test_sets for file in [item.source, *item.references]]
     assert files
     assert [file for file in files if not (aggdec_data / file).is_file()] == []
-
-
-def test_names_of_splits() -> None:
-    joined, sets = Joined(1, 1, 1), [TestSet("jfleg")]
-    config = PrepareConfig(LANGUAGES, joined=joined, further_training_sets=["last"], test_sets=sets)
-    assert config.training_sets == ["train", "train1", "last"]
-    assert config.splits == ["train", "train1", "last", "valid", "test", "jfleg"]
 
 
 def test_held_out_of_given_pairs(tmp_path: Path) -> None:
@@ -95,9 +88,3 @@ def test_a_test_set_without_files_is_refused(tmp_path: Path) -> None:
     write_lines(tmp_path / "a", ["one"])
     with pytest.raises(AggdecError, match="test_sets: jfleg lacks source or references"):
         write(tmp_path, parallel={"train": PairFile("a", "a")}, test_sets=[TestSet("jfleg")])
-
-
-def test_documents_without_a_summary_are_refused(tmp_path: Path) -> None:
-    write_lines(tmp_path / "train.jsonl", [])
-    with pytest.raises(AggdecError, match=r"train.jsonl: has no document with a summary"):
-        write(tmp_path, documents=Documents({"train": "train.jsonl"}, "source", "target"))

@@ -6,8 +6,7 @@ from random import Random
 
 from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
 from fairseq_aggdec.data.lexicon import build_lexicon
-from fairseq_aggdec.data.sentence import Sentence
-from fairseq_aggdec.data.unusual import typographic, with_unusual
+from fairseq_aggdec.data.unusual import with_unusual
 from fairseq_aggdec.writing.characters import PUNCTUATION, plain
 
 CLEAN = 'On Monday he said "I don\'t know" to Tom and paid 20 dollars - really...'
@@ -26,10 +25,6 @@ def test_every_sentence_gets_some_and_keeps_most_of_its_words() -> None:
     assert with_unusual(CLEAN, Random(7)) == with_unusual(CLEAN, Random(7))
 
 
-def test_text_of_a_word_processor() -> None:
-    assert typographic(CLEAN) == "On Monday he said “I don’t know” to Tom and paid 20 dollars – really…"
-
-
 def test_errors_leave_them_alone() -> None:
     """A corrupted sentence has the characters of the clean one, in their order, and errors elsewhere."""
     corruptor = Corruptor(build_lexicon({}), CorruptionConfig(error_rate=0.5, max_error_rate=1.0, keep_clean=0.0))
@@ -40,9 +35,3 @@ def test_errors_leave_them_alone() -> None:
         assert unreadable(wrong) == unreadable(clean)
         errors += len(made)
     assert errors > 300
-
-
-def test_a_piece_with_one_has_the_spaces_around_it() -> None:
-    sentence = Sentence("I saw the Москва, in 20€ don’t naïve 😀.")
-    assert sentence.pieces == ["I", " ", "saw", " ", "the", " Москва, ", "in", " 20€ ", "don’t", " ", "naïve", " 😀."]
-    assert sentence.low == ["i", "saw", "the", "in", "don’t", "naïve"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.data import word_tables
-from fairseq_aggdec.data.word_tables import table, word_class
+from fairseq_aggdec.data.word_tables import table
 
 CONFUSIONS = sorted(
     path.stem
@@ -24,20 +24,6 @@ def test_every_word_has_wrong_forms_and_is_none_of_them(name: str) -> None:
         assert correct not in wrong
         assert len(set(wrong)) == len(wrong)
         assert all(form == " ".join(form.split()) != "" for form in wrong), correct
-
-
-def test_misspellings_are_single_lower_case_words() -> None:
-    misspellings = table("misspellings")
-    assert len(misspellings) >= 300
-    assert "recieve" in misspellings["receive"]
-    assert {word for word in misspellings if word.lower() != word} == {"English"}
-    assert all(form.split() == [form] for wrong in misspellings.values() for form in wrong)
-
-
-def test_classes() -> None:
-    assert {"the", "this", "two"} <= word_class("determiners")
-    assert "long time" in word_class("joinable")
-    assert all(word.strip() == word != "" for words in table("classes").values() for word in words)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from fairseq_aggdec.data.workers import bounded_map, chunks, in_processes
+from fairseq_aggdec.data.workers import bounded_map, in_processes
 from fairseq_aggdec.errors import AggdecError
 
 
@@ -56,7 +56,3 @@ def test_window_bounds_what_is_read_ahead() -> None:
         assert result == expected
         assert read - result <= 8
     assert read == 200
-
-
-def test_chunks_number_lines_from_one() -> None:
-    assert list(chunks([b"a", b"b", b"c"], 2)) == [(1, [b"a", b"b"]), (3, [b"c"])]

@@ -141,16 +141,6 @@ def test_source_copies_give_the_verifiers_output(
     check(decode(drafter, ScriptedVerifier(targets, VOCABULARY)), targets)
 
 
-@examples(60)
-@given(targets_of_batch, st.integers(0, 10_000), st.integers(0, 22))
-def test_any_length_cap(targets: list[list[int]], seed: int, max_len: int) -> None:
-    check(
-        decode(OracleDrafter(targets, VOCABULARY, seed), ScriptedVerifier(targets, VOCABULARY), max_len),
-        targets,
-        max_len,
-    )
-
-
 @pytest.mark.parametrize("draft_length", range(8))
 @pytest.mark.parametrize("output_length", [0, 1, 5, 6, 7])
 def test_caps_at_every_length_around_the_drafts(draft_length: int, output_length: int) -> None:
@@ -226,20 +216,6 @@ def test_eos_as_the_first_token() -> None:
         decoded = decode(FixedDrafter(draft), ScriptedVerifier([[EOS], LONG_ROW, [EOS]], VOCABULARY))
         check(decoded, [[EOS], LONG_ROW, [EOS]])
         assert decoded[0].stats.iterations == 1
-
-
-def test_eos_as_the_bonus_token() -> None:
-    target = [4, 5, EOS]
-    decoded = decode(FixedDrafter([4, 5]), ScriptedVerifier([target, LONG_ROW], VOCABULARY))
-    check(decoded, [target, LONG_ROW])
-    assert decoded[0].stats.committed == [3]
-    assert decoded[0].stats.accepted == [2]
-
-
-def test_a_whole_draft_and_its_bonus_token_take_one_iteration() -> None:
-    decoded = decode(FixedDrafter(LONG_ROW), ScriptedVerifier([LONG_ROW], VOCABULARY))
-    check(decoded, [LONG_ROW])
-    assert decoded[0].stats.iterations == 1
 
 
 def test_drafts_are_returned_where_history_is_asked_for() -> None:

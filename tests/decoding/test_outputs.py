@@ -88,17 +88,6 @@ def test_a_block_begins_with_the_last_token_at_its_place() -> None:
     assert [sentence.tokens.tolist() for sentence in outputs.finished()] == [[7, 8, EOS], [9, EOS]]
 
 
-def test_failures_are_counted_until_a_draft_passes() -> None:
-    outputs = Outputs(torch.tensor([FIRST]), SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=50))
-    found = []
-    for accepted in (0, 0, None, 1, 0):
-        draft = Draft.none(1, outputs.tokens.device) if accepted is None else Draft.whole(torch.tensor([[5, 6]]))
-        tokens, last = torch.tensor([[5, 7, 8]]), torch.tensor([accepted or 0])
-        outputs.commit(draft, Verdict(torch.arange(3)[None] < last, tokens, torch.zeros(1, 3)), last)
-        found.append(outputs.failures[0])
-    assert found == [1, 2, 2, 0, 1]
-
-
 def test_finished_sentences_are_copies() -> None:
     outputs = Outputs(torch.tensor([FIRST, FIRST]), RULES)
     buffer = outputs.tokens

@@ -151,16 +151,6 @@ def test_rows_can_be_dropped_and_reordered() -> None:
     assert kept.source_lengths.tolist() == [3, 1]
 
 
-def test_half_precision_scores_are_normalised_in_single_precision() -> None:
-    logits = torch.tensor([[[0.0, 0.0, 0.0, 0.0, 8.0, 7.996, 0.0]]], dtype=torch.float16)
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=9)
-    choices = rules.choose(logits.clone(), torch.tensor([0]), torch.tensor([[EOS]]))
-    tokens, log_probs = choices.tokens, choices.log_probs
-    assert log_probs.dtype == torch.float32
-    expected = logits.float().log_softmax(-1)[0, 0, int(tokens)]
-    torch.testing.assert_close(log_probs[0, 0], expected)
-
-
 @examples(40)
 @given(st.integers(0, 10_000), st.integers(250, 1100), st.integers(1, 4), st.booleans())
 def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: int, tied: bool) -> None:

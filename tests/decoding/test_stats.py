@@ -10,13 +10,6 @@ EDITED = SentenceStats(drafted=[5, 0, 0, 3], accepted=[2, 0, 0, 3], committed=[3
 COPIED = SentenceStats(drafted=[6], accepted=[6], committed=[6])
 
 
-def test_sentence() -> None:
-    assert EDITED.iterations == 4
-    assert EDITED.single_steps == 2
-    assert COPIED.iterations == 1
-    assert COPIED.single_steps == 0
-
-
 def test_totals() -> None:
     totals = DecodingTotals()
     totals.add(EDITED)
@@ -39,7 +32,3 @@ def test_summary_has_all_figures_and_its_shares_are_the_whole() -> None:
     assert len(shares) == 3
     assert sum(shares) == pytest.approx(100, abs=0.15)
     assert "14.3% single steps" in line
-
-
-def test_nothing_decoded() -> None:
-    assert DecodingTotals().summary().startswith("0 sentences")

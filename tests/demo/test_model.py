@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import torch
 
 import fairseq_aggdec
 from fairseq_aggdec.demo.model import DemoModel
@@ -35,20 +34,6 @@ def test_tokens_are_subwords_and_the_end(model: DemoModel) -> None:
     assert tokens[-3:-1] == ["good", "."]
     assert "".join(token.removesuffix("@@") for token in tokens[:-3]) == "Unbelievably"
     assert all(token.endswith("@@") for token in tokens[:-4])
-
-
-def test_encoding_does_not_change_the_dictionary(model: DemoModel) -> None:
-    size = len(model.task.source_dictionary)
-    encoded = model.encode("中文 naïve €")
-    assert len(model.task.source_dictionary) == size
-    assert model.task.source_dictionary.unk() not in encoded.tolist()
-
-
-def test_the_longest_source_fits_the_model(model: DemoModel) -> None:
-    longest = torch.full((1, model.max_tokens), model.task.source_dictionary.unk())
-    with torch.no_grad():
-        encoded = model.models[0].encoder(longest, torch.tensor([model.max_tokens]))
-    assert encoded["encoder_out"][0].size(0) == model.max_tokens
 
 
 def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,10 +32,3 @@ def test_shards_share_out_the_batches(shards: int) -> None:
     shares = [plan.of_shard(shard, shards) for shard in range(shards)]
     assert sorted(number for share in shares for number in share) == list(range(10))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
-
-
-def test_longest_batch_is_first_and_an_empty_source_is_skipped() -> None:
-    sources = [np.arange(4, 4 + length) for length in (3, 0, 9, 5, 4)]
-    plan = plan_batches(sources, 20, 10)
-    assert plan.batches[0].tolist() == [2]
-    assert plan.skipped.tolist() == [1]

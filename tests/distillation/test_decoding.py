@@ -56,21 +56,6 @@ def test_a_stopped_shard_goes_on_with_the_next_batch(small_data: DataBin, tmp_pa
     assert again.batches == []
 
 
-def test_a_torn_end_is_said_and_decoded_again(
-    small_data: DataBin, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    name = run(tmp_path, small_data, Echo())
-    expected = name.path.read_bytes()
-    name.path.write_bytes(expected[:-5])
-    echo = Echo()
-    with caplog.at_level(logging.WARNING):
-        run(tmp_path, small_data, echo)
-    assert len(echo.batches) == 1
-    assert "its last" in caplog.text
-    assert "bytes were torn or damaged; redone" in caplog.text
-    assert name.path.read_bytes() == expected
-
-
 def test_shards_hold_every_source_once(small_data: DataBin, tmp_path: Path) -> None:
     sources = small_data.source("train")
     found: dict[int, list[int]] = {}

@@ -1,5 +1,4 @@
 import json
-import re
 import shutil
 import zlib
 from collections.abc import Callable
@@ -135,17 +134,3 @@ def test_other_data_are_refused(distil: Distil, output: Path, toy_model_dir: Toy
         file.write(b"\x09")
     with pytest.raises(AggdecError, match=r"shard 0 of 2 .*from other data than .*other holds now"):
         distil(output, "--gather", data=other)
-
-
-def test_what_is_asked_for_in_gathering_must_hold(distil: Distil, output: Path) -> None:
-    with pytest.raises(AggdecError, match=re.escape("(beam: 3 there, 5 asked for)")):
-        distil(output, "--gather", "--beam", 5)
-
-
-def test_none_and_two_kinds_of_shards_are_refused(distil: Distil, output: Path, tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match="has no shard of train"):
-        distil(tmp_path / "nothing", "--gather")
-    shards = output.with_name("out.shards")
-    shutil.copyfile(shards / "train.shard-0-of-2.jsonl", shards / "train.shard-0-of-3.jsonl")
-    with pytest.raises(AggdecError, match="shards of 2 and of 3 for train; say which"):
-        distil(output, "--gather")

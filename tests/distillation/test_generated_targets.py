@@ -1,7 +1,6 @@
 import os
 import pty
 import subprocess
-import sysconfig
 import termios
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pytest
 import fairseq_aggdec
 from fairseq_aggdec.cli import distill
 from fairseq_aggdec.distillation.data_bin import DataBin
-from fairseq_aggdec.distillation.from_generate import encode, gather_generated
+from fairseq_aggdec.distillation.from_generate import gather_generated
 from fairseq_aggdec.errors import AggdecError
+from tests import fork_server
 from tests.distillation.conftest import Distil, contents
 from tests.helpers import ToyModel
 
@@ -65,7 +65,7 @@ def test_a_run_on_a_terminal_gives_what_the_command_gives(
     """fairseq-generate under a terminal, its bar and its lines in one stream."""
     master, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
-    command = [Path(sysconfig.get_path("scripts")) / "fairseq-generate", small_data.folder, *SEARCH]
+    command = [fork_server.environment() / "bin/fairseq-generate", small_data.folder, *SEARCH]
     command += ["--user-dir", Path(fairseq_aggdec.__file__).parent]
     command += ["--path", toy_model_dir.checkpoint, "--gen-subset", "train", "--max-source-positions", "40"]
     command += ["--skip-invalid-size-inputs-valid-test", "--task", "translation"]
@@ -178,18 +178,3 @@ def test_missing_sentences_are_named_unless_they_are_too_long(
         gather([message, *short], small_data, tmp_path),
     ):
         assert {number for number, target in enumerate(targets) if target is None} == long
-
-
-def test_other_data_are_refused(lines: list[str], small_data: DataBin, tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match=r"sentence 60, but train in .* has only 60 sentences"):
-        gather([*lines, "H-60\t-1\tba"], small_data, tmp_path)
-
-
-def test_encode_knows_unknown_words_and_symbols_with_other_spaces(small_data: DataBin) -> None:
-    dictionary = small_data.target_dictionary
-    known = dictionary[10]
-    encoded = encode(f"{known} <unk> {known}", dictionary)
-    assert encoded is not None
-    assert encoded.tolist() == [10, dictionary.unk(), 10, dictionary.eos()]
-    assert encode("", dictionary) is not None
-    assert encode("elephant", dictionary) is None

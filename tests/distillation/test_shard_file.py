@@ -56,25 +56,12 @@ def test_goes_on_from_wherever_it_was_torn(name: ShardName, finished: bytes) -> 
         assert name.path.read_bytes() == finished
 
 
-def test_damage_in_the_middle_is_redone_from_there(name: ShardName, finished: bytes) -> None:
-    lines = finished.split(b"\n")
-    place = finished.index(lines[2]) + 20
-    damaged = finished[:place] + bytes([finished[place] ^ 1]) + finished[place + 1 :]
-    name.path.write_bytes(damaged)
-    with pytest.raises(AggdecError, match="torn or damaged after 1 batches"):
-        read_shard(name)
-    with open_shard(name, SETTINGS, BATCHES) as shard:
-        assert shard.done == 1
-        assert shard.cut == len(lines[2]) + len(lines[3]) + 2
-
-
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
         (replace(SETTINGS, teacher=["c" * 64]), "teacher: cccccccccccc now, bbbbbbbbbbbb in the file"),
         (replace(SETTINGS, search=SearchOptions(beam=4)), "beam: 4 now, 5 in the file"),
         (replace(SETTINGS, data={"source": "d" * 64}), r"data \(source\): dddddddddddd now"),
-        (replace(SETTINGS, max_tokens=99), "max_tokens: 99 now, 100 in the file"),
     ],
 )
 def test_other_settings_are_refused_by_name(

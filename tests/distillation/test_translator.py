@@ -55,10 +55,6 @@ def test_an_ensemble_is_not_one_of_its_models(toy_model_dir: ToyModel, small_dat
     assert both not in (first, second)
 
 
-def test_bfloat16_runs_on_a_cpu(toy_model_dir: ToyModel, small_data: DataBin) -> None:
-    assert len(translations(toy_model_dir.checkpoint, small_data, precision="bf16")) == 8
-
-
 def test_other_dictionaries_are_refused(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     shutil.copytree(small_data.folder, folder)

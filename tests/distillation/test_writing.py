@@ -1,4 +1,3 @@
-import json
 import shutil
 from pathlib import Path
 
@@ -71,16 +70,6 @@ def test_pairs_are_in_order_and_skipped_ones_kept_or_left_out(
             assert written[name] == original_files[name]
 
 
-def test_the_original_targets_give_the_original_files(data: DataBin, tmp_path: Path) -> None:
-    originals = data.target("train")
-    targets: list[np.ndarray | None] = [originals[number] for number in range(len(originals))]
-    for name, left_out in (("whole", set()), ("part", {3})):
-        some = [None if number in left_out else target for number, target in enumerate(targets)]
-        write_data_bin(tmp_path / name, data, [DistilledSplit("train", some, {})], keep_skipped=True)
-        for path in data.folder.glob("train.src-tgt.*"):
-            assert (tmp_path / name / path.name).read_bytes() == path.read_bytes()
-
-
 def test_all_training_shards_are_distilled_unless_one_is_named(distil: Distil, data: DataBin, tmp_path: Path) -> None:
     both = distil(tmp_path / "both", data=data.folder)
     train, one, test = (pairs(both, split) for split in ("train", "train1", "test"))
@@ -90,17 +79,3 @@ def test_all_training_shards_are_distilled_unless_one_is_named(distil: Distil, d
     single = distil(tmp_path / "single", "--subset", "train1", data=data.folder)
     assert pairs(single, "train1") == one
     assert pairs(single, "train") == pairs(data.folder, "train")
-
-
-def test_validation_set_and_training_set(distil: Distil, data: DataBin, tmp_path: Path) -> None:
-    """Each gets what it gets alone; what else there is stays."""
-    both = distil(tmp_path / "both", "--subset", "train1,valid", "--subset", "valid", data=data.folder)
-    for split in ("train1", "valid"):
-        alone = distil(tmp_path / split, "--subset", split, data=data.folder)
-        assert pairs(both, split) == pairs(alone, split) != pairs(data.folder, split)
-    for split in ("train", "test"):
-        assert pairs(both, split) == pairs(data.folder, split)
-    record = json.loads((both / "distillation.json").read_text())["splits"]
-    assert {split: record[split]["data"] for split in record} == {
-        split: data.fingerprint(split) for split in ("train1", "valid")
-    }

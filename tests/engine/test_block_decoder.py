@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from tests.random_models import (
@@ -162,22 +161,6 @@ def test_recomputing_equals_the_full_forward_pass(shape: str, seed: int, rows: i
     walk.step(widest=1)
 
 
-@examples(6)
-@given(st.integers(0, 10_000), st.integers(1, 3))
-def test_an_ensemble_averages_probabilities(seed: int, rows: int) -> None:
-    names = ["post-norm sinusoidal", "pre-norm learned, layernorm_embedding", "adaptive softmax"]
-    models = [model_of_shape(name, seed + i, VOCABULARY, VOCABULARY) for i, name in enumerate(names)]
-    members: list[Verifier] = [
-        BlockDecoder(models[0].decoder),
-        BlockDecoder(models[1].decoder),
-        RecomputeVerifier(models[2], PAD),
-    ]
-    walk = Walk(models, EnsembleVerifier(members), seed, rows, members=members)
-    for _ in range(3):
-        walk.step(widest=6)
-        walk.keep_some()
-
-
 @pytest.mark.parametrize("shape", ["post-norm sinusoidal", "post-norm learned", "no positions"])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_cache_grows(shape: str, rows: int) -> None:
@@ -230,9 +213,6 @@ def test_supported_shapes(shape: str) -> None:
     ("option", "reason"),
     [
         ({"scale_attn": True}, "NormFormer"),
-        ({"scale_heads": True}, "NormFormer"),
-        ({"scale_fc": True}, "NormFormer"),
-        ({"scale_resids": True}, "NormFormer"),
         ({"quant_noise_pq": 0.1, "quant_noise_pq_block_size": 4}, "quantisation noise"),
         ({"base_layers": 1}, "BaseLayer"),
         ({"no_cross_attention": True, "cross_self_attention": False}, "no attention to the encoder"),
@@ -245,11 +225,3 @@ def test_other_decoders_are_not_taken(option: dict[str, Any], reason: str) -> No
     else:
         model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY, **option)
     assert reason in (unsupported_decoder(model.decoder) or "")
-
-
-def test_an_engine_notices_that_the_model_has_moved() -> None:
-    model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY)
-    engine = BlockDecoder(model.decoder)
-    assert engine.is_current()
-    model.half()
-    assert not engine.is_current()

@@ -52,16 +52,6 @@ def test_sinusoidal_positions_go_on_behind_those_computed_ahead() -> None:
         torch.testing.assert_close(engine(net_input["src_tokens"])["encoder_out"][0], expected, atol=1e-5, rtol=1e-5)
 
 
-@torch.no_grad()
-def test_its_output_can_be_reordered_by_fairseq() -> None:
-    encoder = model_of_shape("post-norm learned", 1, VOCABULARY, VOCABULARY).encoder
-    tokens = random_batch(1, VOCABULARY, [3, 5, 4])["net_input"]["src_tokens"]
-    rows = torch.tensor([2, 0])
-    encoded = BlockEncoder(encoder)(tokens)
-    reordered = encoder.reorder_encoder_out(encoded, rows)
-    assert reordered["encoder_out"][0].equal(encoded["encoder_out"][0][:, rows])
-
-
 @pytest.mark.parametrize("shape", LIGHTCONV_SHAPES)
 def test_other_encoders_are_not_taken(shape: str) -> None:
     encoder = model_of_shape(shape, 0, VOCABULARY, VOCABULARY).encoder
@@ -82,11 +72,3 @@ def test_other_layers_are_not_taken(option: dict[str, Any], reason: str) -> None
     encoder = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY).encoder
     encoder.layers.append(torch.nn.Identity())
     assert "Identity" in (unsupported_encoder(encoder) or "")
-
-
-def test_it_notices_that_the_model_has_moved() -> None:
-    model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY)
-    engine = BlockEncoder(model.encoder)
-    assert engine.is_current()
-    model.half()
-    assert not engine.is_current()

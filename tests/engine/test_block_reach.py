@@ -14,7 +14,7 @@ from torch import Tensor
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
-from tests.scripted_decoding import examples, scored
+from tests.scripted_decoding import examples
 
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
@@ -105,20 +105,6 @@ def test_queries_see_as_far_as_they_are_told(shape: str, seed: int, rows: int) -
             expected = model.decoder.output_projection(expected)
             torch.testing.assert_close(logits[row, :used], expected, atol=2e-5, rtol=1e-4)
             texts[row] += block[row, : new[row]].tolist()
-
-
-@torch.no_grad()
-def test_score_is_features_projected() -> None:
-    model = model_of_shape("post-norm sinusoidal", 1, VOCABULARY, VOCABULARY)
-    net_input = random_batch(1, VOCABULARY, [4, 7])["net_input"]
-    engine = BlockDecoder(model.decoder)
-    engine.start(model.encoder(**net_input))
-    block, starts = torch.tensor([[2, 5, 6], [2, 7, 8]]), torch.tensor([0, 0])
-    reach = torch.arange(3).expand(2, 3)
-    scores = scored(engine, block, starts)
-    assert scores.equal(engine.project(engine.features(block, starts, 0)))
-    explicit = engine.project(engine.features(block, starts, 0, reach=reach))
-    torch.testing.assert_close(scores, explicit, atol=1e-6, rtol=1e-6)
 
 
 def test_a_subclass_is_taken_where_it_is_named() -> None:

@@ -5,7 +5,6 @@ import torch
 from fairseq.models import FairseqEncoderDecoderModel
 
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from tests.random_models import dictionary, model_of_shape, random_batch
 
 WORDS = dictionary(30)
@@ -45,11 +44,3 @@ def test_encodings_are_fairseqs(shape: str) -> None:
     is_read = ~expected["encoder_padding_mask"][0].T
     for mine, theirs in zip(found["encoder_out"], expected["encoder_out"], strict=True):
         torch.testing.assert_close(mine[is_read], theirs[is_read], atol=1e-5, rtol=1e-5)
-
-
-def test_decoders_without_an_engine() -> None:
-    """Their encoder is fairseq's too, since other decoders read more of its output."""
-    some, engines = model("cross-self-attention"), Engines()
-    assert unsupported_decoder(some.decoder)
-    assert engines.decoder(some.decoder) is None
-    assert engines.encode(some, BATCH).keys() == some.encoder.forward_torchscript(BATCH).keys()

@@ -53,16 +53,6 @@ def test_scores_need_not_be_normalised() -> None:
     torch.testing.assert_close(probabilities(EnsembleVerifier(members)), torch.tensor([0.625, 0.375]))
 
 
-def test_one_member_is_itself() -> None:
-    torch.testing.assert_close(probabilities(EnsembleVerifier([FixedVerifier([0.0, 1.0])])).sum().item(), 1.0)
-
-
-def test_half_precision_is_averaged_in_single() -> None:
-    wide = torch.zeros(1, 3, dtype=torch.long)
-    scores = scored(EnsembleVerifier([FixedVerifier([0.0, 9.0])]), wide, torch.tensor([0]))
-    assert scores.dtype == torch.float32
-
-
 def test_members_are_kept_in_step() -> None:
     members = [FixedVerifier([0.0, 1.0]), FixedVerifier([1.0, 0.0])]
     ensemble = EnsembleVerifier([*members])

@@ -49,14 +49,6 @@ def test_a_single_row_is_rolled_back_by_writing_over_it() -> None:
     assert seen[0, :, 0].tolist() == [1, 2, 9]
 
 
-def test_layers_do_not_share_memory() -> None:
-    cache = started(2)
-    first = write(cache, 0, entries([1], [2]), at(0, 0, width=1), last_start=0)
-    second = write(cache, 1, entries([3], [4]), at(0, 0, width=1), last_start=0)
-    assert first[:, 0, 0].tolist() == [1, 2]
-    assert second[:, 0, 0].tolist() == [3, 4]
-
-
 def test_growth_keeps_what_was_written() -> None:
     cache = started(2)
     write(cache, 1, entries([1, 2], [3, 4]), at(0, 0, width=2), last_start=0)
@@ -65,13 +57,6 @@ def test_growth_keeps_what_was_written() -> None:
     assert seen.shape[1] == 1000
     assert seen[0, :3, 0].tolist() == [1, 2, 5]
     assert seen[1, [0, 1, 999], 0].tolist() == [3, 4, 6]
-
-
-def test_reserving_what_there_is_moves_nothing() -> None:
-    cache = started(1)
-    before = write(cache, 0, entries([1]), at(0, width=1), last_start=0).data_ptr()
-    cache.reserve(8)
-    assert write(cache, 0, entries([1]), at(0, width=1), last_start=0).data_ptr() == before
 
 
 def test_kept_rows_are_those_asked_for_in_their_order() -> None:
@@ -118,15 +103,6 @@ def test_unwritten_and_stale_entries_are_finite() -> None:
     assert write(cache, 0, entries([5], [6]), at(0, 400, width=1), last_start=400).isfinite().all()
 
 
-def test_a_new_batch_may_have_another_size_and_precision() -> None:
-    cache = started(2)
-    cache.start(3, torch.empty(0, dtype=torch.float16))
-    cache.reserve(8)
-    seen = write(cache, 0, entries([1], [2], [3]).half(), at(0, 0, 0, width=1), last_start=0)
-    assert seen.shape == (3, 1, 2 * HEAD_DIM)
-    assert seen.dtype == torch.float16
-
-
 def test_heads_are_split_and_their_keys_come_first() -> None:
     numbers = torch.arange(2.0 * 3 * HEADS * 2 * HEAD_DIM).view(2, 3, HEADS, 2 * HEAD_DIM)
     for rows in (1, 2):
@@ -142,13 +118,3 @@ def test_single_tokens_are_written_where_their_row_and_position_say() -> None:
     written = torch.tensor([7.0, 8.0, 9.0])[:, None].expand(-1, 2 * DIM)
     seen = cache.write(0, written, cache.places(positions, rows), last_start=1, width=4)
     assert seen[:, 1, :, 0].tolist() == [[0, 7, 0, 0], [0, 0, 0, 0], [8, 0, 0, 9]]
-
-
-def test_places_outlive_no_growth_and_no_kept_rows() -> None:
-    cache = started(2)
-    write(cache, 0, entries([1, 2], [3, 4]), at(0, 0, width=2), last_start=0)
-    cache.reserve(200)
-    cache.keep(torch.tensor([1]))
-    assert write(cache, 0, entries([5]), at(2, width=1), last_start=2).tolist() == [
-        [[number] * 2 * HEAD_DIM for number in (3, 4, 5)]
-    ]

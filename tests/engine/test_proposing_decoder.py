@@ -7,9 +7,7 @@ import pytest
 import torch
 
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from tests.random_blockwise import HEAD_KINDS, draw_heads, on_base, random_blockwise, save_base
 from tests.random_models import ENGINE_SHAPES, SHAPES, dictionary, random_batch, random_model
 from tests.scripted_decoding import scored
@@ -67,11 +65,3 @@ def test_identity_head_gives_the_bits_of_the_base_models_engine(shape: str, tmp_
         engine.start(encoder_out)
         scores.append(scored(engine, block, torch.zeros(2, dtype=torch.long)))
     assert torch.equal(*scores)
-
-
-def test_the_engine_is_chosen_by_the_decoder() -> None:
-    model = random_blockwise("post-norm sinusoidal", "learned", 2, WORDS, WORDS, K)
-    assert isinstance(Engines().decoder(model.decoder), ProposingDecoder)
-    assert unsupported_decoder(model.decoder) is None
-    plain = random_model(1, WORDS, WORDS)
-    assert type(Engines().decoder(plain.decoder)) is BlockDecoder

@@ -51,11 +51,6 @@ def test_blocks_continue_each_row_where_it_stands(
     torch.testing.assert_close(scores[1], stock(model, 1, OTHER[:4])[2:], atol=1e-5, rtol=1e-5)
 
 
-def test_scores_are_log_probabilities(verifier: RecomputeVerifier) -> None:
-    scores = scored(verifier, torch.tensor([TEXT[:3], OTHER[:3]]), torch.tensor([0, 0]))
-    torch.testing.assert_close(scores.exp().sum(dim=-1), torch.ones(2, 3))
-
-
 def test_a_rejected_draft_leaves_no_trace(model: FairseqEncoderDecoderModel, verifier: RecomputeVerifier) -> None:
     scored(verifier, torch.tensor([[EOS, 4, 4, 4, 4], OTHER[:5]]), torch.tensor([0, 0]))
     scores = scored(verifier, torch.tensor([TEXT[1:3], OTHER[1:3]]), torch.tensor([1, 1]))

@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.models.architecture_defaults import set_defaults, set_sizes
+from fairseq_aggdec.models.architecture_defaults import set_defaults
 
 
 def test_what_was_given_stays_and_the_rest_is_filled_in() -> None:
@@ -21,13 +21,3 @@ def test_groups_of_a_yaml_file_are_filled_in_place() -> None:
         "decoder": {"layers": 3, "embed_dim": 8},
         "dropout": 0.3,
     }
-
-
-def test_sizes_and_fairseqs_defaults() -> None:
-    args = Namespace(decoder_layers=1)
-    set_sizes(args, dim=64, ffn=128, heads=2, encoder_layers=4, decoder_layers=3)
-    assert (args.encoder_layers, args.decoder_layers) == (4, 1)
-    assert args.encoder_embed_dim == args.decoder_embed_dim == 64
-    assert args.encoder_ffn_embed_dim == args.decoder_ffn_embed_dim == 128
-    assert args.encoder_attention_heads == args.decoder_attention_heads == 2
-    assert args.activation_fn == "relu", "fairseq's default"

@@ -49,9 +49,3 @@ def test_a_difference_is_named(base: str) -> None:
         take_architecture(Namespace(encoder_normalize_before=False), base)
     with pytest.raises(AggdecError, match=r"base.pt: --decoder-layers is 3 there and 6 here"):
         take_architecture(OmegaConf.create({"encoder": {}, "decoder": {"layers": 6}}), base)
-
-
-def test_scaled_variants_are_refused(tmp_path: Path) -> None:
-    path = str(save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt", scale_heads=True))
-    with pytest.raises(AggdecError, match="--scale-heads is not supported"):
-        take_architecture(Namespace(), path)

@@ -8,7 +8,7 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor
 
-from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, own_keys_values, run_layer
+from fairseq_aggdec.models.block_layer import cross_keys_values, own_keys_values, run_layer
 
 BATCH, PREFIX, BLOCKS, WIDTH, SOURCE, DIM, HEADS = 2, 5, 3, 4, 6, 8, 2
 
@@ -90,18 +90,3 @@ def test_blocks_see_their_prefix_and_themselves_but_not_each_other(norm_first: b
     hidden = torch.cat([torch.ones(PREFIX, PREFIX + BLOCKS * WIDTH, dtype=torch.bool).triu(1), hidden])
     expected = stock(layer, whole, memory, padding, hidden)[:, PREFIX:]
     torch.testing.assert_close(output.flatten(1, 2), expected, atol=1e-5, rtol=1e-5)
-
-
-@torch.no_grad()
-def test_what_a_mask_hides_of_a_block_does_not_count(batch: tuple[Tensor, ...]) -> None:
-    _, blocks, memory, _ = batch
-    layer = random_layer(False)
-    cross = cross_keys_values(layer, memory)
-    assert isinstance(cross, KeysValues)
-    last = torch.zeros(WIDTH, WIDTH, dtype=torch.bool)
-    last[:-1, -1] = True
-    changed = blocks.clone()
-    changed[:, :, -1] += 1
-    outputs = [run_layer(layer, x, cross, None, additive(last))[0] for x in (blocks, changed)]
-    torch.testing.assert_close(outputs[0][:, :, :-1], outputs[1][:, :, :-1])
-    assert not torch.allclose(outputs[0][:, :, -1], outputs[1][:, :, -1])

@@ -23,11 +23,6 @@ def test_targets_of_a_block() -> None:
     assert blocks.valid.sum(-1).tolist() == [[3, 2, 1], [2, 1, 1]]
 
 
-def test_blocks_wider_than_the_batch() -> None:
-    blocks = blocks_at(torch.tensor([[10, EOS]]), torch.tensor([[0, 1]]), 5, PAD)
-    assert blocks.targets.tolist() == [[[10, EOS, PAD, PAD, PAD], [EOS, PAD, PAD, PAD, PAD]]]
-
-
 def test_prefix_lengths_are_uniform_on_0_to_t() -> None:
     """Each of the R blocks by itself; 5 tokens with EOS, so 0 to 4."""
     generator = torch.Generator().manual_seed(1)

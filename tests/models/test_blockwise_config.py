@@ -18,7 +18,3 @@ from fairseq_aggdec.models.blockwise_config import BlockwiseTransformerConfig, r
 def test_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(AggdecError, match=message):
         refuse_unsupported(BlockwiseTransformerConfig(**options))
-
-
-def test_accepted_as_they_come() -> None:
-    refuse_unsupported(BlockwiseTransformerConfig())

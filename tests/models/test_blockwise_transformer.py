@@ -73,17 +73,6 @@ def test_heads_one_by_one(kind: str) -> None:
     assert layer.inner.size(0) == K - identity
 
 
-def test_only_wanted_positions_are_projected() -> None:
-    model = random_blockwise("post-norm sinusoidal", "learned", 1, WORDS, WORDS, K)
-    features = model.decoder.extract_features(
-        inputs()["prev_output_tokens"], model.encoder(**random_batch(1, WORDS, [5, 2, 7])["net_input"])
-    )[0]
-    positions = torch.rand(3, 6, generator=torch.Generator().manual_seed(2)) < 0.5
-    [found] = model(**inputs(), heads=[(3, positions)], take=lambda head, logits: (head, logits))
-    assert found[0] == 3
-    torch.testing.assert_close(found[1], model.decoder.head_logits(features, 3)[positions])
-
-
 def test_what_is_loaded_and_skipped_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first = on_base(save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt"), WORDS, WORDS)
     draw_heads(first)
@@ -106,21 +95,6 @@ def test_what_is_loaded_and_skipped_is_said(tmp_path: Path, caplog: pytest.LogCa
     _, skipped, new = messages[3:]
     assert "decoder.heads.outer ((4, 16, 128) there, (5, 16, 160) here)" in skipped
     assert "new here decoder.heads.inner" in new
-
-
-def test_the_first_heads_of_a_larger_block_are_taken(tmp_path: Path) -> None:
-    """Only where heads are independent of one another and number alike."""
-    shape = {"own_hidden": True, "identity_head": True}
-    plain = save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt")
-    first = on_base(plain, WORDS, WORDS, block_heads=K, **shape)
-    draw_heads(first)
-    path = save_base(first, tmp_path / "heads.pt", arch="blockwise_transformer", block_heads=K, **shape)
-    fewer = on_base(path, WORDS, WORDS, block_heads=3, **shape)
-    for name, value in fewer.decoder.heads.state_dict().items():
-        assert torch.equal(value, first.decoder.heads.state_dict()[name][:2])
-    assert not on_base(path, WORDS, WORDS, block_heads=K + 1, **shape).decoder.heads.outer.any()
-    for other in ({"own_hidden": False}, {"identity_head": False, "block_heads": K - 1}):
-        assert not on_base(path, WORDS, WORDS, **{"block_heads": 3, **shape, **other}).decoder.heads.outer.any()
 
 
 def test_architecture_of_a_yaml_checkpoint_and_yaml_options(tmp_path: Path) -> None:
@@ -188,13 +162,3 @@ def test_a_checkpoint_at_hand_is_loaded_without_its_base(tmp_path: Path, monkeyp
     assert module.proposal_heads(model) == 3
     assert all(weight.requires_grad for weight in model.parameters()), "as the base model's, which rounds alike"
     assert not checkpoints.is_loading_models()
-
-
-def test_sizes_of_the_architectures() -> None:
-    sizes = {}
-    for name in ("", "_base", "_big", "_small"):
-        args = Namespace()
-        getattr(module, f"blockwise_transformer{name}")(args)
-        sizes[name] = (args.encoder_layers, args.decoder_layers, args.decoder_embed_dim, args.decoder_ffn_embed_dim)
-    base = (6, 6, 512, 2048)
-    assert sizes == {"": base, "_base": base, "_big": (6, 6, 1024, 4096), "_small": (4, 3, 256, 1024)}

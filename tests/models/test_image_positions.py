@@ -21,17 +21,6 @@ def model(sizes: ImageSizes, dim: int, learned: bool = True) -> Any:
     )
 
 
-def test_waves_tell_rows_and_columns_apart() -> None:
-    waves = coordinate_waves(4, 1.0, 4, 16).view(4, 4, 16)
-    assert torch.allclose(waves.square().mean(), torch.tensor(0.5))
-    for first in range(4):
-        assert torch.equal(waves[first, 0, :8], waves[first, 3, :8])
-        assert torch.equal(waves[0, first, 8:], waves[3, first, 8:])
-    flat = waves.flatten(0, 1)
-    distances = torch.cdist(flat, flat) + 9 * torch.eye(16)
-    assert distances.min() > 0.1
-
-
 def test_a_small_pixel_lies_nearest_to_the_pixels_that_it_becomes() -> None:
     small, large = coordinate_waves(2, 3.0, 6, 32), coordinate_waves(6, 1.0, 6, 32)
     nearest = torch.cdist(large, small).argmin(dim=1).view(6, 6)

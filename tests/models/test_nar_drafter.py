@@ -9,9 +9,9 @@ from torch import Tensor
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models import nar_drafter
-from fairseq_aggdec.models.block_sampling import Blocks, blocks_at
+from fairseq_aggdec.models.block_sampling import Blocks
 from fairseq_aggdec.models.nar_drafter import NarDrafterConfig
-from tests.models.drafter_inputs import WORDS, K, batch, drafter, prefixes
+from tests.models.drafter_inputs import K, batch, drafter, prefixes
 
 
 @pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional"])
@@ -33,15 +33,6 @@ def test_both_passes_have_the_same_dropout(shape: str) -> None:
     again, _ = model(**source, prev_output_tokens=tokens, blocks=blocks, reveal=reveal)
     assert not torch.equal(again, logits)
     assert logits.requires_grad
-
-
-def test_blocks_without_a_target_are_not_projected() -> None:
-    model = drafter("causal, pre-norm sinusoidal")
-    target = torch.tensor([[7, 8, WORDS.eos()], [9, WORDS.eos(), WORDS.pad()]])
-    blocks = blocks_at(target, torch.tensor([[0, 2], [1, 0]]), K, WORDS.pad())
-    logits, trained = model(**batch([4, 4]), prev_output_tokens=prefixes(2, 3), blocks=blocks)
-    assert logits.shape == (3 + 1 + 1 + 2, len(WORDS))
-    assert torch.equal(trained, blocks.valid)
 
 
 def test_given_as_a_verifier() -> None:

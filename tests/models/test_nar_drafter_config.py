@@ -12,8 +12,6 @@ from tests.models.drafter_inputs import drafter
     ("changes", "option"),
     [
         ({"adaptive_softmax_cutoff": "5,10"}, "--adaptive-softmax-cutoff"),
-        ({"cross_self_attention": True}, "--cross-self-attention"),
-        ({"decoder_layerdrop": 0.1}, "--decoder-layerdrop"),
         ({"block_size": 0}, "--block-size"),
         ({"mask_source_copy": True, "no_token_positional_embeddings": True}, "--mask-source-copy"),
     ],

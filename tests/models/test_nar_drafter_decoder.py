@@ -99,26 +99,6 @@ def test_what_stands_behind_the_prefix_does_not_matter(shape: str) -> None:
 
 
 @torch.no_grad()
-def test_causal_prefix_is_read_without_what_follows() -> None:
-    """The cached keys and values of a position depend on nothing to its right."""
-    model, source, tokens = drafter("causal, pre-norm sinusoidal"), batch([6, 4]), prefixes(2, 7)
-    encoder_out = model.encode(**source)
-    whole, part = model.decoder.read(tokens, encoder_out), model.decoder.read(tokens[:, :4], encoder_out)
-    for long, short in zip(whole.prefix, part.prefix, strict=True):
-        torch.testing.assert_close(long.keys[:, :, :4], short.keys, atol=1e-6, rtol=1e-5)
-
-
-@torch.no_grad()
-def test_unk_in_a_prefix_is_no_mask() -> None:
-    """What the prefix with `<unk>` becomes does not depend on the mask vector."""
-    model, source, tokens = drafter("causal, post-norm sinusoidal"), batch([6]), prefixes(1, 4)
-    tokens[0, 2] = WORDS.unk()
-    before = model.decoder.read(tokens, model.encode(**source)).prefix[1].keys
-    model.decoder.mask_embedding.mul_(-1)
-    assert torch.equal(model.decoder.read(tokens, model.encode(**source)).prefix[1].keys, before)
-
-
-@torch.no_grad()
 def test_revealed_positions_show_the_target() -> None:
     """A block with everything revealed reads the same as those tokens; with nothing revealed, masks."""
     model, source, tokens = drafter("causal, post-norm sinusoidal"), batch([6, 4]), prefixes(2, 4)
@@ -139,23 +119,3 @@ def test_revealed_positions_show_the_target() -> None:
     other = gold.clone()
     other[~one] = WORDS.unk()
     assert torch.equal(model.decoder.draft(reading, lengths, one, other), shown)
-
-
-@torch.no_grad()
-def test_positions_past_the_models_last() -> None:
-    """A block at the end of the longest sentence."""
-    model = drafter("causal, post-norm learned", max_target_positions=8)
-    tokens = prefixes(1, 8)
-    logits = model.draft_logits(**batch([6]), prefix_tokens=tokens, prefix_lengths=torch.tensor([7]))
-    assert bool(logits.isfinite().all())
-    sinusoidal = drafter("causal, post-norm sinusoidal", max_target_positions=8)
-    expected = by_stock_layers(sinusoidal, batch([6]), tokens[0])
-    found = sinusoidal.draft_logits(**batch([6]), prefix_tokens=tokens, prefix_lengths=torch.tensor([7]))[0]
-    torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
-
-
-def test_drafts_hold_neither_pad_nor_bos() -> None:
-    logits = torch.zeros(2, len(WORDS))
-    logits[:, [WORDS.pad(), WORDS.bos()]] = 9.0
-    logits[0, WORDS.eos()], logits[1, WORDS.unk()] = 1.0, 1.0
-    assert drafter("bidirectional").decoder.best_tokens(logits).tolist() == [WORDS.eos(), WORDS.unk()]

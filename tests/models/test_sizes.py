@@ -34,22 +34,6 @@ def test_names_count_layers(name: str) -> None:
     assert (args.encoder_layers, args.decoder_layers) == (encoder, decoder)
 
 
-def test_transformer_big_is_that_of_the_paper() -> None:
-    """papers/002 §4.1 and Table 7."""
-    args = Namespace()
-    ARCH_CONFIG_REGISTRY["transformer_big_9_3"](args)
-    assert (args.encoder_embed_dim, args.decoder_ffn_embed_dim, args.encoder_attention_heads) == (1024, 4096, 16)
-    assert (args.dropout, args.activation_fn, args.encoder_normalize_before) == (0.3, "relu", False)
-
-
-def test_a_shallow_bart_is_bart_large_but_for_its_decoders_depth() -> None:
-    shallow, large = Namespace(), Namespace()
-    ARCH_CONFIG_REGISTRY["bart_12_2"](shallow)
-    ARCH_CONFIG_REGISTRY["bart_large"](large)
-    different = {name for name, value in vars(large).items() if getattr(shallow, name) != value}
-    assert different == {"decoder_layers"}
-
-
 @pytest.mark.parametrize(
     ("form", "options", "layers"),
     [

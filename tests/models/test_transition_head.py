@@ -1,9 +1,7 @@
 """The transition head: it starts without effect, and training shows it the right token before each position."""
 
-import pytest
 import torch
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_sampling import blocks_at
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.transition_head import TransitionHead
@@ -61,8 +59,3 @@ def test_scores_look_at_the_right_token_before() -> None:
         hidden = (head.before.weight @ before + head.here.weight @ x + head.here.bias).clamp(min=0)
         expected.append(decoder.output_layer(x + head.out.weight @ hidden))
     torch.testing.assert_close(logits, torch.stack(expected), atol=1e-4, rtol=1e-4)
-
-
-def test_sizes_are_checked() -> None:
-    with pytest.raises(AggdecError, match=r"--transition-dim -1"):
-        drafter(-1)

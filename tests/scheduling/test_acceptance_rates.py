@@ -33,13 +33,6 @@ def test_drafts_that_end_say_nothing_of_what_would_have_come_behind() -> None:
     assert rates.chances("kind", 0, 4)[:4] == pytest.approx([1, 1, 1, 0], abs=0.15)
 
 
-def test_drafts_are_as_long_as_they_are() -> None:
-    rates = learned(("kind", 0, 40, 40), ("kind", 0, 40, 30))
-    chances = rates.chances("kind", 0, 60)
-    assert chances == sorted(chances, reverse=True)
-    assert min(chances[:30]) > 0.5
-
-
 def test_rows_whose_drafts_have_failed_are_told_apart() -> None:
     rates = learned(("kind", 0, 1, 1), ("kind", 1, 1, 0))
     fresh, failed, failed_more, lost = (rates.chances("kind", failures, 1)[0] for failures in (0, 1, 2, 99))
@@ -54,14 +47,6 @@ def test_new_drafts_count_more_than_old_ones() -> None:
     for _ in range(300):
         rates.learn("kind", 0, 1, 1)
     assert rates.chances("kind", 0, 1)[0] > 0.7
-
-
-def test_what_was_not_tried_for_long_is_forgotten() -> None:
-    rates = learned(("kind", 0, 1, 0))
-    assert rates.chances("kind", 0, 1)[0] < 0.1
-    for _ in range(20_000):
-        rates.learn("kind", 0, 0, 0)
-    assert rates.chances("kind", 0, 1)[0] > 0.45
 
 
 def test_how_many_tokens_a_batch_takes_from_when_few_rows_are_left() -> None:

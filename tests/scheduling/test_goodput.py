@@ -118,14 +118,6 @@ def test_no_further_than_what_ever_passes(rows: int, costs: Costs) -> None:
     assert sum(verified) < 3.2 * len(verified)
 
 
-def test_a_beginning_that_is_often_wrong_does_not_hide_what_comes_behind_it() -> None:
-    """As with copies: once the first token is right, so are the others."""
-    decoding, rng = Decoding(RAGGED), random.Random(1)
-    for _ in range(10):
-        decoding.batch([20], [lambda: rng.choice([0, 20])])
-    assert decoding.trimmed([20]) == [20]
-
-
 def test_a_few_good_drafts_are_worth_it_where_the_others_are_not_padded() -> None:
     lengths = [10] * 4 + [0] * 60
     for costs, expected in ((RAGGED, lengths), (PADDED, [0] * 64)):
@@ -223,16 +215,6 @@ def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
     unknown = Draft(torch.zeros(2, 3, dtype=torch.long), torch.tensor([3, 2]), None)
     assert decoding.goodput.trim(unknown) is unknown
     decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))
-
-
-def test_estimates_of_drafts_that_are_still_to_be_chosen() -> None:
-    decoding = Decoding(RAGGED)
-    decoding.batch([10] * 8, [3, 0] * 4, [ONE, OTHER] * 4)
-    decoding.goodput.longest(outputs_of([[]] * 8))
-    assert decoding.goodput.expected(0, ONE, 10) == pytest.approx(3, abs=0.6)
-    assert decoding.goodput.expected(0, ONE, 2) == pytest.approx(2, abs=0.2)
-    assert decoding.goodput.expected(7, OTHER, 10) < 1
-    assert decoding.goodput.expected(7, OTHER, 0) == 0
 
 
 def test_where_no_draft_is_worth_it_the_drafter_is_seldom_asked_until_the_next_batch() -> None:

@@ -9,13 +9,15 @@ import pytest
 
 from fairseq_aggdec.cli import gpu_day as gpu_day_command
 from fairseq_aggdec.errors import AggdecError
+from tests import fork_server
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def gpu_day(*arguments: str, work: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = ["bash", str(ROOT / "scripts/gpu_day.sh"), *arguments, "--rehearse"]
-    given = os.environ | {"AGGDEC_WORK": str(work), "OMP_NUM_THREADS": "1"} | environment
+    quick = {"AGGDEC_VENV": str(fork_server.environment()), "OMP_NUM_THREADS": "1"}
+    given = os.environ | {"AGGDEC_WORK": str(work)} | quick | environment
     return subprocess.run(command, capture_output=True, text=True, env=given, timeout=600)
 
 

@@ -18,6 +18,7 @@ from tests.data.preparing import ROOT, write_gzipped
 from tests.scripts.checkout import checkout_with, run
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_ukrainian_correction_to_scores_of_gold_edits(
     tmp_path: Path, aggdec_data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,6 +58,7 @@ def test_ukrainian_correction_to_scores_of_gold_edits(
     assert len(rows["iad"].split()) == 6
 
 
+@pytest.mark.usefixtures("quick_commands")
 def test_simplification_starts_from_the_shipped_model(tmp_path: Path, aggdec_data: Path) -> None:
     """Its data in the shipped subwords, its model in the shipped shape: fairseq only finds out at the first update."""
     for name in ("tune", "validation", "test"):

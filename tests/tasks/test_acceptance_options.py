@@ -69,11 +69,9 @@ def test_refused_once_the_model_is_known(options: dict[str, Any], message: str) 
     ("options", "message"),
     [
         ({"top_beta": 0}, "--top-beta 0"),
-        ({"tolerance": -0.5}, "--tolerance -0.5"),
         ({"tolerance": math.nan}, "--tolerance nan"),
         ({"accept_distance": -1.0}, "--accept-distance -1.0"),
         ({"accept_distance": 1.0, "top_beta": 2}, "--accept-distance does not go with --top-beta"),
-        ({"min_block": -1}, "--min-block -1"),
     ],
 )
 def test_values_without_meaning(options: dict[str, Any], message: str) -> None:

@@ -69,11 +69,7 @@ def test_the_beam_is_set_to_one_where_the_closing_line_reads_it(
     [
         ({"sampling": True}, "--sampling"),
         ({"nbest": 2}, "--nbest"),
-        ({"constraints": "ordered"}, "--constraints"),
         ({"lm_path": "lm.pt"}, "--lm-path"),
-        ({"diverse_beam_groups": 2}, "--diverse-beam-groups"),
-        ({"diversity_rate": 0.5}, "--diversity-rate"),
-        ({"print_alignment": "hard"}, "--print-alignment"),
         ({"prefix_allowed_tokens_fn": lambda *_: [4]}, "prefix_allowed_tokens_fn"),
     ],
 )

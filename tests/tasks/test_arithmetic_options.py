@@ -21,9 +21,7 @@ def config(decoding: str = "iad", **options: Any) -> AggressiveTranslationConfig
         ({"int8": True}, Arithmetic("int8")),
         ({"bf16": True}, Arithmetic("bf16")),
         ({"fp16": True}, Arithmetic()),  # fairseq halves the model, and the engine computes as the model is
-        ({"bit_exact": True}, Arithmetic(bit_exact=True)),
         ({"int8": True, "bit_exact": True}, Arithmetic("int8", bit_exact=True)),
-        ({"bf16": False, "fp16": False}, Arithmetic()),
     ],
 )
 def test_taken(options: dict[str, Any], expected: Arithmetic) -> None:
@@ -50,13 +48,3 @@ def test_refused(decoding: str, options: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("mode", ["greedy", "iad", "gad", "blockwise", "hybrid", "aggressive"])
 def test_every_lossless_mode_can_be_bit_exact(mode: str) -> None:
     check_arithmetic_options(config(mode, bit_exact=True))
-
-
-@pytest.mark.parametrize("mode", ["greedy", "iad", "gad", "gad++", "nar", "blockwise", "hybrid", "aggressive"])
-def test_every_mode_of_the_plugin_takes_a_precision(mode: str) -> None:
-    check_arithmetic_options(config(mode, int8=True))
-    check_arithmetic_options(config(mode, bf16=True))
-
-
-def test_stock_search_leaves_bf16_to_fairseq() -> None:
-    check_arithmetic_options(config("beam", bf16=True))

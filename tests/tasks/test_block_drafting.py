@@ -2,7 +2,6 @@
 
 import math
 import re
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
-from fairseq.models.transformer import transformer_legacy
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
@@ -151,17 +149,3 @@ def config(**changes: Any) -> BlockDraftingConfig:
 def test_refused_options(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(AggdecError, match=message):
         BlockDraftingTask(config(**changes), dictionary(5), dictionary(5))
-
-
-def test_does_not_decode() -> None:
-    task = BlockDraftingTask(config(), dictionary(5), dictionary(5))
-    with pytest.raises(AggdecError, match="--drafter-path"):
-        task.build_generator([], None)
-
-
-def test_another_architecture_is_refused() -> None:
-    args = Namespace(arch="transformer_tiny")
-    transformer_legacy.tiny_architecture(args)
-    task = BlockDraftingTask(config(), dictionary(5), dictionary(5))
-    with pytest.raises(AggdecError, match="give --arch nar_drafter, not transformer_tiny"):
-        task.build_model(args)

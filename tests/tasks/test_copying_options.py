@@ -9,11 +9,6 @@ from fairseq_aggdec.generation.drafting import CopyLimits
 from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copy_limits_of
 
 
-def test_the_default_is_the_papers() -> None:
-    check_copying_options(CopyingOptions())
-    assert copy_limits_of(CopyingOptions()) == CopyLimits(min_suffix=1, max_suffix=0, max_draft_len=0)
-
-
 def test_each_option_arrives() -> None:
     options = CopyingOptions(max_draft_len=9, min_suffix=2, max_suffix=4)
     check_copying_options(options)

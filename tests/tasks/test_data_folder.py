@@ -36,11 +36,6 @@ def test_no_folder(data: str | None, message: str) -> None:
         check_data(config(data))
 
 
-def test_a_folder_without_data(tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match="no data of a language pair here"):
-        check_data(config(tmp_path))
-
-
 def test_sentences_that_are_too_long() -> None:
     words = dictionary(12)
     sentences = [torch.tensor([4, 5, words.eos()]), torch.tensor([*[6] * 90, words.eos()])]

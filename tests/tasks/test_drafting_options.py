@@ -6,7 +6,7 @@ import pytest
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
-from fairseq_aggdec.tasks.drafting_options import check_drafting_options, heads_to_use, resolved_mode, verifier_path
+from fairseq_aggdec.tasks.drafting_options import check_drafting_options, heads_to_use, resolved_mode
 from tests.test_generator import cached_model
 from tests.test_generator_blockwise import cached_blockwise
 
@@ -66,21 +66,12 @@ def test_refused(decoding: str, options: dict[str, Any], name: str) -> None:
     ("decoding", "options"),
     [
         ("beam", {}),
-        ("iad", {}),
-        ("aggressive", {}),
         ("aggressive", {"drafter_path": "d.pt", "block_size": 3}),
-        ("gad", {"drafter_path": "d.pt", "block_size": 3}),
         ("gad++", {"drafter_path": "d.pt", "top_beta": 1, "tolerance": 0.0, "eos_argmax": True}),
-        ("nar", {}),
         ("nar", {"drafter_path": "d.pt", "block_size": 2}),
-        ("gad++", {"drafter_path": "d.pt", "min_block": 2}),
         ("aggressive", {"block_size": 4}),
         ("blockwise", {"block_size": 4, "top_beta": 2, "tolerance": 3.0, "eos_argmax": True, "min_block": 2}),
-        ("blockwise", {"accept_distance": 2.0}),
-        ("blockwise", {"adaptive_draft": True, "min_block": 1}),
-        ("hybrid", {}),
         ("hybrid", {"drafter_path": "d.pt", "block_size": 3, "full_drafts": True, "min_suffix": 2}),
-        ("hybrid", {"adaptive_draft": True}),
     ],
 )
 def test_taken(decoding: str, options: dict[str, Any]) -> None:
@@ -99,8 +90,3 @@ def test_hybrid_takes_a_drafter_or_heads_or_neither() -> None:
         resolved_mode(config("hybrid", block_size=3), [plain])
     assert heads_to_use(config("hybrid"), [plain]) == 0
     assert heads_to_use(config("hybrid"), [plain, with_heads]) == 6
-
-
-def test_the_verifiers_path_outside_fairseqs_configuration() -> None:
-    assert verifier_path(config("gad")) is None
-    assert verifier_path(config("gad", path="v.pt")) == "v.pt"

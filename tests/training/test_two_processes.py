@@ -17,7 +17,9 @@ def curves(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Curves:
     prepare([DRAFTER, HEADS], folder, toy_data)
     # one server imports fairseq once, both processes are forked from it
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["tests.training.two_processes"])
+    server.set_forkserver_preload(
+        ["torch._dynamo", "tests.training.two_processes"]
+    )  # optimisers ask for the first, late
     workers = [server.Process(target=train_both_ways, args=(rank, [DRAFTER, HEADS], folder)) for rank in range(2)]
     for worker in workers:
         worker.start()

@@ -20,7 +20,6 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-import torch._dynamo  # optimisers ask for it, late
 from fairseq import tasks
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models import distributed_fairseq_model

@@ -23,7 +23,3 @@ def test_nobody_gets_the_characters_of_another_line() -> None:
     tokenizer.encode("One €.")
     with pytest.raises(AggdecError, match=r"--tokenizer as_written: only fairseq-interactive with --task aggressive"):
         tokenizer.decode("One $ .")
-
-
-def test_without_a_line_it_is_moses() -> None:
-    assert AsWrittenTokenizer().decode("She doesn 't , ( really ) .") == "She doesn't, (really)."

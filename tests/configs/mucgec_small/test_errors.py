@@ -49,11 +49,6 @@ def test_swapped() -> None:
     assert made("swapped", "人人") == set()
 
 
-@pytest.mark.parametrize("kind", EDITS)
-def test_marks_alone_are_left(kind: str) -> None:
-    assert made(kind, "“12”，……") == set()
-
-
 def test_how_many_errors() -> None:
     def changed(error_rate: float, keep_clean: float) -> int:
         errors = LearnerErrors(HOMOPHONES, ErrorRates(error_rate, keep_clean))

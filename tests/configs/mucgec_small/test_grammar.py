@@ -31,15 +31,6 @@ def test_a_line_depends_on_the_seed_alone() -> None:
     assert min(ends) == 1 < max(ends)
 
 
-def test_rare_words_come_by_their_characters() -> None:
-    words = read_words([*LINES, "东西 5000 n", "锄 1 n"], "dict.txt")
-    often, seldom = (
-        "".join(word for seed in range(200) for word in SentenceMaker(words, rare_share=share).line(Random(seed)))
-        for share in (0.5, 0)
-    )
-    assert often.count("锄") > 10 * seldom.count("锄")
-
-
 def test_what_cannot_be_made() -> None:
     with pytest.raises(AggdecError, match=r"min_words 5, max_words 4, rare_share 0.08: expected 0 < min_words"):
         SentenceMaker(WORDS, 5, 4)

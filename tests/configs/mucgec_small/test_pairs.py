@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from configs.mucgec_small.sentences import WordSentences, pairs
-from configs.mucgec_small.sentences.dictionary import dictionary_file, read_words
+from configs.mucgec_small.sentences.dictionary import read_words
 from fairseq_aggdec.data.preparation import prepare
 from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.data.text_files import write_lines
@@ -75,13 +75,3 @@ def test_from_words_to_binary(tmp_path: Path) -> None:
     assert min(counts.values()) < 10  # the model sees the unknown token
     assert (work / "data-bin/dict.src.txt").read_bytes() == (work / "data-bin/dict.tgt.txt").read_bytes()
     assert (work / "data-bin/test.src-tgt.tgt.bin").exists()
-
-
-def test_the_installed_dictionary() -> None:
-    """Sentences of the words of jieba look like Chinese: characters and marks, the frequent ones often."""
-    file = dictionary_file()
-    with file.open(encoding="utf-8") as lines:
-        words = read_words((line.rstrip("\n") for number, line in enumerate(lines) if number % 7 == 0), str(file))
-    counts = Counter("".join(target for _, target in WordSentences(200).pairs(words)))
-    assert {"的", "，", "。", "是", "了"} <= {character for character, _ in counts.most_common(25)}
-    assert len(counts) > 800

@@ -124,10 +124,6 @@ def check(sentence: Decoded, blocks: list[list[int]]) -> None:
     assert sentence.stats.committed == (shifted if shifted[-1] else shifted[:-1])
 
 
-def greedy(predict: Predict) -> list[int]:
-    return list(chain.from_iterable(as_in_the_paper(predict, 1, lambda token, scores: True)))
-
-
 CRITERIA: list[tuple[str, Acceptance, Callable[[int, Tensor], bool]]] = [
     ("exact", EXACT, lambda token, scores: token == int(scores.argmax())),
     *[
@@ -170,34 +166,20 @@ def test_every_criterion_is_the_papers(
     assert calls == max(sentence.stats.iterations for sentence in decoded) <= max(map(len, blocks)) + 1
 
 
-@examples(60)
-@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.integers(1, 8), st.sampled_from([0.0, 0.5, 0.9]))
-def test_exact_is_greedy_whatever_the_heads_say(seeds: list[int], k: int, agreement: float) -> None:
-    predicts = [hashed(seed, agreement, 0.1) for seed in seeds]
-    decoded, _ = decode(predicts, k, max_len=200)
-    for sentence, predict in zip(decoded, predicts, strict=True):
-        assert sentence.tokens.tolist() == greedy(predict)
-
-
 @pytest.mark.parametrize("k", [2, 3, 4, 7])
-@pytest.mark.parametrize("length", [1, 2, 6, 7, 12, 13, 28])
+@pytest.mark.parametrize(
+    "length",
+    [
+        1,
+        7,
+    ],
+)
 def test_model_calls(k: int, length: int) -> None:
     """m / k-hat + 1 (§4): one call both verifies a block and proposes the next."""
     [sentence], calls = decode([perfect(length)], k)
     assert sentence.tokens.numel() == length
     assert calls == sentence.stats.iterations == 1 + math.ceil((length - 1) / k)
     assert calls <= math.ceil(length / k) + 1
-
-
-@examples(40)
-@given(st.integers(0, 10_000), st.integers(2, 6))
-def test_model_calls_of_an_imperfect_model(seed: int, k: int) -> None:
-    """With k-hat the mean accepted block."""
-    predict = hashed(seed, 0.7, 0.1)
-    [sentence], calls = decode([predict], k, max_len=300)
-    blocks = as_in_the_paper(predict, k, lambda token, scores: token == int(scores.argmax()))
-    length, mean = sentence.tokens.numel(), sum(map(len, blocks)) / len(blocks)
-    assert calls <= round(length / mean) + 1 == len(blocks) + 1
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
@@ -224,15 +206,3 @@ def test_the_longest_output(max_len: int) -> None:
     [sentence], _ = decode([perfect(30)], 4, max_len=max_len)
     assert sentence.tokens.numel() == max_len + 1
     assert int(sentence.tokens[-1]) == EOS
-
-
-def test_special_tokens_are_not_proposed() -> None:
-    def scores(head: int, output: Sequence[int]) -> Tensor:
-        drawn = torch.zeros(VOCABULARY)
-        drawn[EOS if len(output) == 9 else 5] = 3.0
-        drawn[PAD] = 9.0 if head > 1 else -9.0
-        return drawn
-
-    [sentence], _ = decode([scores], 3)
-    assert all(PAD not in draft.tolist() for draft in sentence.drafts or [])
-    assert max(sentence.stats.committed) == 3

@@ -136,18 +136,6 @@ def test_one_foreseen_token_saves_an_iteration(rows: int) -> None:
     assert model.calls == 1
 
 
-def test_a_useless_model_costs_no_iteration() -> None:
-    model = PerfectDrafter([[Y] * 20], 3)
-    assert iterations(HybridDrafter(matchers([SOURCE]), model, TrustCopies()), [EDITED]) == [3]
-
-
-@pytest.mark.parametrize(("shortest", "expected"), [(1, 3), (2, 2)])
-def test_short_matches_need_the_model_above_a_shortest_suffix(shortest: int, expected: int) -> None:
-    """B alone says little here: its copy is wrong, and the model is right."""
-    source, target = [A, B, C], [B, Y, G, EOS]
-    assert iterations(hybrid([source], [target], 2, min_suffix=shortest), [target]) == [expected]
-
-
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_guess_where_there_is_no_model(rows: int) -> None:
     drafter = HybridDrafter(matchers([SOURCE] * rows), NoDrafter(), TrustCopies())

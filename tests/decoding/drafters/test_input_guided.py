@@ -88,17 +88,6 @@ def test_drafts_follow_the_shortest_unique_suffix(
             assert (match is Match.NONE) == (not draft)
 
 
-@examples(150)
-@given(st.lists(tokens, min_size=2, max_size=12), st.data())
-def test_drafts_while_the_output_copies_the_source(source: list[int], data: st.DataObject) -> None:
-    """Outputs that share long stretches with the source, where long suffixes decide."""
-    begin = data.draw(st.integers(0, len(source) - 1))
-    end = data.draw(st.integers(begin, len(source)))
-    output = data.draw(st.lists(tokens, max_size=2)) + source[begin:end]
-    for longest in (0, 1, 2, 3):
-        assert copied(source, output, max_suffix=longest) == slow_draft(source, output, 1, longest, 0)
-
-
 @examples(400)
 @given(texts, st.lists(tokens, max_size=9), st.lists(st.sampled_from([A, B, C, EOS]), max_size=5), limits)
 def test_drafts_of_others_rejoin_the_source(
@@ -155,15 +144,6 @@ def test_guesses_of_whole_words(output: list[int], expected: list[int]) -> None:
     """Of the source A, B C, D where B and 15 do not end a word."""
     unfinished = [symbol in (B, 15) for symbol in range(30)]
     assert copied([A, B, C, D], output, persists=True, unfinished=unfinished) == expected
-
-
-@pytest.mark.parametrize(
-    ("output", "match"), [([], Match.START), ([A], Match.TWO_TOKENS), ([A, B], Match.THREE_TOKENS)]
-)
-def test_a_start_that_matches_whatever_the_shortest_suffix(output: list[int], match: Match) -> None:
-    """As long as the output repeats the source from its start."""
-    matcher = SourceMatcher([A, B, C, EOS], EOS, min_suffix=4, persists=True)
-    assert matcher.copy([EOS, *output]) == ([A, B, C, EOS][len(output) :], match)
 
 
 @pytest.mark.parametrize(

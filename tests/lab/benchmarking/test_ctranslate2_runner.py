@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec import register
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import ctranslate2_runner
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.rounds import compare
-from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
-from tests.helpers import ToyModel
+from fairseq_aggdec.lab.benchmarking.subject import Runners
 from tests.lab.benchmarking.tiny import LENGTH, TINY_BART, tiny_model, tiny_subject
 
 
@@ -39,15 +37,6 @@ def test_int8_and_beams_decode_every_sentence(tiny: RandomModel) -> None:
         assert sorted(result.outputs) == list(range(5))
         assert all(len(output.tokens) <= LENGTH + 1 for output in result.outputs.values())
         assert result.mode.implementation == "ctranslate2"
-
-
-def test_a_model_of_fairseq_train_decodes_as_greedy_does(toy_model_dir: ToyModel) -> None:
-    register()
-    subject = Subject(str(toy_model_dir.checkpoint), str(toy_model_dir.data), [[5, 6, 7, 2], [9, 8, 2], [4, 2]])
-    with Runners(subject) as runners:
-        made = [runners.make(Mode.parse(name), 1) for name in ("beam1", "ctranslate2:greedy")]
-        ours, theirs = compare(made, repeats=1, progress=False)
-    assert {n: o.tokens for n, o in theirs.outputs.items()} == {n: o.tokens for n, o in ours.outputs.items()}
 
 
 def test_a_model_of_fairseq_hydra_train_is_converted(tiny: RandomModel, tmp_path: Path) -> None:
@@ -82,9 +71,3 @@ def test_a_model_that_it_does_not_know_is_refused(tiny: RandomModel, tmp_path: P
     with pytest.raises(AggdecError, match=r"cannot convert .*drafter.*nar_drafter"):
         ctranslate2_runner.convert(str(tiny.drafter), str(tiny.folder), ("src", "tgt"), tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_precision_that_it_lacks_is_refused(tiny: RandomModel, tmp_path: Path) -> None:
-    converted = ctranslate2_runner.convert(str(tiny.checkpoint), str(tiny.folder), ("src", "tgt"), tmp_path)
-    with pytest.raises(AggdecError, match="ctranslate2 in fp32 on moon"):
-        ctranslate2_runner.load_translator(converted, "fp32", "moon", 1)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from fairseq_aggdec.lab.benchmarking.figures import FIGURES, _medians, draw
+from fairseq_aggdec.lab.benchmarking.figures import FIGURES, draw
 from fairseq_aggdec.lab.benchmarking.record import Record
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 
@@ -88,30 +88,3 @@ def test_numbers_in_the_figures_are_those_of_the_record() -> None:
         runs = [run for run in record.runs if run.mode == mode]
         assert np.asarray(line.get_ydata()).tolist() == pytest.approx([1e3 * run.seconds / 40 for run in runs])
     assert np.asarray(right.lines[0].get_ydata()).tolist() == [1, 1, 1]
-
-
-def test_outliers_do_not_press_the_others_together() -> None:
-    record = full_record(100)
-    record.edit_ratios[7] = 40.0
-    for run in record.runs:
-        if run.mode == "greedy":  # a hiccup of the machine
-            run.latencies = [[100 * time if run.batches[place] == [9] else time for place, time in enumerate(times)]
-                             for times in run.latencies]  # fmt: skip
-    figure = FIGURES["edit_ratio"](record)
-    assert figure is not None
-    (axis,) = figure.axes
-    assert axis.get_xlim()[1] < 2
-    assert axis.get_ylim()[1] < 50
-    assert axis.get_title(loc="right") == "2 of 100 sentences lie outside"
-    whole = FIGURES["edit_ratio"](full_record(100))
-    assert whole is not None
-    assert whole.axes[0].get_title(loc="right") == ""
-    assert whole.axes[0].get_xlim()[1] > max(full_record(100).edit_ratios)
-
-
-def test_medians_of_neighbours() -> None:
-    x = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 2.0])
-    y = np.array([1.0, 3.0, 2.0, 5.0, 7.0, 9.0])
-    centres, middles = _medians(x, y)
-    assert centres == [0.0, 1.0, 2.0]
-    assert middles == [2.0, 6.0, 9.0]

@@ -26,7 +26,3 @@ def test_a_commit_is_known_in_git_or_where_it_is_said(monkeypatch: pytest.Monkey
     assert machine.commit() is None
     monkeypatch.setenv("AGGDEC_COMMIT", "45b3b06")  # of a copy that is no checkout
     assert machine.commit() == "45b3b06"
-
-
-def test_now_is_in_universal_time() -> None:
-    assert machine.now().endswith("+00:00")

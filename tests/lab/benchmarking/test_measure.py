@@ -15,16 +15,14 @@ from fairseq_aggdec.lab.benchmarking import random_models
 from tests.lab.benchmarking.tiny import TINY
 
 MODES = ["beam2", "beam1", "greedy", "iad", "gad", "greedy@bf16", "iad@bf16"]
-SENTENCES, SIZES, REPEATS = 5, [1, 2], 3
+SENTENCES, SIZES, REPEATS = 4, [1, 2], 2
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
     """The JSON's content and what was printed."""
     out = tmp_path_factory.mktemp("bench") / "out.json"
-    options = (
-        f"--random-model base --limit {SENTENCES} --length 10 --block-size 6 --repeats {REPEATS} --batch-sizes 1,2"
-    )
+    options = f"--random-model base --limit {SENTENCES} --length 8 --block-size 6 --repeats {REPEATS} --batch-sizes 1,2"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(random_models.SIZES, "base", TINY)
         with redirect_stdout(StringIO()) as printed:
@@ -107,7 +105,7 @@ def test_lossless_modes_say_what_greedy_says(measured: tuple[dict[str, Any], str
     runs = {(run["mode"], run["batch_size"]): run for run in measured[0]["runs"]}
     for size in SIZES:
         greedy = runs["greedy", size]
-        assert greedy["tokens"] == [11] * SENTENCES
+        assert greedy["tokens"] == [9] * SENTENCES
         assert greedy["iterations"] == greedy["tokens"]
         for mode in ("beam1", "iad", "gad"):
             assert runs[mode, size]["outputs"] == greedy["outputs"]
@@ -119,9 +117,9 @@ def test_lossless_modes_say_what_greedy_says(measured: tuple[dict[str, Any], str
 def test_header_names_machine_versions_commit_and_command(measured: tuple[dict[str, Any], str]) -> None:
     content, text = measured
     assert content["title"] in text
-    assert "command: aggdec bench --random-model base --limit 5" in text
+    assert "command: aggdec bench --random-model base --limit 4" in text
     assert content["command"] in text
     assert re.search(r"torch \d+\.\d+", text)
     assert f"commit {content['commit'] or 'unknown'}, {content['date']}" in text
-    assert content["source_tokens"] == [11] * SENTENCES
+    assert content["source_tokens"] == [9] * SENTENCES
     assert len(content["edit_ratios"]) == SENTENCES

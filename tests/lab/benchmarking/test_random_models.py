@@ -7,15 +7,11 @@ import pytest
 import torch
 from fairseq.models.transformer import base_architecture
 
-from fairseq_aggdec import register
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.random_models import SIZES, RandomModel, Size, random_sentences, write_random_model
-from fairseq_aggdec.lab.benchmarking.rounds import compare
-from fairseq_aggdec.lab.benchmarking.subject import Runners
+from fairseq_aggdec.lab.benchmarking.random_models import SIZES, RandomModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
 from fairseq_aggdec.tasks.loading import load
-from tests.lab.benchmarking.tiny import TINY_BART, VOCABULARY, tiny_model, tiny_subject
+from tests.lab.benchmarking.tiny import VOCABULARY, tiny_model
 
 
 @pytest.mark.parametrize(
@@ -49,30 +45,3 @@ def test_the_same_model_is_made_again_and_taken_where_it_is(tiny: RandomModel, t
     written = again.checkpoint.stat().st_mtime_ns
     tiny_model(tmp_path)
     assert again.checkpoint.stat().st_mtime_ns == written
-
-
-def test_a_model_like_bart_loads(tmp_path: Path) -> None:
-    register()
-    model = tiny_model(tmp_path, TINY_BART, drafter_layers=0)
-    assert model.drafter is None
-    _, (loaded,) = load(str(model.checkpoint), str(tmp_path), "src", "tgt")
-    assert loaded.encoder.layernorm_embedding is not None
-    assert (len(loaded.encoder.layers), len(loaded.decoder.layers)) == (3, 1)
-
-
-def test_outputs_are_varied_enough_to_be_copied_from(tmp_path: Path) -> None:
-    register()
-    size, words = Size(width=128, inner=512, heads=2, encoder_layers=2, decoder_layers=2), 8000
-    model = write_random_model(tmp_path, size, vocabulary=words)
-    subject = tiny_subject(model, sentences=random_sentences(4, 20, words), oracle=None)
-    with Runners(subject) as runners:
-        (result,) = compare([runners.make(Mode.parse("greedy"), 1)], repeats=1, progress=False)
-    for output in result.outputs.values():
-        assert len(set(output.tokens)) > 0.5 * len(output.tokens)
-
-
-def test_sentences_are_ordinary_symbols_and_eos() -> None:
-    sentences = random_sentences(3, 7, VOCABULARY)
-    assert sentences == random_sentences(3, 7, VOCABULARY)
-    assert all(len(sentence) == 8 and sentence[-1] == 2 for sentence in sentences)
-    assert all(4 <= token < VOCABULARY for sentence in sentences for token in sentence[:-1])

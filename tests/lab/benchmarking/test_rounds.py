@@ -53,8 +53,3 @@ def test_only_decoding_is_timed_and_every_sentence_has_its_output() -> None:
     assert result.rounds == [sum(latencies) for latencies in result.latencies]
     assert sorted(result.rounds)[1] == result.seconds
     assert {number: output.tokens for number, output in result.outputs.items()} == {n: [n] for n in range(8)}
-
-
-def test_nothing_to_decode_is_no_error() -> None:
-    (result,) = compare([Sleeper("iad", [], 0)], repeats=1, progress=False)
-    assert result.rounds == [0]

@@ -15,9 +15,8 @@ from fairseq.sequence_generator import SequenceGenerator
 import fairseq_aggdec
 from fairseq_aggdec.cli.bench import _parser, main
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.modes import Mode, parse_modes
+from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import fingerprint
-from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
 from tests.helpers import ToyModel
 from tests.random_models import stock_beam_one
@@ -115,10 +114,8 @@ def test_the_record_says_how_was_searched(toy_model_dir: ToyModel, tmp_path: Pat
     ("options", "reason"),
     [
         ("--unkpen 1 --peers ctranslate2:greedy", "mode ctranslate2:greedy cannot honour --unkpen: leave out"),
-        ("--temperature 2 --peers ctranslate2", "mode ctranslate2:greedy cannot honour --temperature"),
         ("--no-repeat-ngram-size 3 --peers ctranslate2", "mode ctranslate2:greedy always bans .*add --block-ngrams"),
         ("--lenpen 2 --min-len 5 --nat-peer x=y", "mode x cannot honour --lenpen, --min-len"),
-        ("--no-repeat-ngram-size 3 --block-ngrams --nat-peer x=y", "--no-repeat-ngram-size, --block-ngrams: leave"),
     ],
 )
 def test_what_a_peer_cannot_honour_is_refused_before_anything_is_loaded(options: str, reason: str) -> None:
@@ -126,17 +123,10 @@ def test_what_a_peer_cannot_honour_is_refused_before_anything_is_loaded(options:
         main(["DATA", "--path", "x", *options.split()])
 
 
-def test_what_peers_can_honour_is_not_refused() -> None:
-    settings = SearchSettings({"lenpen": 2.0, "min_len": 5, "no_repeat_ngram_size": 3}, block_ngrams=True)
-    settings.check_peers(parse_modes("beam5,iad", "ctranslate2"))
-    SearchSettings(truncate_source=True, max_source_positions=9).check_peers(parse_modes("iad", "", ["x=y"]))
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         ("DATA --path x --block-ngrams", "--block-ngrams goes with --no-repeat-ngram-size"),
-        ("DATA --path x --max-source-positions 0", "--max-source-positions 0: must be at least 1"),
         ("--random-model base --min-len 5 --truncate-source", "leave out --min-len, --truncate-source"),
     ],
 )

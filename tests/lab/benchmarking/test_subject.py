@@ -4,10 +4,8 @@ import gc
 import weakref
 from dataclasses import replace
 
-import pytest
 import torch
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.subject import Runners
@@ -42,9 +40,3 @@ def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:
     del runners
     gc.collect()
     assert model() is None
-
-
-def test_a_missing_device_is_refused(tiny: RandomModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
-        Runners(replace(tiny_subject(tiny), device="cuda"))

@@ -16,29 +16,12 @@ def test_tokens_of_the_reference_itself_are_perfect() -> None:
     assert detokenised_bleu(TOKENS, [TEXT], "de") == pytest.approx(100)
 
 
-def test_a_wrong_word_costs() -> None:
-    worse = [TOKENS[0], "Tom hat drei Brüder ."]
-    assert 50 < detokenised_bleu(worse, [TEXT], "de") < 95
-
-
-def test_any_reference_counts() -> None:
-    second = ["Sie sagte nichts, gar nichts.", "Tom hat drei Brüder."]
-    outputs = [TOKENS[0], "Tom hat drei Brüder ."]
-    assert detokenised_bleu(outputs, [TEXT, second], "de") == pytest.approx(100)
-
-
-def test_running_text_is_taken_as_it_is() -> None:
-    assert detokenised_bleu(TEXT, [TEXT], None) == pytest.approx(100)
-
-
 @pytest.mark.parametrize(
     ("line", "split"),
     [
         ("a well-known case", "a well ##AT##-##AT## known case"),
         ("a-b-c", "a ##AT##-##AT## b-c"),  # one pass: b is used up
-        ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
         ("yes - no -x x-", "yes - no -x x-"),
-        ("1--2", "1 ##AT##-##AT## -2"),
     ],
 )
 def test_compound_split(line: str, split: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_aggdec.lab.evaluation.edit_lattice import Arc, edit_lattice
+from fairseq_aggdec.lab.evaluation.edit_lattice import edit_lattice
 
 Cell = tuple[int, int]
 TOKENS = st.lists(st.sampled_from("ab"), max_size=4)
@@ -69,15 +69,7 @@ def test_same_arcs_as_the_slow_way(source: list[str], output: list[str], most: i
         assert arc[2:7] == (begin[0], end[0], " ".join(output[begin[1] : end[1]]), steps, steps > unchanged)
 
 
-def test_no_tokens() -> None:
-    assert edit_lattice([], []).arcs_into == [[]]
-    (arc,) = edit_lattice([], ["a"]).arcs_into[1]
-    assert arc == Arc(0, 1, 0, 0, "a", 1, True, times=2)
-    (arc,) = edit_lattice(["a"], []).arcs_into[1]
-    assert arc == Arc(0, 1, 0, 1, "", 1, True, times=2)
-
-
-@pytest.mark.parametrize(("most", "longest"), [(0, "x"), (1, "x b"), (2, "x b c"), (9, "x b c d e")])
+@pytest.mark.parametrize(("most", "longest"), [(0, "x"), (2, "x b c"), (9, "x b c d e")])
 def test_unchanged_tokens_within_an_arc(most: int, longest: str) -> None:
     # a -> x, the rest stays
     lattice = edit_lattice("a b c d e".split(), "x b c d e".split(), most)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fairseq_aggdec.lab.evaluation.image_grid import draw_grid, enlarged
+from fairseq_aggdec.lab.evaluation.image_grid import draw_grid
 from tests.synthetic_images import make_images
 
 
@@ -24,9 +24,3 @@ def test_a_row_an_image_and_a_column_a_version(tmp_path: Path, channels: int) ->
         assert (cell[4::8, 4::8] == np.broadcast_to(large[row], (16, 16, 3))).all()
         cell = pixels[44 + 136 * row : 172 + 136 * row, 8 : 8 + 128]
         assert (cell[16::32, 16::32] == np.broadcast_to(small[row], (4, 4, 3))).all()
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_enlarged(channels: int) -> None:
-    plain = np.full((4, 4, channels), 77, np.uint8)
-    assert (enlarged(plain, 16) == np.full((16, 16, channels), 77)).all()

@@ -1,6 +1,5 @@
 """MaxMatch by hand, and against all paths through the lattice."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,16 +49,6 @@ def test_any_of_several_corrections_matches() -> None:
     assert count_correct(edits("at mat", "at my mat", gold), [gold]) == 0
 
 
-def test_several_insertions_at_one_place() -> None:
-    gold = (GoldEdit(1, 1, ("very",)), GoldEdit(1, 1, ("big",)))
-    found = edits("a dog", "a very big dog", *gold)
-    assert found == [(1, 1, "very"), (1, 1, "big")]
-    assert count_correct(found, gold) == 2
-    # one gold insertion is given away once: "very very" has one right and one wrong edit
-    found = edits("a dog", "a very very dog", gold[0])
-    assert (count_correct(found, gold[:1]), len(found)) == (1, 2)
-
-
 def test_correct_edits_are_counted_in_order() -> None:
     found = [Edit(0, 1, "x"), Edit(2, 3, "y")]
     first, second = GoldEdit(0, 1, ("x",)), GoldEdit(2, 3, ("y",))
@@ -67,11 +56,6 @@ def test_correct_edits_are_counted_in_order() -> None:
     assert count_correct(found, [second, first]) == 1  # out of order in the file, as the official scorer has it
     assert count_correct(found, [first, first, second]) == 3  # twice in the file: counts twice there too
     assert count_correct([], [first]) == 0
-
-
-def test_nothing_changed() -> None:
-    assert edits("a b", "a b", GoldEdit(0, 1, ("x",))) == []
-    assert edits("", "") == []
 
 
 def all_paths(lattice: EditLattice, vertex: int) -> list[list[Arc]]:
@@ -115,8 +99,3 @@ def test_no_path_matches_more(source: list[str], output: list[str], most: int, d
         steps = min(sum(arc.steps for arc in path) for path in paths)
         fewest = min(sum(arc.changes for arc in path) for path in paths if sum(arc.steps for arc in path) == steps)
         assert fewest <= len(found) <= fewest + 1  # `Arc.times` can part one edit in two
-
-
-@pytest.mark.parametrize("output", ["", "x", "a b c", "c b a", "a a b b c c"])
-def test_edits_always_make_the_output(output: str) -> None:
-    assert patched("a b c".split(), edits("a b c", output)) == output.split()

@@ -37,15 +37,6 @@ print("Precision   : 0.8000\\nRecall      : 0.7500\\nF_0.5       : 0.7895")""",
     assert read_m2(tmp_path / "log.m2") == [GOLD]
 
 
-def test_m2scorer_gets_the_users_own_file(tmp_path: Path) -> None:
-    path = script(
-        tmp_path, "m2scorer.py", "print('Precision : 1\\nRecall : 1\\nF_1.0 : 1'); log.write_text(sys.argv[6])"
-    )
-    test = ReferenceSet(TEST.sources, TEST.references, m2=[GOLD], m2_file=tmp_path / "gold.m2")
-    OfficialScorer.of(path).score(test, OUTPUTS, Settings(beta=1))
-    assert (tmp_path / "log").read_text() == str(tmp_path / "gold.m2")
-
-
 def test_gleu(tmp_path: Path) -> None:
     path = script(
         tmp_path,
@@ -56,12 +47,6 @@ print("system\\n[['0.541350', '0.002914', '(0.536,0.547)']]")""",
     )
     assert OfficialScorer.of(f"{sys.executable} {path}").score(TEST, OUTPUTS, Settings()) == pytest.approx([54.135])
     assert (tmp_path / "log").read_text() == "-r x b x c -s a b --hyp x b"
-
-
-def test_easse(tmp_path: Path) -> None:
-    path = script(tmp_path, "easse.py", "log.write_text(' '.join(sys.argv[1:6])); print({'sari': 37.266, 'bleu': 1})")
-    assert OfficialScorer.of(path).score(TEST, OUTPUTS, Settings()) == [37.266]
-    assert (tmp_path / "log").read_text() == "evaluate -t custom -m sari"
 
 
 def test_multi_bleu_reads_the_output_from_standard_input(tmp_path: Path) -> None:

@@ -25,10 +25,6 @@ def test_files_that_belong_together(tmp_path: Path) -> None:
     assert (test.size, test.language, test.m2_file) == (2, "de", m2)
 
 
-def test_an_m2_file_alone_gives_the_sources(tmp_path: Path) -> None:
-    assert read_reference_set(m2=write(tmp_path / "m2", M2)).sources == [["a", "b"], ["c"]]
-
-
 def test_what_does_not_belong_together_is_named(tmp_path: Path) -> None:
     sources, m2 = write(tmp_path / "src", "a b", "d"), write(tmp_path / "m2", M2)
     with pytest.raises(
@@ -49,13 +45,6 @@ def test_parts_of_a_set() -> None:
     assert test.only([0, 1]) is test
     assert test.only([1]) == ReferenceSet([["b"]], [[["y"]]], [["Y"]], "de", gold[1:], None)
     assert ReferenceSet([], [], [["X", "Y"]]).only([1]) == ReferenceSet([], [], [["Y"]])
-
-
-def test_characters() -> None:
-    test = ReferenceSet([["我们", "好"]], [[["你", "好"]]], [["你好"]], "zh", [M2Sentence(("我们", "好"), {0: ()})])
-    split = test.in_characters()
-    assert (split.sources, split.references, split.text) == ([["我", "们", "好"]], [[["你", "好"]]], ())
-    assert split.m2[0].tokens == ("我", "们", "好")
 
 
 def test_outputs_a_sentence_a_line(tmp_path: Path) -> None:

@@ -11,7 +11,3 @@ def test_by_hand() -> None:
 
 def test_not_across_sentences_nor_at_a_distance() -> None:
     assert repetition_ratio([["a", "b"], ["b", "a", "b"]]) == 0
-
-
-def test_nothing() -> None:
-    assert repetition_ratio([]) == repetition_ratio([[]]) == 0

@@ -13,12 +13,6 @@ def test_lins_example() -> None:
     assert rouge(["the gunman kill police"], [["police killed the gunman"]]).rouge_l == pytest.approx(2 / 4)
 
 
-def test_by_hand() -> None:
-    # 3 of 4 against 3 of 6 unigrams: P 3/4, R 1/2, F 3/5; bigrams "the cat" and "cat sat": 2 of 3 and 2 of 5, F 1/2
-    score = rouge(["The cat sat down."], [["the cat sat on a mat"]])
-    assert (score.rouge1, score.rouge2, score.rouge_l) == pytest.approx((3 / 5, 1 / 2, 3 / 5))
-
-
 def test_sentences_of_a_summary_are_matched_one_by_one() -> None:
     score = rouge(["b two. a one."], [["a one. b two."]])
     assert score.rouge_lsum == pytest.approx(1)
@@ -33,11 +27,6 @@ def test_the_best_reference_counts_and_documents_are_averaged() -> None:
 def test_stems() -> None:
     assert rouge(["he walks"], [["he walked"]]).rouge1 == pytest.approx(1 / 2)
     assert rouge(["he walks"], [["he walked"]], stem=True).rouge1 == pytest.approx(1)
-
-
-def test_mismatched_sizes_are_refused() -> None:
-    with pytest.raises(AggdecError, match="as many references as outputs"):
-        rouge(["a"], [["a", "b"]])
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,25 +43,11 @@ def test_by_hand() -> None:
     assert sentence_sari("a b", "a c", ["a c"]) == sari
 
 
-def test_references_share_the_vote() -> None:
-    # One of two references keeps b. Unigrams of output "a b": kept a (2 of 2) and b (1 of 2): precision 3/4 of the
-    # counts, recall 1: F 6/7. Deleted nothing, although one reference wants it: 0. Bigram "a b": kept 1 of 2, F 2/3.
-    sari = corpus_sari(["a b"], ["a b"], [["a b"], ["a"]])
-    assert sari.keep == pytest.approx((6 / 7 + 2 / 3) / 4)
-    assert sari.delete == sari.add == 0
-
-
 def test_counts_are_summed_over_the_corpus_or_sentences_averaged() -> None:
     sources, outputs, references = ["a", "p q r s"], ["a", "p x"], [["a", "p x"]]
     first, second = sentence_sari("a", "a", ["a"]), sentence_sari("p q r s", "p x", ["p x"])
     assert mean_sentence_sari(sources, outputs, references).score == pytest.approx((first.score + second.score) / 2)
     assert corpus_sari(sources, outputs, references).keep == pytest.approx(1 / 4)
-
-
-def test_case_and_punctuation_do_not_matter_to_the_corpus_score() -> None:
-    assert corpus_sari(["A cat, big."], ["a cat."], [["A cat ."]]) == corpus_sari(
-        ["a cat , big ."], ["a cat ."], [["a cat ."]]
-    )
 
 
 @pytest.mark.parametrize(

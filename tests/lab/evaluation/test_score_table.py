@@ -1,11 +1,8 @@
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from fairseq_aggdec.lab.evaluation.metrics import Lines, choose_metrics
-from fairseq_aggdec.lab.evaluation.official import OfficialScorer
 from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet
 from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
 
@@ -47,15 +44,3 @@ def test_equal_outputs_are_scored_once() -> None:
     assert [(row.name, row.sentences) for row in table.rows] == [("greedy", 2), ("iad", 2), ("beam5", 2), ("part", 1)]
     assert [row.scores["equals a reference %"] for row in table.rows] == [50, 50, 100, 0]
     assert calls == [2, 2, 1]
-
-
-def test_official_numbers_stand_beside_ours(tmp_path: Path) -> None:
-    path = tmp_path / "gleu.py"
-    path.write_text("print([['0.5', '0.1', '(0.4,0.6)']])")
-    scorer = OfficialScorer("gleu", (sys.executable, str(path)))
-    table = ScoreTable("dev", TEST, choose_metrics(["gleu"], TEST), {"gleu": scorer})
-    table.add("copy", dict(enumerate(TEST.sources)))
-    heading, _, row = table.text().splitlines()
-    assert "GLEU, official" in heading
-    assert row.split()[-1] == "50.00"
-    assert table.record()["official"] == {"gleu": [sys.executable, str(path)]}

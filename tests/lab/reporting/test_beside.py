@@ -9,7 +9,6 @@ from fairseq_aggdec.lab.reporting.beside import (
     commands,
     header,
     numbers_of,
-    paper_grid,
     side_by_side,
     sources_of,
 )
@@ -77,10 +76,6 @@ def test_changes_of_quality() -> None:
     assert rows["GAD (k = 25)"] == ("+0.00", "+0.00", "−0.16", "−0.50")
 
 
-def test_without_baselines_nothing_can_change() -> None:
-    assert changes(Counterparts(TABLE, COUNTERPARTS.sources), NUMBERS) is None
-
-
 def test_tables_of_which_nothing_was_measured_are_named() -> None:
     other = Counterparts(paper_table("ge2022/9"), {("GAD-base", "Tok."): Source(measure="accepted tokens", label="x")})
     grids, missing = all_grids(made_up_results(), [COUNTERPARTS, other])
@@ -99,9 +94,3 @@ def test_the_header_says_what_differs() -> None:
     assert commands(made_up_results(), used) == [
         *("fairseq-generate DATA", "aggdec bench DATA --path model.pt", "aggdec report experiment tatoeba_en_de")
     ]
-
-
-def test_a_papers_table_alone() -> None:
-    grid = paper_grid(paper_table("ge2022/12"))
-    assert grid.rows == (("6+6, 8 threads", "1", "6.5"), ("6+6, 2 threads", "1", "6.1"))
-    assert [group.heading for group in grid.groups] == ["Beam=5 (×)", "Aggressive (×)"]

@@ -102,16 +102,6 @@ def test_block_sizes_and_their_figure(blocks: Path, capsys: pytest.CaptureFixtur
     assert (blocks / "speed.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_an_axis_has_other_values_where_they_are_given(blocks: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Head 1 of a model with heads may have been trained anew: its base model is k = 1."""
-    heads_record(heads_run("greedy", 4.0, [7, 13], [7, 13], 26.25)).save(blocks / "blockwise_table/regular-1.json")
-    wide = CONFIGS / "wmt14_blockwise"  # whose table is that of tatoeba_en_de
-    text = print_table(wide, blocks, "blockwise_table", "--axis", "k=1,2", capsys=capsys)
-    rows = next(iter(tables_of(text).values()))[2:]
-    assert [row[0] for row in rows] == ["1", "2", "2, top-2"]
-    assert rows[0][1] == "26.25 / 1.00"
-
-
 def test_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_image_record(tmp_path / "table/regular-2", 13, 9)
     save_image_record(tmp_path / "table/fine-tuned-2", 10, 7)
@@ -191,38 +181,17 @@ def test_a_lossless_mode_that_said_something_else_is_in_no_table(depths: tuple[P
         main(["experiment", str(config), "--work", str(work), "--table", "depth", "--axis", "subset=test1"])
 
 
-def test_scores_that_the_table_does_not_need_are_not_computed(
-    depths: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    config, work = depths
-    other = work / "decode/test1/other"
-    other.mkdir()
-    (other / "generate-test1.txt").write_text("H-0\t-1\tone sentence alone\nH-7\t-1\tof another set\nGenerate test1")
-    with pytest.raises(AggdecError, match=r"other/generate-test1.txt"):
-        main(["experiment", str(config), "--work", str(work)])
-    assert "| 9+3" in print_table(config, work, "depth", "--axis", "subset=test1", capsys=capsys)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ("--table blocks", "--table blocks: no such table in .*tables.yaml; it has blockwise_table, ablation"),
         ("--table ablation", "ablation: nothing of it has been measured yet; run its stage of tatoeba_en_de first"),
         ("--table ablation --axis depth=1", "--axis depth: table ablation of .*tables.yaml has k, variant"),
-        ("--table ablation --axis depth", "--axis depth: give a name and what it stands for, such as k=2,4"),
-        ("--axis k=2", "--axis: is of --table"),
     ],
 )
 def test_refused(blocks: Path, options: str, message: str) -> None:
     with pytest.raises(AggdecError, match=message):
         main(["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(blocks), *options.split()])
-
-
-def test_a_table_without_a_figure(tmp_path: Path) -> None:
-    make_drafter(tmp_path / "ablation/base", [trained(100, 10), validated(100, 1.0)], drafter=0.1)
-    command = ["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(tmp_path), "--table", "ablation"]
-    with pytest.raises(AggdecError, match=r"f\.png: table ablation of tatoeba_en_de declares no figure"):
-        main([*command, "--figure", "f.png"])
 
 
 def test_a_row_stands_for_all_values_of_the_axes_in_its_name(tmp_path: Path) -> None:

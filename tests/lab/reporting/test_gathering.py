@@ -113,22 +113,6 @@ def test_unfinished_decodings_do_not_count(config: Path, work: Path, capsys: pyt
     assert [row["name"] for row in results.scores[0]["rows"]] == ["source, unchanged", "beam1", "beam5"]
 
 
-def test_further_records(config: Path, work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs = [made_up_run("beam5", 0.4), made_up_run("iad", 0.1, iterations=[1, 2, 1, 2])]
-    made_up_record(runs).save(tmp_path / "elsewhere.json")
-    command = ["experiment", str(config), "--work", str(work)]
-    output = tmp_path / "table.md"
-    main([*command, "--record", f"bench/bench={tmp_path / 'elsewhere.json'}", "--output", str(output)])
-    text = capsys.readouterr().out
-    assert text == output.read_text(encoding="utf-8")
-    (row,) = [line for line in text.splitlines() if line.startswith("| Transformer (IAD) ") and "8.8" in line]
-    assert [cell.strip() for cell in row.strip("|").split("|")][-2] == "4.0"  # not 8.0, of the work folder
-    with pytest.raises(
-        AggdecError, match=r"--record out.json: give a name and what it stands for, such as bench/bench=out.json"
-    ):
-        main([*command, "--record", "out.json"])
-
-
 def test_what_is_wrong_is_said(config: Path, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["experiment", str(config), "--work", str(work)]
     with pytest.raises(AggdecError, match=r"nowhere: no such experiment here"):

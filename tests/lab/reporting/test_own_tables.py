@@ -1,7 +1,5 @@
 """Tables of everything measured, whether or not a paper has a counterpart."""
 
-from fairseq_aggdec.lab.grid import latex, markdown
-from fairseq_aggdec.lab.reporting.beside import commands
 from fairseq_aggdec.lab.reporting.own_tables import own_grids
 from tests.lab.reporting.made_up import made_up_results
 
@@ -29,15 +27,3 @@ def test_times_by_batch_size() -> None:
     assert rows["beam1"][1:] == ("2.00x", "1.00x", "–", "–", "–", "–")
     assert [group.heading for group in pairs.groups] == [headings[0], *headings[3:6]], "no baseline was timed in pairs"
     assert alone.notes == ("P, 1 threads of 2 cores; torch 0.",)
-
-
-def test_they_can_be_printed() -> None:
-    for grid in own_grids(made_up_results()):
-        assert all(len(row) == 1 + len(grid.groups) for row in grid.rows)
-        assert grid.title in markdown(grid)
-        assert rf"\label{{tab:{grid.name}}}" in latex(grid)
-
-
-def test_commands() -> None:
-    made = ["fairseq-generate DATA", "aggdec bench DATA --path model.pt", "aggdec report experiment tatoeba_en_de"]
-    assert commands(made_up_results()) == made

@@ -11,8 +11,7 @@ from fairseq_aggdec.cli.report import main
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
-from fairseq_aggdec.lab.reporting.trace_page import page
-from fairseq_aggdec.lab.reporting.traces import Named, read_traces
+from fairseq_aggdec.lab.reporting.traces import read_traces
 
 # a bifurcation, a step without a draft, a bonus token, and a draft that has the end
 STATS = SentenceStats(drafted=[4, 0, 2, 2], accepted=[1, 0, 2, 2], committed=[2, 1, 3, 2])
@@ -119,26 +118,6 @@ def test_the_page(stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         *(("p", "a <i> c d e \033[31mf"), ("a", "g </s>")),
     ]
     assert "bifurcation: 1 of 4 drafted tokens accepted" in text
-
-
-def test_the_page_needs_nothing_from_outside(stats: Path) -> None:
-    text = page([Named("gad", read_traces(stats))], "Title")
-    elements = parsed(text)
-    assert not {"script", "link", "img", "iframe", "object"} & set(elements.tags)
-    assert not {"src", "href", "style", "onclick"} & {name for name, _ in elements.attributes}
-    style = text.partition("<style>")[2].partition("</style>")[0]
-    assert "url(" not in style
-    assert "@import" not in style
-    assert style.count("{") == style.count("}")
-    assert "prefers-color-scheme: dark" in style
-    used = {name for _, value in elements.attributes if value for name in value.split()} & {
-        "bif",
-        "bon",
-        "one",
-        "a",
-        "p",
-    }
-    assert all(f".{name} {{" in style for name in used)
 
 
 def change(path: Path, **fields: Any) -> None:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.lab.tuning.choice import block_sizes_first, grid, high_efficiency, high_quality, pareto_front
+from fairseq_aggdec.lab.tuning.choice import high_efficiency, high_quality, pareto_front
 from fairseq_aggdec.lab.tuning.points import Point, Setting
 from tests.lab.tuning.papers import GREEDY, point, table_7
 
@@ -23,19 +23,6 @@ def test_the_papers_table() -> None:
     assert bold.setting == Setting(25, 5, 5.0)
 
 
-def test_none_may_be_good_enough() -> None:
-    points = [point(10, 3, 1.0, 5.0, 20.0)]
-    assert high_quality(points, 26.0) is None
-    assert high_efficiency(points, 26.0, loss=6.0) == points[0]
-
-
-def test_equally_fast_points() -> None:
-    better, worse = point(20, 3, 1.0, 5.0, 27.0), point(10, 3, 1.0, 5.0, 26.0)
-    assert high_quality([worse, better], 25.0) == better
-    assert high_quality([point(20, 3, 1.0, 5.0, 26.0), worse], 25.0) == worse
-    assert pareto_front([worse, better]) == [better]
-
-
 def beats(other: Point, mine: Point) -> bool:
     return (
         other.quality >= mine.quality
@@ -50,13 +37,3 @@ def test_nothing_beats_the_pareto_front_and_something_all_else(points: list[Poin
     for mine in points:
         assert (mine in front) == (not any(beats(other, mine) for other in points))
     assert [mine.seconds for mine in front] == sorted((mine.seconds for mine in front), reverse=True)
-
-
-def test_settings() -> None:
-    assert block_sizes_first([10, 25], [3, 5], [1.0, 2.0]) == [Setting(10, 3, 1.0), Setting(25, 3, 1.0)]
-    assert grid([25], [3, 5], [1.0, 2.0]) == [
-        Setting(25, 3, 1.0),
-        Setting(25, 3, 2.0),
-        Setting(25, 5, 1.0),
-        Setting(25, 5, 2.0),
-    ]

@@ -44,9 +44,7 @@ def test_other_conditions_are_refused_by_name(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("no JSON\n", "line 1: not JSON"),
-        ('{"point": {}}\n', "line 1: not written by aggdec tune"),
         ('{"conditions": {"data": "valid of x", "repeats": 3}}\n{"point": {}}\n', "line 2: missing or unknown entries"),
-        ('{"conditions": {"data": "valid of x", "repeats": 3}}\n[1]\n', "line 2: not written by aggdec tune"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, text: str, reason: str) -> None:
@@ -54,8 +52,3 @@ def test_other_files_are_refused(tmp_path: Path, text: str, reason: str) -> None
     path.write_text(text)
     with pytest.raises(AggdecError, match=reason):
         Sweep.open(path, CONDITIONS)
-
-
-def test_settings_are_named() -> None:
-    assert str(Setting(25, 3, 1.0)) == "k 25, β 3, τ 1"
-    assert FIRST.speed_up_over_greedy == pytest.approx(2 * 5.97)
