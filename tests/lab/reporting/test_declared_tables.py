@@ -210,7 +210,7 @@ def test_scores_that_the_table_does_not_need_are_not_computed(
         ("--table ablation", "ablation: nothing of it has been measured yet; run its stage of tatoeba_en_de first"),
         ("--table ablation --axis depth=1", "--axis depth: table ablation of .*tables.yaml has k, variant"),
         ("--table ablation --axis depth", "--axis depth: give a name and what it stands for, such as k=2,4"),
-        ("--axis k=2", "--axis: is of --table"),
+        ("--axis k=2", "--axis needs --table"),
     ],
 )
 def test_refused(blocks: Path, options: str, message: str) -> None:
