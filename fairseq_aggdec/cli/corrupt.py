@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from fairseq_aggdec.data.corruption import DEFAULT_WEIGHTS
-from fairseq_aggdec.data.corruption_files import FileCorruption, Made, corrupt_file
+from fairseq_aggdec.data.corruption_files import CorruptionCounts, FileCorruption, corrupt_file
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 
@@ -119,7 +119,7 @@ def _check(args: argparse.Namespace, outputs: Sequence[Path]) -> None:
             raise AggdecError(f"{path}: exists already; remove it, choose another OUT or give --force")
 
 
-def _report(outputs: Sequence[Path], made: Made) -> None:
+def _report(outputs: Sequence[Path], made: CorruptionCounts) -> None:
     errors = made.edits.total()
     share = 100 * made.unchanged / made.pairs if made.pairs else 0.0
     print(

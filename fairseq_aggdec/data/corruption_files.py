@@ -36,7 +36,7 @@ class FileCorruption(CorruptionConfig):
 
 
 @dataclass
-class Made:
+class CorruptionCounts:
     """Counts of what `corrupt_file` has written."""
 
     pairs: int = 0
@@ -50,7 +50,7 @@ class Made:
 
 def corrupt_file(
     clean: Path, source: Path, target: Path, config: FileCorruption, workers: int = 1, progress: bool = True
-) -> Made:
+) -> CorruptionCounts:
     """Writes a file's sentences with errors, and without; both outputs exist only when they are complete.
 
     The outputs depend on the file and the configuration, and not on the number of workers.
@@ -67,7 +67,7 @@ def corrupt_file(
         AggdecError: a file cannot be used, or a worker died; nothing is written.
     """
     corruptor = Corruptor(build_lexicon(_word_counts(clean, config, progress)), config)
-    made = Made()
+    made = CorruptionCounts()
     with ExitStack() as stack:
         partial = [stack.enter_context(written_whole(path)) for path in (source, target)]
         source_file, target_file = (stack.enter_context(path.open("wb")) for path in partial)

@@ -51,7 +51,7 @@ def test_every_new_head_starts_as_the_base_model(shape: dict[str, Any], tmp_path
     model = on_base(save_base(base, tmp_path / "base.pt", **shape), WORDS, WORDS).eval()
     expected = base(**inputs())[0]
     everywhere = torch.ones(3, 6, dtype=torch.bool)
-    found = model(**inputs(), heads=[(head, everywhere) for head in range(1, K + 1)], take=lambda _, logits: logits)
+    found = model(**inputs(), heads=[(head, everywhere) for head in range(1, K + 1)], per_head=lambda _, logits: logits)
     for logits in found:
         torch.testing.assert_close(logits.view_as(expected), expected)
 
@@ -79,7 +79,7 @@ def test_only_wanted_positions_are_projected() -> None:
         inputs()["prev_output_tokens"], model.encoder(**random_batch(1, WORDS, [5, 2, 7])["net_input"])
     )[0]
     positions = torch.rand(3, 6, generator=torch.Generator().manual_seed(2)) < 0.5
-    [found] = model(**inputs(), heads=[(3, positions)], take=lambda head, logits: (head, logits))
+    [found] = model(**inputs(), heads=[(3, positions)], per_head=lambda head, logits: (head, logits))
     assert found[0] == 3
     torch.testing.assert_close(found[1], model.decoder.head_logits(features, 3)[positions])
 
