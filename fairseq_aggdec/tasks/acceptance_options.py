@@ -24,7 +24,7 @@ class AcceptanceOptions(FairseqDataclass):
     top_beta: Optional[int] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
         metadata={
-            "help": "gad++, blockwise: accept a draft token that is among the verifier's best ones, so many: beta of "
+            "help": "gad++, blockwise: accept a draft token that is among this many best ones of the verifier: beta of "
             "Ge et al. 2022, Eq. 8 (gad++: 3 unless given, and 5 in their high-efficiency setting; blockwise: 1)"
         },
     )
