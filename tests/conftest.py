@@ -13,7 +13,7 @@ import torch
 from hydra.core.config_store import ConfigStore
 
 import fairseq_aggdec
-from fairseq_aggdec.engine.products.precision import can_quantise
+from fairseq_aggdec.engine.arithmetic.precision import can_quantise
 from tests import fork_server
 from tests.helpers import ToyModel, make_toy_data, train_toy
 from tests.sharing import made_once

@@ -77,7 +77,7 @@ MUTANTS = [
     Mutant(
         "drafts reach behind the longest output",
         "decoding/loop.py",
-        "outputs.fitting(drafter.propose(outputs, longest).cut(longest))",
+        "outputs.fitting(drafter.propose(outputs, longest), longest)",
         "drafter.propose(outputs, longest).cut(longest)",
         LOOP,
     ),
@@ -252,7 +252,7 @@ MUTANTS = [
     ),
     Mutant(
         "every drafted token passes",
-        "decoding/acceptance.py",
+        "decoding/verification.py",
         "own = proposed == choices.tokens",
         "own = proposed != NOTHING",
         LOOP,
@@ -273,7 +273,7 @@ MUTANTS = [
     ),
     Mutant(
         "--bit-exact pads nothing",
-        "engine/products/bit_exact.py",
+        "engine/arithmetic/bit_exact.py",
         "return -(-rows // _ROWS) * _ROWS",
         "return rows",
         "tests/engine/test_bit_exact.py",

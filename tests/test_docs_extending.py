@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fairseq_aggdec.decoding.acceptance import EXACT
 from fairseq_aggdec.decoding.roles import VERIFY_ALL
+from fairseq_aggdec.decoding.verification import EXACT
 from tests.random_models import ENGINE_SHAPES, random_batch
 from tests.test_generator import JOINED, assert_same_up_to_near_ties, cached_model, decode, stock_beam_one
 

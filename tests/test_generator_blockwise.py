@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fairseq_aggdec
-from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import fairseq_aggdec
-from fairseq_aggdec.decoding.acceptance import EXACT
+from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.products.precision import Arithmetic
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.tasks.loading import batches_of, load

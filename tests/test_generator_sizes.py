@@ -101,7 +101,7 @@ PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
     ids=["base", "twelve layers as wide as big"],
 )
 def test_the_papers_sizes(size: dict[str, Any]) -> None:
-    """Weights of these widths are arranged beforehand and their number of rows is rounded."""
+    """Weights of these widths are prepacked and their number of rows is rounded."""
     model = random_model(5, WORDS, WORDS, 0.1, **size)
     drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
     check(model, (1, 3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "gad"), **drafter)

@@ -13,8 +13,8 @@ from fairseq.data import LanguagePairDataset
 from fairseq_cli.interactive import make_batches
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.decoding.acceptance import EXACT
 from fairseq_aggdec.decoding.ragged import Ragged
+from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator

@@ -48,6 +48,14 @@ def test_a_folder_imports_only_what_it_may_know(folder: str) -> None:
     assert {(file, name) for file, name in found if name not in allowed} == set()
 
 
+def test_the_root_knows_no_folder_and_no_import_is_relative() -> None:
+    for name in ROOT:
+        assert imported(PACKAGE / f"{name}.py") <= {*ROOT}, name
+    for file in PACKAGE.rglob("*.py"):
+        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        assert not any(isinstance(node, ast.ImportFrom) and node.level > 0 for node in nodes), file
+
+
 def test_every_folder_is_named_and_the_arrows_have_no_circle() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
     assert folders == {*KNOWS, "lab", "demo", "cli"}

@@ -7,7 +7,7 @@ from typing import Any
 from fairseq.logging import metrics
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import accepted_prefix_length
+from fairseq_aggdec.decoding.verification import accepted_prefix_length
 
 
 def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: int, sample_size: Any) -> dict[str, Any]:

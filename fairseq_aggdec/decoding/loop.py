@@ -3,18 +3,17 @@
     draft -> verify -> accept        until every sentence has ended
 
 One iteration feeds each row's last committed token and its draft to the verifier, accepts the longest prefix of the
-draft in which every token passes (it is what the verifier would have chosen itself, or good enough: `acceptance`), and
-commits the verifier's own next token after it: the correction at the bifurcation, or the bonus token when all passed. A
-row without a draft makes an ordinary greedy step.
+draft in which every token passes (it is what the verifier would have chosen itself, or good enough: `verification`),
+and commits the verifier's own next token after it: the correction at the bifurcation, or the bonus token when all
+passed. A row without a draft makes an ordinary greedy step.
 """
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance
 from fairseq_aggdec.decoding.outputs import Decoded, Outputs
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Draft, Drafter, DraftSchedule, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.verification import judge
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, judge
 
 
 def draft_verify_accept(
@@ -46,7 +45,7 @@ def draft_verify_accept(
         # draft (Algorithm 1, line 3), no more of it than pays
         longest = schedule.longest(outputs)
         if any(longest):
-            draft = schedule.trim(outputs.fitting(drafter.propose(outputs, longest).cut(longest)), outputs)
+            draft = schedule.trim(outputs.fitting(drafter.propose(outputs, longest), longest))
         else:
             draft = Draft.none(len(outputs.rows), first_tokens.device)
 

@@ -1,5 +1,6 @@
 """The outputs of a batch while they grow: tokens, scores and counters; rows leave when their sentence has ended."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -72,12 +73,12 @@ class Outputs:
         """The longest draft of each row: no block reads or predicts behind the last position, where EOS is forced."""
         return [self._rules.max_len + 1 - len(text) for text in self.texts]
 
-    def fitting(self, draft: Draft) -> Draft:
-        """What can be verified of a draft: no more than there is room for, in symbols that the verifier knows.
+    def fitting(self, draft: Draft, longest: Sequence[int]) -> Draft:
+        """What can be verified of a draft: no more than is wanted and there is room for, in the verifier's symbols.
 
-        What it cannot read becomes what it can, which passes if it is right.
+        A symbol that the verifier does not know becomes one that it knows, which passes if it is right.
         """
-        draft = draft.cut(self.room())
+        draft = draft.cut([min(limits) for limits in zip(longest, self.room(), strict=True)])
         if self._rules.symbols is None:
             return draft
         return replace(draft, tokens=draft.tokens.clamp(0, self._rules.symbols - 1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -73,7 +73,7 @@ class Draft:
     """B, 0 for no draft"""
     known: list[int] | None
     """`lengths`, where the host knows them without waiting for the device"""
-    kinds: Sequence[Kind] = field(default_factory=list)
+    kinds: Sequence[Kind] = ()
     """of each row's draft; empty: all are by a model"""
 
     @classmethod
@@ -177,7 +177,7 @@ class DraftSchedule(Protocol):
     def longest(self, outputs: Outputs) -> list[int]:
         """How long each row's next draft may be, before it is made; 0 for no draft, `sys.maxsize` for any length."""
 
-    def trim(self, draft: Draft, outputs: Outputs) -> Draft:
+    def trim(self, draft: Draft) -> Draft:
         """What is worth verifying of drafts that are there."""
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
@@ -190,7 +190,7 @@ class VerifyAll(DraftSchedule):
     def longest(self, outputs: Outputs) -> list[int]:
         return [sys.maxsize] * len(outputs.rows)
 
-    def trim(self, draft: Draft, outputs: Outputs) -> Draft:
+    def trim(self, draft: Draft) -> Draft:
         return draft
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:

@@ -1,14 +1,141 @@
-"""What the verifier says of a block, token by token (papers/000 Eqs. 5 to 9, papers/004 §5)."""
+"""Which draft tokens pass (papers/000 Eqs. 5 to 9, papers/004 §5).
 
-from typing import NamedTuple
+One pass of the verifier reads a block. A draft token stands against the verifier's own choice for the same position,
+made under the search rules after all draft tokens before it: each is judged by itself. What is accepted is the longest
+beginning of a draft in which every token passes.
+
+| criterion | passes | paper |
+|---|---|---|
+| `EXACT` | the verifier's own choice | 000 Eq. 7, 004 §3 |
+| `TopBeta` | among the verifier's best few, within a tolerance | 000 Eqs. 8 and 9; without the tolerance 004 §5.1 |
+| `WithinDistance` | close to the verifier's own choice, as numbers | 004 §5.2 |
+| `Acceptance.minimum` | the first few of a block, whatever the criterion | 004 §5.3 |
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import NOTHING, Acceptance
 from fairseq_aggdec.decoding.roles import Block, Draft, Verifier
-from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
+
+NOTHING = -1
+"""No draft token at this position: never passes."""
+
+
+class Criterion(Protocol):
+    """What passes besides the verifier's own choice, if search rules allow it."""
+
+    def __call__(self, proposed: Tensor, choices: Choices) -> Tensor:
+        """Judge draft tokens.
+
+        Args:
+            proposed: the token drafted for each position, B x W; `NOTHING` where there is none.
+            choices: the verifier's own, and its scores.
+
+        Returns:
+            B x W booleans; any where a token is the verifier's own choice, is banned, or there is none.
+        """
+
+
+@dataclass(frozen=True)
+class TopBeta:
+    """GAD++: a draft token passes among the verifier's best few, within a tolerance of its very best.
+
+    Probabilities are those that the search compares: temperature and penalties applied, banned tokens at none.
+    """
+
+    beta: int
+    """the draft token ranks among this many (Eq. 8); equal scores share the better rank"""
+    tolerance: float
+    """the most by which its log-probability may fall short of the best one, nats, inclusive (Eq. 9)"""
+
+    def __call__(self, proposed: Tensor, choices: Choices) -> Tensor:
+        drafted = choices.scores.gather(-1, proposed.clamp(min=0)[..., None])  # B x W x 1
+        best = choices.scores.gather(-1, choices.tokens[..., None])  # B x W x 1
+        within = best - drafted <= self.tolerance  # not where both are minus infinity
+        better = (choices.scores > drafted).sum(dim=-1)  # B x W: how many tokens rank above
+        return within.squeeze(-1) & (better < self.beta)
+
+
+@dataclass(frozen=True)
+class WithinDistance:
+    """A draft token passes if its value differs little from that of the verifier's own choice (papers/004 §5.2)."""
+
+    distance: float
+    """the largest difference that passes, inclusive"""
+    values: Tensor
+    """V, fp32: the value of each token, such as a pixel's intensity; NaN for tokens that are no numbers, which pass
+    only as the verifier's own choice"""
+
+    def __call__(self, proposed: Tensor, choices: Choices) -> Tensor:
+        values = self.values.to(choices.tokens.device)
+        return (values[proposed.clamp(min=0)] - values[choices.tokens]).abs() <= self.distance  # never where one is NaN
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Which draft tokens pass: the verifier's own choices always; never where search rules leave no other choice."""
+
+    criterion: Criterion | None = None
+    """what passes besides"""
+    minimum: int = 1
+    """tokens that an iteration commits, the verifier's own after them included (papers/004 §5.3): so many draft tokens
+    less one pass in any case, those after them only where all before have passed the criterion. Fewer where the
+    sentence or the draft ends before, or a search rule bans a token"""
+    strict: tuple[int, ...] = ()
+    """tokens that pass only as the verifier's own choice, such as EOS"""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing but the verifier's own choice passes."""
+        return self.criterion is None and self.minimum <= 1
+
+    def by_token(self, proposed: Tensor, choices: Choices) -> tuple[Tensor, ...]:
+        """What `by_block` needs of some tokens, each judged by itself.
+
+        Args:
+            proposed: see `Criterion`.
+            choices: the same.
+
+        Returns:
+            B x W each.
+        """
+        own = proposed == choices.tokens
+        if self.is_exact:
+            return own, choices.tokens, choices.log_probs
+        drafted = choices.scores.gather(-1, proposed.clamp(min=0)[..., None]).squeeze(-1)
+        allowed = (drafted > -torch.inf) & (proposed != NOTHING) & ~own
+        if choices.forced is not None:
+            allowed &= ~choices.forced
+        for token in self.strict:
+            allowed &= proposed != token
+        near = torch.zeros_like(own) if self.criterion is None else allowed & self.criterion(proposed, choices)
+        return own, near, allowed, proposed, drafted, choices.tokens, choices.log_probs
+
+    def by_block(self, own: Tensor, *judged: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What passes of a block, what becomes output and its log-probability, from `by_token`: B x W each."""
+        if self.is_exact:
+            tokens, log_probs = judged
+            return own, tokens, log_probs
+        near, allowed, proposed, drafted, tokens, log_probs = judged
+        if self.minimum > 1:
+            unbroken = (own | near).long().cumprod(dim=-1).bool()
+            first = torch.arange(own.size(1), device=own.device) < self.minimum - 1
+            own, near = own & (first | unbroken), torch.where(first, allowed, near & unbroken)
+        return own | near, torch.where(near, proposed, tokens), torch.where(near, drafted, log_probs)
+
+
+EXACT = Acceptance()
+"""A draft token passes if the verifier would have chosen it itself (Eq. 7)."""
+
+
+def accepted_prefix_length(passed: Tensor) -> Tensor:
+    """How many draft tokens are accepted: those before the first that did not pass, ... x W -> ..."""
+    return passed.long().cumprod(dim=-1).sum(dim=-1)
 
 
 class Verdict(NamedTuple):

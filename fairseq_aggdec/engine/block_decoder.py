@@ -15,20 +15,21 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.ragged import Ragged
 from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
+from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.decoder_layer import BlockShape, DecoderLayer, head_by_head
 from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
 from fairseq_aggdec.engine.layers import Norm, Positions
-from fairseq_aggdec.engine.products.bit_exact import exact_keys, exact_rows
-from fairseq_aggdec.engine.products.linear import Linear, fused, rounded_rows
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported_reason
+from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 from fairseq_aggdec.models.masks import additive_mask
 
 _PART = 128
 """tokens whose logits are made at once: the memory of some thousand, many times that of the model, would be taken from
 the system and given back block by block, which takes longer than the arithmetic"""
-_RAGGED = 4
-"""what it costs to read a block without its padding, in tokens"""
+_RAGGED_COST = 4.0
+"""tokens that could be read in the time it takes to leave padding out: in each layer gaps are closed and opened, and
+numbers of tokens are rounded up"""
 
 
 class BlockDecoder(Verifier):
@@ -43,15 +44,15 @@ class BlockDecoder(Verifier):
         """
         Args:
             decoder: its weights are taken as they are now: attention projections are fused into copies, and on a CPU
-                all are rearranged (see `Linear`).
-            kinds: see `unsupported_reason`.
+                all are prepacked (see `Linear`).
+            kinds: see `unsupported_decoder`.
             arithmetic: of the layers.
 
         Raises:
             ValueError: the decoder has something that this engine lacks.
             AggdecError: the precision is not to be had on the decoder's device.
         """
-        reason = unsupported_reason(decoder, kinds)
+        reason = unsupported_decoder(decoder, kinds)
         if reason is not None:
             raise ValueError(f"the block engine does not support {reason}")
         self._decoder = decoder
@@ -66,8 +67,10 @@ class BlockDecoder(Verifier):
         self._positions = None if embeddings is None else Positions(embeddings, decoder.embed_tokens.weight)
         self._vocabulary = fused(decoder.output_projection, arithmetic=arithmetic)
         self._fixed_shapes = arithmetic.fixed_shapes
-        self.reads_ragged = not self._fixed_shapes and self._read_from[0].type == "cpu"
-        """whether padding is left out of blocks; a GPU reads some hundred tokens in the time of one"""
+        can_be_ragged = not self._fixed_shapes and self._read_from[0].type == "cpu"
+        self.ragged_cost = _RAGGED_COST if can_be_ragged else None
+        """what it costs to leave padding out of a block, in tokens; None: all is read, since a GPU reads some hundred
+        tokens in the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
         self._causal = torch.empty(0)
@@ -100,7 +103,7 @@ class BlockDecoder(Verifier):
         """See `roles.Verifier.score`."""
         ragged = block.ragged
         padding = block.tokens.numel() - ragged.size
-        if self.reads_ragged and padding > _RAGGED:
+        if self.ragged_cost is not None and padding > self.ragged_cost:
             features = self.features(block.tokens, block.starts, block.last_start, ragged=ragged)
         else:
             read = self.features(self._widened(block.tokens), block.starts, block.last_start)
@@ -124,7 +127,7 @@ class BlockDecoder(Verifier):
         self,
         block: Tensor | None,
         starts: Tensor,
-        longest: int,
+        last_start: int,
         *,
         reach: Tensor | None = None,
         embeddings: Tensor | None = None,
@@ -136,8 +139,9 @@ class BlockDecoder(Verifier):
         Args:
             block: B x W tokens; None where there are `embeddings`.
             starts: B, the position of each row's first block token.
-            longest: the largest entry of `starts`, as the host knows it.
-            reach: B x W, the last position that each query sees, at most `longest` + W - 1; None for its own (causal).
+            last_start: the largest entry of `starts`, as the host knows it.
+            reach: B x W, the last position that each query sees, at most `last_start` + W - 1; None for its own
+                (causal).
             embeddings: B x W x D, read in place of the tokens' own embeddings: what the decoder has before it adds
                 positions (scaled, through `project_in_dim` where there is one).
             wanted: the columns to return, B x k; None for all. Of the others the last layer makes
@@ -153,14 +157,14 @@ class BlockDecoder(Verifier):
             assert block is not None
             x = self.embed(block if ragged is None else ragged.pack(block))
         width = x.size(1) if ragged is None else ragged.width
-        end = longest + width
+        end = last_start + width
         positions = own = None  # B x W, and those of `x`; of one row the host knows them
         if starts.size(0) > 1 or ragged is not None:
             own = positions = starts[:, None] + torch.arange(width, device=x.device)
             if ragged is not None:
                 own = ragged.pack(positions)
         if self._positions is not None:
-            x = x + (self._positions.span(longest, end) if own is None else self._positions.look_up(own, end))
+            x = x + (self._positions.span(last_start, end) if own is None else self._positions.look_up(own, end))
         if self._embedding_norm is not None:
             x = self._embedding_norm(x)
 
@@ -169,9 +173,9 @@ class BlockDecoder(Verifier):
         if reach is not None:
             mask: Tensor | None = _hide_behind(reach, keys, x)
         else:
-            mask = self._self_mask(positions, longest, end, keys, x)
+            mask = self._self_mask(positions, last_start, end, keys, x)
         places = None if own is None else self._cache.places(own, None if ragged is None else ragged.rows)
-        shape = BlockShape(longest, keys, places, mask, ragged)
+        shape = BlockShape(last_start, keys, places, mask, ragged)
         last = len(self._layers) - 1
         for number, layer in enumerate(self._layers):
             columns = wanted if number == last else None
@@ -200,16 +204,16 @@ class BlockDecoder(Verifier):
         """Keys and values of the encoder output: B x S x C -> layers x B x H x S x 2D/H."""
         return self._cross_kv(memory).unflatten(-1, (len(self._layers), self._heads, -1)).permute(2, 0, 3, 1, 4)
 
-    def _self_mask(self, positions: Tensor | None, longest: int, end: int, keys: int, like: Tensor) -> Tensor | None:
+    def _self_mask(self, positions: Tensor | None, last_start: int, end: int, keys: int, like: Tensor) -> Tensor | None:
         """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L; L is `keys`."""
         if positions is not None:
             return _hide_behind(positions, keys, like)
-        if keys == longest + 1:
+        if keys == last_start + 1:
             return None
         if self._causal.size(0) < keys or self._causal.dtype != like.dtype or self._causal.device != like.device:
             size = max(keys, 2 * self._causal.size(0))
             self._causal = torch.full((size, size), -math.inf, dtype=like.dtype, device=like.device).triu_(1)
-        return self._causal[longest:end, :keys]
+        return self._causal[last_start:end, :keys]
 
 
 def _hide_behind(last: Tensor, end: int, like: Tensor) -> Tensor:

@@ -5,40 +5,23 @@ fairseq's encoder is built for training; for one sentence it spends more time be
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch.nn.functional as F
-from fairseq.models.transformer import TransformerEncoder, TransformerEncoderBase
-from fairseq.modules.transformer_layer import TransformerEncoderLayer, TransformerEncoderLayerBase
+from fairseq.models.transformer import TransformerEncoderBase
+from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor
 
+from fairseq_aggdec.engine.arithmetic.bit_exact import aligned
+from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.layers import (
     Norm,
     Positions,
     attend,
     split_fused,
-    unsupported_attention,
-    unsupported_feed_forward,
 )
-from fairseq_aggdec.engine.products.bit_exact import aligned
-from fairseq_aggdec.engine.products.linear import Linear, fused, rounded_rows
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.models.masks import additive_mask
-
-
-def unsupported_encoder(encoder: Any) -> str | None:
-    """Why this engine cannot run an encoder, or None where it can."""
-    if type(encoder) not in (TransformerEncoder, TransformerEncoderBase):
-        return f"{type(encoder).__name__} is not fairseq's plain Transformer encoder"
-    if encoder.quant_noise is not None:
-        return "quantisation noise"
-    for layer in encoder.layers:
-        if type(layer) not in (TransformerEncoderLayer, TransformerEncoderLayerBase):
-            return f"a layer of type {type(layer).__name__}"
-        reason = unsupported_attention(layer.self_attn) or unsupported_feed_forward(layer)
-        if reason is not None:
-            return reason
-    return None
 
 
 @dataclass

@@ -9,17 +9,17 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor
 
 from fairseq_aggdec.decoding.ragged import Ragged
+from fairseq_aggdec.engine.arithmetic.linear import fused
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.kv_cache import KVCache
 from fairseq_aggdec.engine.layers import Norm, attend, attend_in_products, split_heads
-from fairseq_aggdec.engine.products.linear import fused
-from fairseq_aggdec.engine.products.precision import Arithmetic
 
 
 @dataclass(frozen=True)
 class BlockShape:
     """Where the tokens of a block stand, and what they see."""
 
-    longest: int
+    last_start: int
     """the largest position of a row's first token"""
     keys: int
     """L, how many positions are attended to"""
@@ -82,7 +82,7 @@ class DecoderLayer:
         if self._norm_first:
             x = self._self_norm(x)
         qkv = self._self_qkv(x)
-        cached = cache.write(number, qkv[..., self._dim :], block.places, block.longest, block.keys)
+        cached = cache.write(number, qkv[..., self._dim :], block.places, block.last_start, block.keys)
         query, mask = qkv[..., : self._dim], block.mask
         if wanted is not None:
             residual, query = _columns(residual, wanted), _columns(query, wanted)

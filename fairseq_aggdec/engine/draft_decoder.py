@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import exclude
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.transition_tables import TransitionTables
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
@@ -127,8 +127,8 @@ class DraftDecoder:
         if is_causal:
             reach = torch.where(is_mask, reach, positions)
         drafted = (lengths - self._read)[:, None] + torch.arange(block_size, device=tokens.device)  # B x k
-        longest = max(self._known_read)
-        features = self._engine.features(None, self._read, longest, reach=reach, embeddings=inputs, wanted=drafted)
+        last_start = max(self._known_read)
+        features = self._engine.features(None, self._read, last_start, reach=reach, embeddings=inputs, wanted=drafted)
         if is_causal:
             self._read, self._known_read = lengths, list(known_lengths)
         return features

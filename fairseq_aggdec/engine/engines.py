@@ -5,24 +5,19 @@ from typing import Any
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import nn
 
+from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.block_encoder import BlockEncoder, unsupported_encoder
-from fairseq_aggdec.engine.products.bit_exact_probe import BitExactProbe
-from fairseq_aggdec.engine.products.host_memory import keep_freed_memory
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from fairseq_aggdec.engine.supported_decoders import STOCK_DECODERS, unsupported_reason
+from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 
 
-def unsupported_decoder(decoder: nn.Module) -> str | None:
-    """Why there is no engine for a verifier's decoder, or None where there is one."""
-    return unsupported_reason(decoder, (*STOCK_DECODERS, BlockwiseDecoder))
-
-
 class Engines:
-    """They hold fused and rearranged copies of weights: whoever writes to a model's weights calls `clear`."""
+    """They hold fused and prepacked copies of weights: whoever writes to a model's weights calls `clear`."""
 
     def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         """

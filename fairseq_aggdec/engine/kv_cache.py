@@ -59,14 +59,14 @@ class KVCache:
             return self._first + positions[..., None]
         return self._first.squeeze(1)[rows] + positions[:, None]
 
-    def write(self, layer: int, keys_values: Tensor, places: Tensor | None, longest: int, width: int) -> Tensor:
+    def write(self, layer: int, keys_values: Tensor, places: Tensor | None, last_start: int, width: int) -> Tensor:
         """Store a block and return what the layer can attend to.
 
         Args:
             layer: its number.
             keys_values: B x W x 2D or N x 2D, head by head, each head's keys first.
-            places: from `places`; None for one row, whose first token stands at `longest`.
-            longest: the largest first position.
+            places: from `places`; None for one row, whose first token stands at `last_start`.
+            last_start: the largest first position.
             width: L, at most what was reserved.
 
         Returns:
@@ -76,7 +76,7 @@ class KVCache:
         memory = self._memory[layer]
         by_head = keys_values.unflatten(-1, (self.heads, 2 * self.head_dim))
         if places is None:
-            memory[:1, :, longest : longest + keys_values.size(1)] = by_head.transpose(1, 2)
+            memory[:1, :, last_start : last_start + keys_values.size(1)] = by_head.transpose(1, 2)
         else:
             memory.view(-1, 2 * self.head_dim).index_put_((places,), by_head)
         return memory[: self._batch_size, :, :width]

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from fairseq.modules import MultiheadAttention, SinusoidalPositionalEmbedding
+from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
 _MANY_HEADS = 16  # of all rows; below, the fixed cost of two products is more than they save
@@ -60,27 +60,6 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
 def split_fused(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
     """Fused projections of an input, B x L x (parts D) -> `parts` times B x H x L x D/H."""
     return x.view(x.size(0), x.size(1), parts, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-
-
-def unsupported_attention(attention: Any) -> str | None:
-    """Why the engine cannot run an attention module, or None where it can."""
-    if type(attention) is not MultiheadAttention:
-        return f"attention of type {type(attention).__name__}"
-    if attention.bias_k is not None or attention.add_zero_attn:
-        return "attention with an extra key"
-    if attention.use_xformers:
-        return "attention by xformers"
-    projections = (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj)
-    if any(type(projection) is not nn.Linear for projection in projections):
-        return "attention projections that are not plain linear layers"
-    return None
-
-
-def unsupported_feed_forward(layer: Any) -> str | None:
-    """Why the engine cannot run a layer's feed-forward part, or None where it can."""
-    if type(layer.fc1) is not nn.Linear or type(layer.fc2) is not nn.Linear:
-        return "feed-forward projections that are not plain linear layers"
-    return None
 
 
 class Positions:

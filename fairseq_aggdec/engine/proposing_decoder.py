@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fairseq_aggdec.engine.arithmetic.linear import Linear
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.products.linear import Linear
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.proposal_heads import ProposalHeads
 
@@ -49,7 +49,7 @@ class ProposingDecoder(BlockDecoder):
             decoder, arithmetic: see `BlockDecoder`.
         """
         super().__init__(decoder, (BlockwiseDecoder,), arithmetic)
-        self.reads_ragged = False  # `proposals` reads any column
+        self.ragged_cost = None  # `proposals` reads any column
         layer = decoder.heads
         self.never_proposed = decoder.never_proposed
         self._first = None if layer.identity_head else _Heads(layer, 1, 1, arithmetic)
@@ -63,9 +63,9 @@ class ProposingDecoder(BlockDecoder):
         super().start(encoder_out, temperature)
         self._features = None
 
-    def features(self, block: Tensor | None, starts: Tensor, longest: int, **options: Any) -> Tensor:
+    def features(self, block: Tensor | None, starts: Tensor, last_start: int, **options: Any) -> Tensor:
         """See `BlockDecoder.features`; they are kept for `proposals`."""
-        self._features, self._starts = super().features(block, starts, longest, **options), starts
+        self._features, self._starts = super().features(block, starts, last_start, **options), starts
         return self._features
 
     def project(self, features: Tensor) -> Tensor:

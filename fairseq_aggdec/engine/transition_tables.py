@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.chaining import chained
-from fairseq_aggdec.engine.products.linear import fused
+from fairseq_aggdec.engine.arithmetic.linear import fused
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 CANDIDATES = 16  # a position; 64 changes hardly any draft, and the head costs their square

@@ -9,9 +9,10 @@ from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor
 
-from fairseq_aggdec.engine.block_encoder import BlockEncoder, unsupported_encoder
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import encoder_fingerprint

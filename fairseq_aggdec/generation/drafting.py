@@ -8,15 +8,16 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter, TrustCopies
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Drafter, DraftSchedule
-from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost, of_call
@@ -149,7 +150,8 @@ class Drafting:
     def _costs(self, device: torch.device) -> Costs:
         verifiers, on_cpu = [model.decoder for model in self._models], device.type == "cpu"
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
-        ragged = all(engine is not None and engine.reads_ragged for engine in engines)
+        costs = [None if engine is None else engine.ragged_cost for engine in engines]
+        ragged = None if None in costs else max(cost for cost in costs if cost is not None)
         draft = None
         if self._block is not None and self._block.drafter is not None:
             draft = DraftCost.of(self._block.drafter.model.decoder, self._block.block_size, verifiers, on_cpu)

@@ -12,17 +12,18 @@ from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance
 from fairseq_aggdec.decoding.drafters.alone import draft_alone
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits, Drafting
 from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile

@@ -5,30 +5,30 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 _MEMORY = 200
-"""tries of a position after which older ones count half"""
-_FADING = 2000
-"""rows' iterations after which what was learnt counts half: what was not tried for long is forgotten, so that it looks
-as at first and is tried again"""
+"""how often a position is tried before its older tries count half"""
+_HALF_LIFE = 2000
+"""after so many iterations of rows, all that was learnt counts half. What has not been tried for long is forgotten: it
+is then taken to be as good as at first, and is tried again"""
 _REFRESHED = 100
-"""rows' iterations after which all is estimated anew"""
-_NEWS = 0.1
-"""the share of news in what was learnt of a kind, from which on it is estimated anew before"""
+"""after so many iterations of rows, all chances are estimated anew"""
+_STALE = 0.1
+"""the chances of a kind are estimated anew earlier once this share of its tries is newer than the estimate"""
 _PRIOR = 4.0
-"""how many tries of a position its neighbour's share of passes counts for"""
+"""a position starts from the acceptance rate of the one before it, as if it had been tried so many times"""
 _POSITIONS = 16
-"""of a draft, that are told apart; those behind are taken to be like the last"""
+"""positions of a draft that have a rate of their own; those behind share the last one's"""
 LONGEST_STREAK = 3
-"""failures of a row, one after the other, that are told apart"""
+"""failed drafts of a row in succession that are told apart; more count as so many"""
 
 
 @dataclass
 class _Record:
-    """What became of drafts, by position."""
+    """How often each position of a draft was tried, and how often it passed."""
 
     tried: list[float] = field(default_factory=lambda: [0.0] * _POSITIONS)
     passed: list[float] = field(default_factory=lambda: [0.0] * _POSITIONS)
-    news: int = 0
-    """drafts since an estimate was made"""
+    since_estimate: int = 0
+    """drafts"""
 
     def fade(self, factor: float) -> None:
         self.tried = [count * factor for count in self.tried]
@@ -38,9 +38,9 @@ class _Record:
 class AcceptanceRates:
     """a_k(i): the probability that the first i tokens of a draft of kind k all pass.
 
-    Blocks get worse towards their end, and copies better: each position is learnt by itself. How often a row's drafts
-    have failed one after the other is part of the kind. An output that has lost its source keeps finding a place there
-    and never goes on with it, and averages over all rows hardly notice.
+    A model's draft gets less certain towards its end, and a copy more: so each position has a rate of its own. So has
+    each number of drafts of a row that have just failed in succession: where an output has left its source for good,
+    copies are still found and always fail, which the average over all rows would not show.
     """
 
     def __init__(self, acceptance: float) -> None:
@@ -70,7 +70,7 @@ class AcceptanceRates:
         self._seen += 1
         if self._seen % _REFRESHED == 0:
             for record in self._records.values():
-                record.fade(0.5 ** (_REFRESHED / _FADING))
+                record.fade(0.5 ** (_REFRESHED / _HALF_LIFE))
             self._known.clear()
         if verified == 0:
             return
@@ -82,9 +82,9 @@ class AcceptanceRates:
                 record.passed[place] /= 2
             record.tried[place] += 1
             record.passed[place] += place < accepted
-        record.news += 1
-        if record.news > _NEWS * record.tried[0]:
-            record.news = 0
+        record.since_estimate += 1
+        if record.since_estimate > _STALE * record.tried[0]:
+            record.since_estimate = 0
             self._known.pop(kind, None)
 
     def _estimate(self, kind: Hashable, streak: int) -> list[float]:
@@ -107,9 +107,9 @@ class BatchTails:
     """
 
     _UNKNOWN = 20.0
-    """tokens that are taken to be left before any batch was seen"""
-    _NEWS = 0.2
-    """the share of the last batch in a mean over batches"""
+    """tokens, before any batch was seen"""
+    _SMOOTHING = 0.2
+    """the weight of the latest batch in the running mean over batches"""
 
     def __init__(self) -> None:
         self._left: dict[int, float] = {}  # by rows, a running mean
@@ -123,7 +123,7 @@ class BatchTails:
             for number, first in self._first.items():
                 left = self._last + 1 - first
                 before = self._left.get(number, float(left))
-                self._left[number] = before + self._NEWS * (left - before)
+                self._left[number] = before + self._SMOOTHING * (left - before)
             self._first.clear()
         self._first.setdefault(rows, position)
         self._last = position

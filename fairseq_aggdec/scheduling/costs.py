@@ -6,28 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# What a call costs beside its rows, in multiplications with weights that a CPU does in the time: docs/engine-log.md.
+# What a pass costs besides its tokens. The unit is one multiplication with a weight on a CPU (docs/engine-log.md).
 _CALL = 50e6
-"""the small operations of a block that stand outside its layers"""
+"""the small operations of a pass outside its layers"""
 _LAYER = 50e6
-"""those of a layer"""
+"""the small operations of a layer"""
 _DRAFT = 60e6
-"""those of a draft that stand outside its block's layers"""
+"""the small operations of a draft outside its layers"""
 _START = 0.3
-"""extra cost of a drafter's first call in a batch, as a share of a call"""
+"""the first draft of a batch costs so much more, as a share of a draft"""
 _CHOICE = 500
-"""choosing a drafted token after the one before it, for each symbol"""
+"""choosing a drafted token after the one before it, for each symbol of the vocabulary"""
 _READING = 19
-"""reading a weight from memory, where a model's do not fit into the processor's caches"""
+"""reading a weight from memory, for models that do not fit into the processor's caches"""
 _CACHED = 8e6
-"""how many weights do"""
+"""weights of the largest model that fits"""
 _LEAST_OF_A_GPU = 256
-"""A GPU has to read its weights for the time in which it could multiply some hundred rows."""
+"""c_0 on a GPU: in the time of reading its weights it could multiply so many rows"""
 
 
 @dataclass(frozen=True)
 class DraftCost:
-    """Of a drafter that is a model."""
+    """What a drafter that is a model costs, in rows of the verifier."""
 
     block_size: int
     """the longest draft"""
@@ -62,12 +62,12 @@ class DraftCost:
 
 @dataclass(frozen=True)
 class Costs:
-    """Of one verifier and its drafter."""
+    """What a verifier and its drafter cost, in rows of the verifier: one token in one pass."""
 
     least: float
-    """c_0: rows that cost as much as reading the weights and all else that is paid once a block"""
-    ragged: bool = False
-    """whether padding is left out of a block"""
+    """c_0: what a pass costs whatever it holds, such as reading the weights"""
+    ragged: float | None = None
+    """rows that it costs to leave padding out of a block; None where the verifier cannot"""
     draft: DraftCost | None = None
     """of a model; None where there is none"""
 

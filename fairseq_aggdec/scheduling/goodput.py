@@ -29,28 +29,28 @@ if TYPE_CHECKING:
     from fairseq_aggdec.decoding.roles import Draft
 
 _LEAST_GAIN = 1.1
-"""what a draft that is still to be made has to promise over none: estimates are no better"""
-_UNSEEN = 0.9
-"""how likely a draft token is taken to pass before any of its kind was seen: what is bad shows in one iteration of a
-batch, and what is taken to be bad is never seen"""
-_UNEVEN = 4.0
-"""rows that it costs to leave padding out: gaps are closed and opened in each layer, and numbers of rows rounded up"""
-_ASKING = 0.05
-"""how many times more tokens a cost drafts have to promise, on average over iterations, to be worth the host's time"""
-_NEWS = 0.05
-"""the share of an iteration in that average"""
-_LONGEST_REST = 32
-"""iterations without drafts where they are not; a pause is twice as long each time, and a batch begins with drafts"""
+"""a model is asked for a draft where that promises so many times the speed of going without: smaller gains are within
+the error of the estimates"""
+_FIRST_RATE = 0.9
+"""acceptance rate of a kind of draft that was never tried. It is high, since one iteration shows a kind to be bad, and
+a kind that is taken to be bad would never be tried"""
+_LEAST_BENEFIT = 0.05
+"""drafts that promise a smaller gain of G / C, on average over iterations, are not worth the host's time to look for
+them: there is a pause"""
+_SMOOTHING = 0.05
+"""the weight of the latest iteration in that average"""
+_LONGEST_PAUSE = 32
+"""iterations; each pause is twice as long as the one before, and ends with the batch"""
 
 _Group = tuple[Hashable, int]
-"""Kind of a draft and failures of its row: rows of one group are alike."""
+"""The kind of a draft and how many of its row's latest drafts have failed: what its chances depend on."""
 
 
 class _Step(NamedTuple):
-    """One draft token more: of a group's rows, or of all."""
+    """A further draft token for the rows of a group, or for all rows."""
 
     gain: float
-    """tokens that it promises"""
+    """how many of these tokens will be accepted, on average"""
     cost: float
     """rows of the verifier"""
     group: _Group | None = None
@@ -67,27 +67,30 @@ class Goodput:
             drafter_asks: the drafter calls `model_size` itself, since it copies, too.
         """
         self.costs = costs
-        self.rates = AcceptanceRates(_UNSEEN)
+        self.rates = AcceptanceRates(_FIRST_RATE)
         self._by_a_model = by_a_model
         self._drafter_asks = drafter_asks
         self._tails = BatchTails()
         self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
         self._failures: list[int] = []  # of each row, before the iteration
-        self._benefit = 1.0  # how many times more tokens a cost drafts promise, a mean over iterations
-        self._pauses = 0  # one after the other
-        self._resting = 0  # iterations until the next draft
+        self._benefit = 1.0  # running mean of what drafts add to G / C, as a share of it
+        self._pauses = 0  # in succession
+        self._paused = 0  # iterations until the next draft
         self._expected: dict[_Group, list[float]] = {}  # in this iteration, of drafts of no token, one, two, ...
 
     def longest(self, outputs: Outputs) -> list[int]:
-        """See `decoding.roles.DraftSchedule.longest`: whole drafts, or what pays of a drafter that costs something."""
+        """See `decoding.roles.DraftSchedule.longest`.
+
+        Copies may have any length, since they cost nothing; a model is asked for what pays.
+        """
         lengths = outputs.known_lengths
         self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
         self._expected.clear()
         if max(lengths) == 1:
             self._read = dict.fromkeys(outputs.rows, 0)
-            self._resting = 0
-        if self._resting > 0:
-            self._resting -= 1
+            self._paused = 0
+        if self._paused > 0:
+            self._paused -= 1
             return [0] * len(lengths)
         size = sys.maxsize
         if self.costs.draft is not None:
@@ -96,7 +99,7 @@ class Goodput:
                 size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
         return [size] * len(lengths)
 
-    def trim(self, draft: Draft, outputs: Outputs) -> Draft:
+    def trim(self, draft: Draft) -> Draft:
         """See `decoding.roles.DraftSchedule.trim`."""
         if draft.known is None:
             return draft
@@ -105,29 +108,29 @@ class Goodput:
         best, benefit = self._worth(groups, draft.known)
         if self.costs.draft is None:  # a model is asked where it pays
             self._pause(benefit)
-        if not self.costs.ragged:
+        if self.costs.ragged is None:
             return draft.cut([len(best)] * rows)
         lengths = Counter(step.group for step in best)
         return draft.cut([lengths[group] for group in groups])
 
     def _worth(self, groups: Sequence[_Group], lengths: Sequence[int]) -> tuple[list[_Step], float]:
-        """The draft tokens that are worth it, and how many times more tokens a cost they promise than none does."""
+        """The draft tokens that are worth verifying, and what they add to G / C, as a share of it."""
         rows = len(groups)
         if not any(lengths):
             return [], 0.0
         without = self.costs.least + rows
-        cost = without + (_UNEVEN if self.costs.ragged and rows > 1 else 0.0)
+        cost = without + (self.costs.ragged if self.costs.ragged is not None and rows > 1 else 0.0)
         best = _best(float(rows), cost, self._steps(groups, lengths))
         tokens = rows + sum(step.gain for step in best)
         benefit = tokens / rows * without / (cost + sum(step.cost for step in best)) - 1.0
         return (best, benefit) if benefit > 0.0 else ([], 0.0)
 
     def _pause(self, benefit: float) -> None:
-        """Begin a pause where drafts have promised too little of late: even copies take the host's time."""
-        self._benefit += _NEWS * (benefit - self._benefit)
-        self._pauses = self._pauses + 1 if self._benefit < _ASKING else 0
+        """Begin a pause where drafts have promised too little of late."""
+        self._benefit += _SMOOTHING * (benefit - self._benefit)
+        self._pauses = self._pauses + 1 if self._benefit < _LEAST_BENEFIT else 0
         if self._pauses > 0:
-            self._resting = min(1 << (self._pauses - 1), _LONGEST_REST)
+            self._paused = min(1 << (self._pauses - 1), _LONGEST_PAUSE)
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
         """See `decoding.roles.DraftSchedule.learn`."""
@@ -160,8 +163,8 @@ class Goodput:
         of_group: dict[_Group, list[int]] = {}
         for group, length in zip(groups, lengths, strict=True):
             of_group.setdefault(group, []).append(length)
-        # where each token is paid for by itself, one that lowers what a cost brings without drafts is not worth it
-        least = rows / (self.costs.least + rows) if self.costs.ragged else 0.0
+        # where each token is paid for by itself, one that brings less for its cost than no draft at all is not worth it
+        least = rows / (self.costs.least + rows) if self.costs.ragged is not None else 0.0
         tokens: list[tuple[float, int, _Group]] = []
         gains = [0.0] * max(lengths)
         for group, ends in of_group.items():
@@ -173,7 +176,7 @@ class Goodput:
                 having = len(ends) - bisect_right(ends, place)  # rows with a token there
                 tokens.append((chances[place], having, group))
                 gains[place] += chances[place] * having
-        if not self.costs.ragged:
+        if self.costs.ragged is None:
             return [_Step(gain, rows) for gain in gains]
         tokens.sort(key=itemgetter(0), reverse=True)  # each group's own stay in their order
         return [_Step(chance * having, having, group) for chance, having, group in tokens]

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, Criterion, TopBeta, WithinDistance
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, Criterion, TopBeta, WithinDistance
 from fairseq_aggdec.errors import AggdecError, check_least
 
 HIGH_QUALITY = (3, 1.0)

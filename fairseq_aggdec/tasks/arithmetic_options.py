@@ -6,7 +6,7 @@ from typing import Any
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 
-from fairseq_aggdec.engine.products.precision import Arithmetic, Precision
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 

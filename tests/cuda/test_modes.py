@@ -9,9 +9,9 @@ import torch
 from fairseq import utils
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_aggdec.decoding.acceptance import EXACT
+from fairseq_aggdec.decoding.verification import EXACT
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.products.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions

@@ -31,8 +31,8 @@ class Foolish(DraftSchedule):
         room = outputs.room()
         return self._rng.choice([room, [0] * len(room), [self._rng.randint(0, length) for length in room]])
 
-    def trim(self, draft: Draft, outputs: Outputs) -> Draft:
-        rows = len(outputs.rows)
+    def trim(self, draft: Draft) -> Draft:
+        rows = draft.lengths.size(0)
         return self._rng.choice(
             [draft, draft.cut([0] * rows), draft.cut([self._rng.randint(0, 9) for _ in range(rows)])]
         )
@@ -56,7 +56,7 @@ def schedule_of(name: str, seed: int) -> DraftSchedule:
     if name == "foolish":
         return Foolish(seed)
     model = DraftCost(4, 1.0, 0.1, 0.1, start=2.0, rereads=seed % 3 == 0) if name == "goodput of a model" else None
-    return Goodput(Costs(seed % 7, seed % 2 == 0, model), BY_A_MODEL)
+    return Goodput(Costs(seed % 7, 4.0 if seed % 2 == 0 else None, model), BY_A_MODEL)
 
 
 @examples(150)

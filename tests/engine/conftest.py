@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairseq_aggdec.engine.products import linear
+from fairseq_aggdec.engine.arithmetic import linear
 
 
 @pytest.fixture(autouse=True, scope="module")
 def packed_layers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linear, "_WORTH_PACKING", 0)
+        patch.setattr(linear, "_WORTH_PREPACKING", 0)
         yield

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.engine import block_decoder, block_encoder, engines
+from fairseq_aggdec.engine.arithmetic import linear
+from fairseq_aggdec.engine.arithmetic.bit_exact import aligned, exact_keys, exact_rows
+from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.products import linear
-from fairseq_aggdec.engine.products.bit_exact import aligned, exact_keys, exact_rows
-from fairseq_aggdec.engine.products.bit_exact_probe import BitExactProbe
-from fairseq_aggdec.engine.products.precision import Arithmetic, Precision
 from fairseq_aggdec.errors import AggdecError
 from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch
 
@@ -77,7 +77,7 @@ def test_other_shapes_are_noticed(
 
 
 def test_products_that_depend_on_the_number_of_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    product = linear.arranged(torch.eye(16), None, False, "own")
+    product = linear.product_with(torch.eye(16), None, False, "own")
     assert product is not None
     real = type(product).__call__
 

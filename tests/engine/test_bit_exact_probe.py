@@ -1,4 +1,4 @@
-"""Tests of `fairseq_aggdec.engine.products.bit_exact_probe`, with engines that break one promise each.
+"""Tests of `fairseq_aggdec.engine.arithmetic.bit_exact_probe`, with engines that break one promise each.
 
 `test_bit_exact.py` has the real engines under the probe.
 """
@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Block
+from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.products.bit_exact_probe import BitExactProbe
-from fairseq_aggdec.engine.products.precision import Arithmetic
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape
 
 WORDS = dictionary(40)

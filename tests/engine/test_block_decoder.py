@@ -17,7 +17,7 @@ from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
-from fairseq_aggdec.engine.supported_decoders import unsupported_reason
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from tests.random_models import (
     ALL_SHAPES,
     ENGINE_SHAPES,
@@ -219,7 +219,7 @@ def test_padding_of_a_block_may_lie_behind_the_last_position(shape: str) -> None
 @pytest.mark.parametrize("shape", ALL_SHAPES)
 def test_supported_shapes(shape: str) -> None:
     decoder = model_of_shape(shape, 0, VOCABULARY, VOCABULARY).decoder
-    reason = unsupported_reason(decoder)
+    reason = unsupported_decoder(decoder)
     assert (reason is None) == (shape in ENGINE_SHAPES)
     if reason is not None:
         with pytest.raises(ValueError, match=reason):
@@ -244,7 +244,7 @@ def test_other_decoders_are_not_taken(option: dict[str, Any], reason: str) -> No
         model.decoder.layers.append(type("BaseLayer", (torch.nn.Identity,), {})())
     else:
         model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY, **option)
-    assert reason in (unsupported_reason(model.decoder) or "")
+    assert reason in (unsupported_decoder(model.decoder) or "")
 
 
 def test_an_engine_notices_that_the_model_has_moved() -> None:

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.engine.block_encoder import BlockEncoder, unsupported_encoder
+from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from tests.random_models import (
     ENGINE_SHAPES,
     LIGHTCONV_SHAPES,

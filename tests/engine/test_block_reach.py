@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.supported_decoders import unsupported_reason
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 from tests.scripted_decoding import examples, scored
 
@@ -124,6 +124,6 @@ def test_score_is_features_projected() -> None:
 def test_a_subclass_is_taken_where_it_is_named() -> None:
     decoder = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY).decoder
     decoder.__class__ = MyDecoder
-    assert "MyDecoder" in (unsupported_reason(decoder) or "")
-    assert unsupported_reason(decoder, kinds=(MyDecoder,)) is None
+    assert "MyDecoder" in (unsupported_decoder(decoder) or "")
+    assert unsupported_decoder(decoder, kinds=(MyDecoder,)) is None
     BlockDecoder(decoder, kinds=(MyDecoder,))

@@ -4,7 +4,8 @@ import pytest
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
 
-from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from tests.random_models import dictionary, model_of_shape, random_batch
 
 WORDS = dictionary(30)

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import resource, torch
-from fairseq_aggdec.engine.products.host_memory import keep_freed_memory
+from fairseq_aggdec.engine.host_memory import keep_freed_memory
 print(keep_freed_memory(), keep_freed_memory())
 
 def faults():

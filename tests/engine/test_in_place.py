@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 import fairseq_aggdec.engine
 from fairseq_aggdec.decoding.roles import Block
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, can_quantise
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.kv_cache import KVCache
-from fairseq_aggdec.engine.products.precision import Arithmetic, can_quantise
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from tests.random_blockwise import random_blockwise
@@ -113,7 +113,7 @@ def cache_memory(decoder: BlockDecoder) -> Tensor:
 
 def started(rows: int, heads: int, arithmetic: Arithmetic) -> tuple[Any, BlockDecoder, dict[str, Any]]:
     """A model, its engine and the encoder's output of a batch with padding, which the call before has not touched."""
-    width = 48 if heads != 16 else 512  # weights of this width are arranged beforehand
+    width = 48 if heads != 16 else 512  # weights of this width are prepacked
     model = random_model(
         1, WORDS, WORDS, encoder_embed_dim=width, decoder_embed_dim=width, decoder_attention_heads=heads
     )

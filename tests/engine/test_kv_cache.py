@@ -22,10 +22,10 @@ def entries(*numbers: list[int]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float)[..., None].expand(-1, -1, 2 * DIM)
 
 
-def write(cache: KVCache, layer: int, block: Tensor, positions: Tensor, longest: int) -> Tensor:
+def write(cache: KVCache, layer: int, block: Tensor, positions: Tensor, last_start: int) -> Tensor:
     """What the last head can attend to then, B x L x 2D/H."""
     places = None if positions.size(0) == 1 else cache.places(positions)
-    return cache.write(layer, block, places, longest, longest + block.size(1))[:, -1]
+    return cache.write(layer, block, places, last_start, last_start + block.size(1))[:, -1]
 
 
 def at(*starts: int, width: int) -> Tensor:
@@ -35,8 +35,8 @@ def at(*starts: int, width: int) -> Tensor:
 
 def test_rows_stand_where_they_are_written() -> None:
     cache = started(2)
-    write(cache, 0, entries([1, 2, 3], [4, 5, 6]), at(0, 0, width=3), longest=0)
-    seen = write(cache, 0, entries([7, 8], [9, 10]), at(3, 1, width=2), longest=3)
+    write(cache, 0, entries([1, 2, 3], [4, 5, 6]), at(0, 0, width=3), last_start=0)
+    seen = write(cache, 0, entries([7, 8], [9, 10]), at(3, 1, width=2), last_start=3)
     assert seen.shape == (2, 5, 2 * HEAD_DIM)
     assert seen[0, :, 0].tolist() == [1, 2, 3, 7, 8]
     assert seen[1, :3, 0].tolist() == [4, 9, 10]  # rolled back to its first token; the rest is stale
@@ -44,24 +44,24 @@ def test_rows_stand_where_they_are_written() -> None:
 
 def test_a_single_row_is_rolled_back_by_writing_over_it() -> None:
     cache = started(1)
-    write(cache, 0, entries([1, 2, 3, 4]), at(0, width=4), longest=0)
-    seen = write(cache, 0, entries([9]), at(2, width=1), longest=2)
+    write(cache, 0, entries([1, 2, 3, 4]), at(0, width=4), last_start=0)
+    seen = write(cache, 0, entries([9]), at(2, width=1), last_start=2)
     assert seen[0, :, 0].tolist() == [1, 2, 9]
 
 
 def test_layers_do_not_share_memory() -> None:
     cache = started(2)
-    first = write(cache, 0, entries([1], [2]), at(0, 0, width=1), longest=0)
-    second = write(cache, 1, entries([3], [4]), at(0, 0, width=1), longest=0)
+    first = write(cache, 0, entries([1], [2]), at(0, 0, width=1), last_start=0)
+    second = write(cache, 1, entries([3], [4]), at(0, 0, width=1), last_start=0)
     assert first[:, 0, 0].tolist() == [1, 2]
     assert second[:, 0, 0].tolist() == [3, 4]
 
 
 def test_growth_keeps_what_was_written() -> None:
     cache = started(2)
-    write(cache, 1, entries([1, 2], [3, 4]), at(0, 0, width=2), longest=0)
+    write(cache, 1, entries([1, 2], [3, 4]), at(0, 0, width=2), last_start=0)
     cache.reserve(1000)
-    seen = write(cache, 1, entries([5], [6]), at(2, 999, width=1), longest=999)
+    seen = write(cache, 1, entries([5], [6]), at(2, 999, width=1), last_start=999)
     assert seen.shape[1] == 1000
     assert seen[0, :3, 0].tolist() == [1, 2, 5]
     assert seen[1, [0, 1, 999], 0].tolist() == [3, 4, 6]
@@ -69,35 +69,35 @@ def test_growth_keeps_what_was_written() -> None:
 
 def test_reserving_what_there_is_moves_nothing() -> None:
     cache = started(1)
-    before = write(cache, 0, entries([1]), at(0, width=1), longest=0).data_ptr()
+    before = write(cache, 0, entries([1]), at(0, width=1), last_start=0).data_ptr()
     cache.reserve(8)
-    assert write(cache, 0, entries([1]), at(0, width=1), longest=0).data_ptr() == before
+    assert write(cache, 0, entries([1]), at(0, width=1), last_start=0).data_ptr() == before
 
 
 def test_kept_rows_are_those_asked_for_in_their_order() -> None:
     cache = started(3)
-    write(cache, 0, entries([1, 2], [3, 4], [5, 6]), at(0, 0, 0, width=2), longest=0)
+    write(cache, 0, entries([1, 2], [3, 4], [5, 6]), at(0, 0, 0, width=2), last_start=0)
     cache.keep(torch.tensor([2, 0]))
-    seen = write(cache, 0, entries([7], [8]), at(2, 1, width=1), longest=2)
+    seen = write(cache, 0, entries([7], [8]), at(2, 1, width=1), last_start=2)
     assert seen[0, :, 0].tolist() == [5, 6, 7]
     assert seen[1, :2, 0].tolist() == [1, 8]
 
 
 def test_rows_that_stay_in_their_place_are_not_copied() -> None:
     cache = started(4)
-    before = write(cache, 0, entries([1], [2], [3], [4]), at(0, 0, 0, 0, width=1), longest=0)
+    before = write(cache, 0, entries([1], [2], [3], [4]), at(0, 0, 0, 0, width=1), last_start=0)
     cache.keep(torch.tensor([0, 3, 2]))
-    seen = write(cache, 0, entries([5], [6], [7]), at(1, 1, 1, width=1), longest=1)
+    seen = write(cache, 0, entries([5], [6], [7]), at(1, 1, 1, width=1), last_start=1)
     assert seen[:, 0, 0].tolist() == [1, 4, 3]
     assert seen.data_ptr() == before.data_ptr()
 
 
 def test_a_smaller_batch_uses_the_memory_of_a_larger_one() -> None:
     cache = started(3)
-    before = write(cache, 0, entries([1], [2], [3]), at(0, 0, 0, width=1), longest=0)
+    before = write(cache, 0, entries([1], [2], [3]), at(0, 0, 0, width=1), last_start=0)
     cache.keep(torch.tensor([2]))
     cache.start(2, LIKE)
-    seen = write(cache, 0, entries([4], [5]), at(0, 0, width=1), longest=0)
+    seen = write(cache, 0, entries([4], [5]), at(0, 0, width=1), last_start=0)
     assert seen[:, 0, 0].tolist() == [4, 5]
     assert seen.data_ptr() == before.data_ptr()
 
@@ -112,17 +112,17 @@ def test_keep_rows_takes_any_rows_in_any_order() -> None:
 def test_unwritten_and_stale_entries_are_finite() -> None:
     """They are masked, but NaN times zero would be NaN."""
     cache = started(2)
-    write(cache, 0, entries([1, 2], [3, 4]), at(0, 0, width=2), longest=0)
+    write(cache, 0, entries([1, 2], [3, 4]), at(0, 0, width=2), last_start=0)
     cache.start(2, LIKE)  # the memory of the last batch
     cache.reserve(500)
-    assert write(cache, 0, entries([5], [6]), at(0, 400, width=1), longest=400).isfinite().all()
+    assert write(cache, 0, entries([5], [6]), at(0, 400, width=1), last_start=400).isfinite().all()
 
 
 def test_a_new_batch_may_have_another_size_and_precision() -> None:
     cache = started(2)
     cache.start(3, torch.empty(0, dtype=torch.float16))
     cache.reserve(8)
-    seen = write(cache, 0, entries([1], [2], [3]).half(), at(0, 0, 0, width=1), longest=0)
+    seen = write(cache, 0, entries([1], [2], [3]).half(), at(0, 0, 0, width=1), last_start=0)
     assert seen.shape == (3, 1, 2 * HEAD_DIM)
     assert seen.dtype == torch.float16
 
@@ -132,7 +132,7 @@ def test_heads_are_split_and_their_keys_come_first() -> None:
     for rows in (1, 2):
         cache = started(rows)
         places = None if rows == 1 else cache.places(at(0, 0, width=3))
-        seen = cache.write(1, numbers[:rows].flatten(2), places, longest=0, width=3)
+        seen = cache.write(1, numbers[:rows].flatten(2), places, last_start=0, width=3)
         assert torch.equal(seen, numbers[:rows].transpose(1, 2))
 
 
@@ -140,15 +140,15 @@ def test_single_tokens_are_written_where_their_row_and_position_say() -> None:
     cache = started(3)
     rows, positions = torch.tensor([0, 2, 2]), torch.tensor([1, 0, 3])
     written = torch.tensor([7.0, 8.0, 9.0])[:, None].expand(-1, 2 * DIM)
-    seen = cache.write(0, written, cache.places(positions, rows), longest=1, width=4)
+    seen = cache.write(0, written, cache.places(positions, rows), last_start=1, width=4)
     assert seen[:, 1, :, 0].tolist() == [[0, 7, 0, 0], [0, 0, 0, 0], [8, 0, 0, 9]]
 
 
 def test_places_outlive_no_growth_and_no_kept_rows() -> None:
     cache = started(2)
-    write(cache, 0, entries([1, 2], [3, 4]), at(0, 0, width=2), longest=0)
+    write(cache, 0, entries([1, 2], [3, 4]), at(0, 0, width=2), last_start=0)
     cache.reserve(200)
     cache.keep(torch.tensor([1]))
-    assert write(cache, 0, entries([5]), at(2, width=1), longest=2).tolist() == [
+    assert write(cache, 0, entries([5]), at(2, width=1), last_start=2).tolist() == [
         [[number] * 2 * HEAD_DIM for number in (3, 4, 5)]
     ]

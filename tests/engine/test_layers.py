@@ -14,9 +14,8 @@ from fairseq_aggdec.engine.layers import (
     attend_in_products,
     split_fused,
     split_heads,
-    unsupported_attention,
-    unsupported_feed_forward,
 )
+from fairseq_aggdec.engine.supported_models import unsupported_attention, unsupported_feed_forward
 from fairseq_aggdec.models.masks import additive_mask
 
 PAD = 1

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fairseq_aggdec.engine.products import linear
-from fairseq_aggdec.engine.products.linear import Linear, fused, rounded_rows
-from fairseq_aggdec.engine.products.precision import Arithmetic, Precision, can_pack
+from fairseq_aggdec.engine.arithmetic import linear
+from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack
 
 
 @pytest.mark.parametrize("rows", [1, 3, 17, 200])
@@ -24,7 +24,7 @@ def test_packed_or_not_the_result_is_the_same(rows: int, activation: linear.Acti
     expected = module(x) if activation is None else activation(module(x))
     for worth in (0, 10**12):  # always packed, never packed
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(linear, "_WORTH_PACKING", worth)
+            patch.setattr(linear, "_WORTH_PREPACKING", worth)
             torch.testing.assert_close(layer(x), expected, atol=1e-5, rtol=1e-5)
             strided = x.transpose(0, 1)
             torch.testing.assert_close(layer(strided), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
@@ -38,7 +38,7 @@ def test_products_are_packed_from_some_size_on(
     monkeypatch: pytest.MonkeyPatch, inputs: int, outputs: int, fewest_rows: int
 ) -> None:
     """Wide layers from a single row on: greedy decoding with 6 layers of 512/2048 takes a tenth less time."""
-    monkeypatch.setattr(linear, "_WORTH_PACKING", 400_000)
+    monkeypatch.setattr(linear, "_WORTH_PREPACKING", 400_000)
     layer = Linear(torch.zeros(outputs, inputs), None)
     if layer._product is None:
         pytest.fail("PyTorch without oneDNN")
@@ -100,9 +100,9 @@ def test_without_the_functions_it_goes_on(monkeypatch: pytest.MonkeyPatch, funct
     module = nn.Linear(8, 8)
     replaced = SimpleNamespace(_reorder_linear_weight=reorder, _linear_pointwise=product)
     monkeypatch.setattr(torch.ops, "mkldnn", object() if functions == "missing" else replaced)
-    can_pack.cache_clear()
+    can_prepack.cache_clear()
     layer = fused(module)
-    can_pack.cache_clear()
+    can_prepack.cache_clear()
     assert layer._product is None
     x = torch.randn(100_000, 8)
     torch.testing.assert_close(layer(x), module(x), atol=1e-6, rtol=1e-6)

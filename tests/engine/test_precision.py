@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.engine.products import precision
-from fairseq_aggdec.engine.products.bit_exact import exact_rows
-from fairseq_aggdec.engine.products.precision import Arithmetic, Precision, arranged, can_pack, can_quantise
+from fairseq_aggdec.engine.arithmetic import precision
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack, can_quantise, product_with
 from fairseq_aggdec.errors import AggdecError
 
 INT8 = pytest.param("int8", marks=pytest.mark.int8)
@@ -28,7 +28,7 @@ def test_products_are_close_to_plain_ones(name: Precision, rows: int, relu: bool
     weight, bias = layer(96, 160)
     x = torch.randn(2, rows, 96, generator=torch.Generator().manual_seed(rows))
     for b in (bias, None):
-        product = arranged(weight, b, relu, name)
+        product = product_with(weight, b, relu, name)
         assert product is not None
         expected = F.linear(x, weight, b)
         actual = product(x)
@@ -40,7 +40,7 @@ def test_products_are_close_to_plain_ones(name: Precision, rows: int, relu: bool
 @pytest.mark.parametrize("size", [(16, 32), (100, 36), (256, 768), (2048, 512)])
 def test_a_row_does_not_depend_on_the_others(name: Precision, size: tuple[int, int]) -> None:
     """What `bit_exact` is built on, at every number of rows that it computes."""
-    product = arranged(*layer(*size), False, name)
+    product = product_with(*layer(*size), False, name)
     assert product is not None
     x = torch.randn(160, size[0], generator=torch.Generator().manual_seed(1))
     expected = product(x)
@@ -54,7 +54,7 @@ def test_a_row_does_not_depend_on_the_others(name: Precision, size: tuple[int, i
 def test_int8_rows_have_scales_of_their_own() -> None:
     """A token beside one of a thousand times its size: with one scale for both, nothing of it would be left."""
     weight, bias = layer(64, 48)
-    product = arranged(weight, bias, False, "int8")
+    product = product_with(weight, bias, False, "int8")
     assert product is not None
     x = torch.randn(2, 64, generator=torch.Generator().manual_seed(1))
     beside_large = torch.stack([x[0], 1000 * x[1]])
@@ -66,7 +66,7 @@ def test_int8_rows_have_scales_of_their_own() -> None:
 def test_int8_at_the_ends_of_its_range() -> None:
     """Largest inputs times largest weights: processors that add up in 16 bits cut this off."""
     inputs = 512
-    product = arranged(torch.ones(16, inputs), None, False, "int8")
+    product = product_with(torch.ones(16, inputs), None, False, "int8")
     assert product is not None
     torch.testing.assert_close(product(torch.full((4, inputs), 3.0)), torch.full((4, 16), 3.0 * inputs))
     torch.testing.assert_close(product(torch.full((4, inputs), -3.0)), torch.full((4, 16), -3.0 * inputs))
@@ -76,7 +76,7 @@ def test_int8_at_the_ends_of_its_range() -> None:
 def test_int8_of_nothing() -> None:
     weight, bias = layer(32, 16)
     weight[3] = 0
-    product = arranged(weight, bias, False, "int8")
+    product = product_with(weight, bias, False, "int8")
     assert product is not None
     assert torch.equal(product(torch.zeros(5, 32)), bias.expand(5, 16)), "inputs"
     assert torch.equal(product(torch.ones(1, 32))[:, 3], bias[None, 3]), "weights"
@@ -84,7 +84,7 @@ def test_int8_of_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["own", "bf16", INT8])
 def test_numbers_that_are_none_stay_visible(name: Precision) -> None:
-    product = arranged(*layer(32, 16), False, name)
+    product = product_with(*layer(32, 16), False, name)
     assert product is not None
     x = torch.ones(4, 32)
     x[1, 5] = torch.nan
@@ -96,7 +96,7 @@ def test_numbers_that_are_none_stay_visible(name: Precision) -> None:
 @pytest.mark.parametrize("name", ["bf16", INT8])
 def test_models_in_half_precision_keep_it_between_products(name: Precision, kind: torch.dtype) -> None:
     weight, bias = layer(64, 48)
-    product = arranged(weight.to(kind), bias.to(kind), False, name)
+    product = product_with(weight.to(kind), bias.to(kind), False, name)
     assert product is not None
     x = torch.randn(4, 64, generator=torch.Generator().manual_seed(1)).to(kind)
     y = product(x)
@@ -104,15 +104,15 @@ def test_models_in_half_precision_keep_it_between_products(name: Precision, kind
     torch.testing.assert_close(y.float(), F.linear(x.float(), weight, bias), atol=0.06, rtol=0.03)
 
 
-def test_half_precision_has_no_arranged_weights() -> None:
+def test_half_precision_has_no_prepacked_weights() -> None:
     weight, bias = layer(8, 8)
-    assert arranged(weight.half(), bias.half(), False, "own") is None
+    assert product_with(weight.half(), bias.half(), False, "own") is None
 
 
 def test_this_pytorch_has_them() -> None:
     """Where the processor has the instructions: a new version that drops the functions must not go unnoticed."""
     computes_bf16, has_vnni = torch.ops.mkldnn._is_mkldnn_bf16_supported(), torch.cpu._is_vnni_supported()
-    assert [can_pack(torch.float32), can_pack(torch.bfloat16), can_quantise()] == [True, computes_bf16, has_vnni]
+    assert [can_prepack(torch.float32), can_prepack(torch.bfloat16), can_quantise()] == [True, computes_bf16, has_vnni]
 
 
 def test_int8_is_refused_by_name_without_its_functions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_int8_is_refused_by_name_without_its_functions(monkeypatch: pytest.Monke
     can_quantise.cache_clear()
     try:
         with pytest.raises(AggdecError, match=r"--int8: PyTorch .* has no int8 products"):
-            arranged(*layer(8, 8), False, "int8")
+            product_with(*layer(8, 8), False, "int8")
     finally:
         can_quantise.cache_clear()
 
@@ -138,7 +138,7 @@ def test_int8_is_refused_where_sums_are_cut_off(monkeypatch: pytest.MonkeyPatch)
 
 def test_int8_is_refused_off_the_cpu() -> None:
     with pytest.raises(AggdecError, match="--int8 computes on the CPU only, not on meta"):
-        arranged(torch.empty(8, 8, device="meta"), None, False, "int8")
+        product_with(torch.empty(8, 8, device="meta"), None, False, "int8")
 
 
 @pytest.mark.parametrize("relu", [False, True])
@@ -146,8 +146,8 @@ def test_bf16_without_onednn(monkeypatch: pytest.MonkeyPatch, relu: bool) -> Non
     weight, bias = layer(64, 48)
     x = torch.randn(4, 64, generator=torch.Generator().manual_seed(1))
     expected = F.linear(x, weight, bias)
-    monkeypatch.setattr(precision, "can_pack", lambda kind: False)
-    plain = arranged(weight, bias, relu, "bf16")
+    monkeypatch.setattr(precision, "can_prepack", lambda kind: False)
+    plain = product_with(weight, bias, relu, "bf16")
     assert isinstance(plain, precision.Plain)
     torch.testing.assert_close(plain(x), expected.relu() if relu else expected, atol=0.03, rtol=0.02)
 

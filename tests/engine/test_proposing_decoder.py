@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.engines import Engines, unsupported_decoder
+from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from tests.random_blockwise import HEAD_KINDS, draw_heads, on_base, random_blockwise, save_base
 from tests.random_models import ENGINE_SHAPES, SHAPES, dictionary, random_batch, random_model
 from tests.scripted_decoding import scored

@@ -14,7 +14,7 @@ from tests.scripted_decoding import outputs_of
 
 FREE_ROWS = 24
 """rows of the verifier that cost as much as reading its weights"""
-RAGGED, PADDED = Costs(FREE_ROWS, ragged=True), Costs(FREE_ROWS)
+RAGGED, PADDED = Costs(FREE_ROWS, ragged=4.0), Costs(FREE_ROWS)
 ONE, OTHER = "one", "other"
 """kinds of drafts"""
 
@@ -57,7 +57,7 @@ class Decoding:
             longest = self.goodput.longest(outputs)
             draft = Draft.none(len(lengths), torch.device("cpu"))
             if any(longest):
-                draft = self.goodput.trim(draft_of(lengths, kinds).cut(longest), outputs)
+                draft = self.goodput.trim(draft_of(lengths, kinds).cut(longest))
             known = draft.known or []
             could = [passes if isinstance(passes, int) else passes() for passes in passing]
             accepted = [min(pair) for pair in zip(known, could, strict=True)]
@@ -74,7 +74,7 @@ class Decoding:
     def trimmed(self, lengths: Sequence[int], kinds: Sequence[str] | None = None) -> list[int] | None:
         """What is verified of the first drafts of a batch."""
         outputs = outputs_of([[]] * len(lengths))
-        return self.goodput.trim(draft_of(lengths, kinds).cut(self.goodput.longest(outputs)), outputs).known
+        return self.goodput.trim(draft_of(lengths, kinds).cut(self.goodput.longest(outputs))).known
 
     def _count(self, verified: Sequence[int], accepted: Sequence[int], drafted: int) -> None:
         costs, rows = self.goodput.costs, len(verified)
@@ -169,9 +169,9 @@ ALL_COSTS = [
     for name, costs in (
         ("ragged", RAGGED),
         ("padded", PADDED),
-        ("gpu", Costs(256, ragged=True)),
+        ("gpu", Costs(256, ragged=4.0)),
         ("drafter", Costs(100, draft=DRAFTER)),
-        ("drafter of ragged", Costs(100, ragged=True, draft=DRAFTER)),
+        ("drafter of ragged", Costs(100, ragged=4.0, draft=DRAFTER)),
     )
     for rows in (4, 32)
 ]
@@ -221,7 +221,7 @@ def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
     outputs = outputs_of([[], []])
     decoding.goodput.longest(outputs)
     unknown = Draft(torch.zeros(2, 3, dtype=torch.long), torch.tensor([3, 2]), None)
-    assert decoding.goodput.trim(unknown, outputs) is unknown
+    assert decoding.goodput.trim(unknown) is unknown
     decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))
 
 
@@ -237,13 +237,13 @@ def test_estimates_of_drafts_that_are_still_to_be_chosen() -> None:
 
 def test_where_no_draft_is_worth_it_the_drafter_is_seldom_asked_until_the_next_batch() -> None:
     """Copies cost the verifier nothing, and the host time."""
-    decoding = Decoding(Costs(1.0, ragged=True))
+    decoding = Decoding(Costs(1.0, ragged=4.0))
     decoding.batch([8] * 32, [0] * 32)
     outputs, asked = outputs_of([[5]] * 32), 0
     for _ in range(100):
         longest = decoding.goodput.longest(outputs)
         if any(longest):
             asked += 1
-            decoding.goodput.trim(draft_of([8] * 32).cut(longest), outputs)
+            decoding.goodput.trim(draft_of([8] * 32).cut(longest))
     assert 1 <= asked <= 10
     assert all(decoding.goodput.longest(outputs_of([[]] * 32)))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta, WithinDistance
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of, check_acceptance_options, values_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig

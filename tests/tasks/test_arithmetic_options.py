@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairseq_aggdec.engine.products.precision import Arithmetic
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 from fairseq_aggdec.tasks.arithmetic_options import arithmetic_of, check_arithmetic_options

@@ -6,10 +6,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import accepted_prefix_length
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Draft, Drafter
 from fairseq_aggdec.decoding.search_rules import best
+from fairseq_aggdec.decoding.verification import accepted_prefix_length
 
 
 class BlockModel(Protocol):

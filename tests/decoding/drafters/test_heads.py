@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import EXACT, Acceptance, TopBeta, WithinDistance
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter, ProposingModel
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
 from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, examples
 
 VOCABULARY = 12

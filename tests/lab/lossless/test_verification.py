@@ -10,10 +10,10 @@ import pytest
 from torch import Tensor
 
 from fairseq_aggdec.engine import decoder_layer
+from fairseq_aggdec.engine.arithmetic import precision
+from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.layers import attend
-from fairseq_aggdec.engine.products import precision
-from fairseq_aggdec.engine.products.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode, parse_modes
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel, Size

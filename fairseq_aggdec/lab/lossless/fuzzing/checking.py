@@ -12,8 +12,8 @@ from fairseq.search import LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.engine.products.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits

@@ -1,4 +1,4 @@
-"""Linear layers as the engine runs them: projections of one input fused, weights arranged where that is faster.
+"""Linear layers as the engine runs them: projections of one input fused, weights prepacked where that is faster.
 
 oneDNN makes machine code for every number of rows that it meets, about a millisecond for every shape of layer: so
 numbers of rows are rounded up to a few.
@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.products.bit_exact import exact_rows
-from fairseq_aggdec.engine.products.precision import AS_THE_MODEL, Arithmetic, arranged
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic, product_with
 
 Activation = Callable[[Tensor], Tensor]
 
-_WORTH_PACKING = 400_000  # multiplications; below, oneDNN's fixed cost of a call is more than it saves
+_WORTH_PREPACKING = 400_000  # multiplications; below, oneDNN's fixed cost of a call is more than it saves
 _WIDE = 512  # inputs and outputs; models of such layers read their weights from memory, and half as many are enough
 
 
@@ -41,7 +41,7 @@ class Linear:
         """
         weight, bias = weight.detach(), None if bias is None else bias.detach()
         is_relu = activation in (F.relu, torch.relu)
-        self._product = arranged(weight, bias, is_relu, arithmetic.precision)
+        self._product = product_with(weight, bias, is_relu, arithmetic.precision)
         self._behind = None if is_relu else activation
         self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE else 1)  # for each input
         self._fixed_shapes = arithmetic.fixed_shapes
@@ -55,7 +55,7 @@ class Linear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """... x I -> ... x O."""
-        is_prepacked = self._product is not None and (self._always or x.numel() * self._gain >= _WORTH_PACKING)
+        is_prepacked = self._product is not None and (self._always or x.numel() * self._gain >= _WORTH_PREPACKING)
         rows = computed = x.numel() // x.size(-1)
         if is_prepacked:
             computed = rounded_rows(rows)

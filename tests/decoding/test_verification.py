@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.acceptance import EXACT, NOTHING, Acceptance, TopBeta, accepted_prefix_length
 from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
-from fairseq_aggdec.decoding.verification import Verdict
+from fairseq_aggdec.decoding.verification import EXACT, NOTHING, Acceptance, TopBeta, Verdict, accepted_prefix_length
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7

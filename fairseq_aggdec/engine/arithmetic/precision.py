@@ -1,8 +1,8 @@
-"""Matrix products with weights that are arranged once, in the precisions that the engine offers.
+"""Matrix products with prepacked weights, in the precisions that the engine offers.
 
 On a CPU a block has few rows, and PyTorch's matrix product then spends most of its time on arranging the weights for
-the processor's vector units, in every call anew. oneDNN, which PyTorch carries, takes weights arranged once. Its
-functions are PyTorch's own, but not among its documented ones: they are tried out before they are used.
+the processor's vector units, in every call anew. oneDNN, which PyTorch carries, takes weights that were arranged once.
+Its functions are PyTorch's own, but not among its documented ones: they are tried out before they are used.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from fairseq_aggdec.errors import AggdecError
 
 Precision = Literal["own", "bf16", "int8"]
 
-_TYPICAL_ROWS = 16  # what weights are arranged for; any number of rows can be multiplied
+_TYPICAL_ROWS = 16  # what weights are prepacked for; any number of rows can be multiplied
 _LEVELS = 127  # of int8 on either side of zero
-_PACKABLE = (torch.float32, torch.bfloat16)
+_PREPACKABLE = (torch.float32, torch.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ Product = Callable[[Tensor], Tensor]
 """... x I -> ... x O, of the input's type."""
 
 
-def arranged(weight: Tensor, bias: Tensor | None, relu: bool, precision: Precision) -> Product | None:
-    """x W^T + b with the weights arranged beforehand; None where there is nothing better than `F.linear`.
+def product_with(weight: Tensor, bias: Tensor | None, relu: bool, precision: Precision) -> Product | None:
+    """x W^T + b with the weights prepacked; None where there is nothing better than `F.linear`.
 
     Args:
         weight: O x I.
@@ -81,13 +81,13 @@ def arranged(weight: Tensor, bias: Tensor | None, relu: bool, precision: Precisi
         return Quantised(weight, bias, relu)
     if precision == "bf16":
         weight, bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
-    if weight.device.type == "cpu" and weight.dtype in _PACKABLE and can_pack(weight.dtype):
-        return Packed(weight, bias, relu)
+    if weight.device.type == "cpu" and weight.dtype in _PREPACKABLE and can_prepack(weight.dtype):
+        return Prepacked(weight, bias, relu)
     return Plain(weight, bias, relu) if precision == "bf16" else None
 
 
-class Packed:
-    """A product in the precision of the weights, fp32 or bf16, arranged by oneDNN."""
+class Prepacked:
+    """A product in the precision of the weights, fp32 or bf16, prepacked by oneDNN."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool) -> None:
         self._dtype = weight.dtype
@@ -144,14 +144,14 @@ class Quantised:
 
 
 @cache
-def can_pack(dtype: torch.dtype) -> bool:
+def can_prepack(dtype: torch.dtype) -> bool:
     """Whether PyTorch has oneDNN, for this type, with functions that do as they did when this was written."""
     if not torch.backends.mkldnn.is_available():
         return False
     weight, x = torch.linspace(-1, 1, 96).view(12, 8).to(dtype), torch.linspace(-2, 1, 48).view(1, 6, 8).to(dtype)
     bias = torch.linspace(0, 1, 12).to(dtype)
     try:
-        products = [Packed(weight, bias, relu)(x) for relu in (False, True)]
+        products = [Prepacked(weight, bias, relu)(x) for relu in (False, True)]
     except (RuntimeError, AttributeError, TypeError):
         return False
     expected = F.linear(x.float(), weight.float(), bias.float())
@@ -160,7 +160,7 @@ def can_pack(dtype: torch.dtype) -> bool:
 
 @cache
 def can_quantise() -> bool:
-    """As `can_pack`, for int8; processors without instructions for it may cut off large sums, which shows here."""
+    """As `can_prepack`, for int8; processors without instructions for it may cut off large sums, which shows here."""
     if not torch.backends.mkldnn.is_available():
         return False
     weight = torch.cat([torch.linspace(-1, 1, 96).view(6, 16), torch.ones(6, 16)])

@@ -6,7 +6,7 @@ sooner or later chooses another token: block verification then differs from one-
 What is true of a device is measured, not known: `bit_exact_probe` tries it out wherever the mode is asked for. On x86
 with PyTorch 2.13 (fp32 and bf16; int8 adds without rounding) these do not depend on the other rows nor on their number:
 
-* products with weights arranged by oneDNN, from two rows on (of a single row, long inputs are added up in parts);
+* products with weights prepacked by oneDNN, from two rows on (of a single row, long inputs are added up in parts);
   `F.linear` has other orders for 1 to 3 rows, with several threads for 5 to 7 and 9 to 11 too;
 * `scaled_dot_product_attention` at multiples of 4 queries and of 16 keys, whatever the mask hides behind the keys that
   are seen. What stands before them matters: so every sentence begins at position 0;

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Block
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.products.bit_exact import exact_rows
 
 _SOURCES = (13, 1, 37, 16, 24)  # lengths
 _TOKENS = 44  # of the target
