@@ -3,6 +3,7 @@
 from typing import Any
 
 from fairseq.data import Dictionary
+from torch import Tensor
 
 from fairseq_aggdec.lab.lossless.fuzzing.random_models import random_network, share_encoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
@@ -30,3 +31,19 @@ def random_drafter(
     """A drafter of a named shape, with architecture options changed as given."""
     options = {"block_size": block_size, **DRAFTER_SHAPES[shape], **changes}
     return random_network("nar_drafter", seed, src_dict, tgt_dict, **options)
+
+
+def draft_logits(
+    model: NarDrafterModel, src_tokens: Tensor, src_lengths: Tensor, prefix_tokens: Tensor, prefix_lengths: Tensor
+) -> Tensor:
+    """Logits of a draft, B x k x V, computed without a cache: the reference for the engine.
+
+    Args:
+        model: the drafter.
+        src_tokens: B x S.
+        src_lengths: B.
+        prefix_tokens: B x P, the start symbol, then at least the prefix.
+        prefix_lengths: B, the number of tokens in the prefix, without the start symbol, at most P-1.
+    """
+    encoder_out = model.encode(src_tokens, src_lengths)
+    return model.decoder.output_layer(model.decoder(prefix_tokens, encoder_out, prefix_lengths[:, None])[:, 0])

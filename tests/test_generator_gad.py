@@ -17,7 +17,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.random_drafters import DRAFTER_SHAPES, random_drafter, share_encoder
+from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter, share_encoder
 from tests.random_models import ALL_SHAPES, ENGINE_SHAPES, FALLBACK_SHAPES, random_batch, stock_beam_one
 from tests.scripted_decoding import OracleDrafter, examples
 from tests.test_generator import (
@@ -301,7 +301,7 @@ def test_a_drafter_alone(shape: str, seed: int, block_size: int, lengths: list[i
         while JOINED.eos() not in output and len(output) <= 20:
             read = torch.tensor([[JOINED.eos(), *output]])
             with torch.no_grad():
-                logits = stock.draft_logits(**source, prefix_tokens=read, prefix_lengths=torch.tensor([len(output)]))
+                logits = draft_logits(stock, **source, prefix_tokens=read, prefix_lengths=torch.tensor([len(output)]))
             if not output:
                 logits[0, 0, JOINED.eos()] = -math.inf  # fairseq's default of --min-len is 1
             output += stock.decoder.best_tokens(logits)[0].tolist()

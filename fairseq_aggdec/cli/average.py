@@ -1,4 +1,4 @@
-"""`aggdec average DIR --last N --output FILE`: the mean of a training run's last checkpoints, without optimizer."""
+"""`aggdec average DIR --last N --output FILE`: the mean of a training run's last checkpoints, without its optimizer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fairseq_aggdec.files import written_whole
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Averages and saves; see --help.
+    """Command line; see --help.
 
     Raises:
         AggdecError: there are too few checkpoints, or they cannot be averaged.
     """
     parser = argparse.ArgumentParser(prog="aggdec average", description=__doc__)
     parser.add_argument("folder", type=Path, help="folder with the checkpoints of one training run")
-    parser.add_argument("--last", type=int, default=5, help="number of checkpoints, the latest ones (default: 5)")
+    parser.add_argument("--last", type=int, default=5, help="number of checkpoints to average (default: 5)")
     parser.add_argument("--output", type=Path, required=True, help="file to write")
     args = parser.parse_args(argv)
     check_least(parser, args, 1, "last")

@@ -1,4 +1,4 @@
-"""`aggdec bench`: decoding modes side by side on a binarised test set, or on a random model of a paper's size."""
+"""`aggdec bench`: decoding modes timed side by side, on a binarised test set or on a random model of a paper's size."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Command line of the benchmark; see --help.
 
     Raises:
-        AggdecError: options or files cannot be used, or, after all is printed and saved, a lossless mode had another
-            output than greedy decoding.
+        AggdecError: an option or a file cannot be used; or, after all is printed and saved, the output of a lossless
+            mode was not that of greedy decoding.
     """
     parser = _parser()
     args = parser.parse_args(argv)
@@ -41,20 +41,20 @@ def _parser() -> argparse.ArgumentParser:
         prog="aggdec bench", description="Time decoding modes on the same sentences, interleaved, in one process."
     )
     options.add_subject_options(parser)
-    parser.add_argument("--reference", type=Path, help="running text of the subset's targets, for BLEU")
+    parser.add_argument("--reference", type=Path, help="file with the subset's targets as running text, for BLEU")
     parser.add_argument("--limit", type=int, help="only the first N sentences")
     parser.add_argument(
         "--modes",
         default="beam5,beam1,greedy,iad",
         help="comma separated, from beamN (fairseq's own), greedy, iad, nar, gad, gad++, gad++:BETA:TOLERANCE, "
-        "blockwise, blockwise:BETA; with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) in another precision "
+        "blockwise, blockwise:BETA; in another precision with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) "
         "(default: %(default)s)",
     )
     parser.add_argument(
         "--peers",
         default="",
         help="ctranslate2: the same checkpoint, in fp32 and int8, greedy and beam of 5; or some of these, such as "
-        "ctranslate2:greedy,ctranslate2:greedy@int8. Needs the package ctranslate2",
+        "ctranslate2:greedy,ctranslate2:greedy@int8; needs the package ctranslate2",
     )
     parser.add_argument(
         "--nat-peer",
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]]",
         help="a model of fairseq's task translation_lev (NAT, iNAT, CMLM, Levenshtein Transformer), decoded in so many "
-        "passes at most (default: 10), for so many lengths side by side (default: 1); repeatable",
+        "passes at most (default: 10), with so many candidate lengths (default: 1); can be repeated",
     )
     parser.add_argument(
         "--batch-sizes",
@@ -71,23 +71,30 @@ def _parser() -> argparse.ArgumentParser:
         default=[1],
         help="comma separated, one after another (default: 1)",
     )
-    parser.add_argument("--repeats", type=int, default=3, help="how often each mode runs (default: 3)")
+    parser.add_argument("--repeats", type=int, default=3, help="how often each mode is timed (default: 3)")
     options.add_half_precision_options(parser)
-    for name, what in (("profile", "one more round of each mode of the plugin, by module"), ("memory", "peak memory")):
+    for name, what in (
+        ("profile", "measure the time by module, in a further round"),
+        ("memory", "measure peak memory"),
+    ):
         parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=True, help=what)
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was measured, for aggdec report")
+    parser.add_argument(
+        "--json", type=Path, metavar="OUT", help="write all measurements to this file, for aggdec report"
+    )
     search = parser.add_argument_group(
-        "search (as in fairseq-generate)", "for all modes alike; a peer that cannot honour one is refused"
+        "search (as in fairseq-generate)", "for all modes; refused where a peer cannot honour one"
     )
     add_search_options(search)
     search.add_argument(
         "--block-ngrams",
         action="store_true",
-        help="make --no-repeat-ngram-size work in this plugin's modes on a CPU, where fairseq's own search ignores it: "
-        "its outputs (beamN) are then other ones",
+        help="make --no-repeat-ngram-size work in this plugin's modes on a CPU, where fairseq's own search (beamN) "
+        "ignores it and then has other outputs",
     )
     search.add_argument("--truncate-source", action="store_true", help="cut sources to --max-source-positions")
-    search.add_argument("--max-source-positions", type=int, help="tokens of a source, EOS included (default: 1024)")
+    search.add_argument(
+        "--max-source-positions", type=int, help="most tokens of a source, EOS included (default: 1024)"
+    )
     options.add_random_model_options(parser)
     return parser
 

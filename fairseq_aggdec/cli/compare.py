@@ -14,15 +14,15 @@ from fairseq_aggdec.lab.evaluation.generate_file import read_generate_file
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints what differs and `identical: N of M`; returns the exit status: 1 if more differs than near-ties.
+    """Prints differing sentences and `identical: N of M`; returns the exit code, 1 if more differs than near-ties.
 
     Raises:
-        AggdecError: the files cannot be compared (and nothing is printed on standard output).
+        AggdecError: the files cannot be compared; nothing is then printed on standard output.
     """
     parser = argparse.ArgumentParser(prog="aggdec compare", description=__doc__)
     parser.add_argument("first", type=Path, metavar="A", help="generate-SUBSET.txt of one decoding")
     parser.add_argument("second", type=Path, metavar="B", help="generate-SUBSET.txt of another decoding")
-    parser.add_argument("--show", type=int, default=10, help="number of differing sentences to print (default: 10)")
+    parser.add_argument("--show", type=int, default=10, help="most differing sentences to print (default: 10)")
     args = parser.parse_args(argv)
     first, second = read_generate_file(args.first), read_generate_file(args.second)
     different = differing(first, second)

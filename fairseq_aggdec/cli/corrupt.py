@@ -1,4 +1,4 @@
-"""aggdec corrupt: (erroneous, clean) sentence pairs from clean English text."""
+"""`aggdec corrupt`: (erroneous, clean) sentence pairs from clean English text."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 
 from fairseq_aggdec.data.corruption import DEFAULT_WEIGHTS
-from fairseq_aggdec.data.corruption_files import FileCorruption, Made, corrupt_file
+from fairseq_aggdec.data.corruption_files import CorruptionCounts, FileCorruption, corrupt_file
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line of aggdec corrupt."""
+    """The options of `aggdec corrupt`."""
     defaults = FileCorruption()
     parser = argparse.ArgumentParser(
         prog="aggdec corrupt",
@@ -29,9 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="untokenised English text in UTF-8, one sentence a line; may be gzipped (.gz)",
     )
     parser.add_argument("out", metavar="OUT", help="prefix of the two files written, OUT.src and OUT.tgt")
-    parser.add_argument(
-        "--seed", type=int, default=defaults.seed, help="seed of every random choice (default: %(default)s)"
-    )
+    parser.add_argument("--seed", type=int, default=defaults.seed, help="random seed (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="number of processes (default: %(default)s)")
     parser.add_argument("--force", action="store_true", help="overwrite OUT.src and OUT.tgt if they exist")
     parser.add_argument(
@@ -56,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--keep-clean",
         type=float,
         default=defaults.keep_clean,
-        help="share of sentences kept as they are (default: %(default)s)",
+        help="share of sentences that get no error (default: %(default)s)",
     )
     parser.add_argument(
         "--weights",
@@ -74,13 +72,13 @@ def build_parser() -> argparse.ArgumentParser:
         "--vocab-size",
         type=int,
         default=defaults.vocab_size,
-        help="number of most frequent words kept (default: %(default)s)",
+        help="number of words, the most frequent ones (default: %(default)s)",
     )
     parser.add_argument(
         "--vocab-lines",
         type=int,
         default=defaults.vocab_lines,
-        help="number of lines of CLEAN read to count words (default: %(default)s)",
+        help="number of lines of CLEAN in which words are counted (default: %(default)s)",
     )
     parser.add_argument(
         "--tokens",
@@ -121,7 +119,7 @@ def _check(args: argparse.Namespace, outputs: Sequence[Path]) -> None:
             raise AggdecError(f"{path}: exists already; remove it, choose another OUT or give --force")
 
 
-def _report(outputs: Sequence[Path], made: Made) -> None:
+def _report(outputs: Sequence[Path], made: CorruptionCounts) -> None:
     errors = made.edits.total()
     share = 100 * made.unchanged / made.pairs if made.pairs else 0.0
     print(

@@ -1,4 +1,4 @@
-"""`aggdec decode DATA-BIN --path CKPT --input FILE... --output FOLDER`: large text files, by many processes."""
+"""`aggdec decode DATA-BIN --path CKPT --input FILE... --output FOLDER`: decodes large text files in many processes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fairseq_aggdec.tasks.search_options import add_search_options
 
 _SHARD_LINES = 2000
 _OF_FAIRSEQ_INTERACTIVE = "as_written"
-"""a tokenizer that has to be told which line it restores, as fairseq-interactive alone does"""
+"""the tokenizer that must be told which line an output belongs to, as only fairseq-interactive can"""
 _EPILOG = """\
-The outputs of FILE are those of OUT/FILE.*.txt, in this order: cat OUT/FILE.*.txt. A line gives a line; an empty one
-stays empty, as does one that is too long or not UTF-8 (OUT/skipped.tsv names these). A command that was stopped or
-killed is started again as it was and goes on with what is not finished. --bpe and --tokenizer have further options,
-those of fairseq-interactive (--bpe-codes, --sentencepiece-model, --moses-no-escape, ...)."""
+The outputs of FILE are in OUT/FILE.*.txt, in the order of cat OUT/FILE.*.txt. Each line has one output; that of an
+empty line is empty, and so is that of a line which is too long or not UTF-8 (these are listed in OUT/skipped.tsv). To
+go on after a command was stopped or killed, start it again. --bpe and --tokenizer have the further options that they
+have in fairseq-interactive (--bpe-codes, --sentencepiece-model, --moses-no-escape, ...)."""
 
 
 @on_command_line()
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, Any], dict[str, Any]]:
-    """All options, those of the plugin's task, and those that differ from their defaults."""
+    """All options, the options of the plugin's task, and the options that differ from their defaults."""
     from fairseq.data.encoders import BPE_REGISTRY, TOKENIZER_REGISTRY
     from fairseq.dataclass.utils import gen_parser_from_dataclass
     from fairseq.registry import REGISTRIES
@@ -69,21 +69,36 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     text.add_argument(
         "--tokenizer",
         choices=sorted({*TOKENIZER_REGISTRY} - {_OF_FAIRSEQ_INTERACTIVE}),
-        help="taken off the output again",
+        help="tokeniser of the input, undone in the output",
     )
-    text.add_argument("--bpe", choices=sorted(BPE_REGISTRY), help="subwords, joined again in the output")
+    text.add_argument("--bpe", choices=sorted(BPE_REGISTRY), help="subwords of the input, joined again in the output")
 
     work = parser.add_argument_group("work")
-    work.add_argument("--engine", choices=("local", "ray"), default="local", help="default: local, processes here")
     work.add_argument(
-        "--workers", type=int, default=1, help="processes, or actors of Ray; each has the models (default: 1)"
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="local: processes of this machine; ray: a Ray cluster (default: local)",
     )
-    work.add_argument("--threads", type=int, default=1, help="of a worker; they can decide near-ties (default: 1)")
-    work.add_argument("--shard-lines", type=int, default=_SHARD_LINES, help="lines a shard (default: %(default)s)")
+    work.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="number of processes, or of Ray's actors, each of which loads the models (default: 1)",
+    )
+    work.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        help="number of threads of a worker, which can change outputs at near-ties (default: 1)",
+    )
+    work.add_argument(
+        "--shard-lines", type=int, default=_SHARD_LINES, help="number of lines in a shard (default: %(default)s)"
+    )
     add_batch_options(work, MAX_TOKENS)
 
     search = parser.add_argument_group("search (as in fairseq-generate)")
-    search.add_argument("--beam", type=int, help="of --decoding beam (default: 5)")
+    search.add_argument("--beam", type=int, help="beam of --decoding beam (default: 5)")
     add_search_options(search)
 
     modes = parser.add_argument_group("modes (as in fairseq-generate with this plugin)")
@@ -121,7 +136,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     check_least(parser, args, 1, "workers", "threads", "shard_lines", "max_tokens", "batch_size", "beam", "max_len_b")
     for name, value in vars(args).items():
-        if value == "???":  # so fairseq marks what must be given
+        if value == "???":  # fairseq's mark of an option that must be given
             parser.error(f"{option_name(name)} is needed for --bpe {args.bpe}")
     if args.decoding == "beam":
         args.beam = args.beam or 5

@@ -16,14 +16,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="aggdec demo",
         description="Correct English sentences (gec, by copying the input as the draft) or translate them into German "
-        "(mt, drafts by a second model), and compare fairseq's search with this plugin.",
+        "(mt, with drafts of a second model), and compare fairseq's search with this plugin.",
     )
     parser.add_argument("sentences", nargs="*", help="English sentences (default: a built-in set)")
     parser.add_argument("--task", choices=sorted(TASKS), default="gec", help="default: %(default)s")
-    parser.add_argument("--input", help="a file with one sentence a line, '-' for standard input")
-    parser.add_argument("--show", type=int, default=5, help="sentences whose blocks are shown (default: 5)")
+    parser.add_argument("--input", help="file with one sentence in a line; '-' for the standard input")
+    parser.add_argument("--show", type=int, default=5, help="number of sentences whose blocks are shown (default: 5)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each mode is timed (default: 3)")
-    parser.add_argument("--threads", type=int, help="torch threads")
+    parser.add_argument("--threads", type=int, help="number of PyTorch's threads")
     parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
     args = parser.parse_args(argv)
     options.check_least(parser, args, 0, "show")

@@ -1,4 +1,4 @@
-"""`aggdec distill DATA-BIN OUT-BIN --teacher CKPT[:CKPT2...]`: targets written by a teacher."""
+"""`aggdec distill DATA-BIN OUT-BIN --teacher CKPT[:CKPT2...]`: training targets written by a teacher."""
 
 import argparse
 import logging
@@ -11,11 +11,11 @@ from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.tasks.search_options import add_search_options
 
 _EPILOG = """\
-Without shards one process does it all. With shards each of them is a process of its own, and --gather is run last:
+Without shards one process does everything. With shards each one is a process, and --gather is run last:
   aggdec distill data-bin distilled --teacher model.pt --num-shards 8 --shard-id 0     (... up to --shard-id 7)
   aggdec distill data-bin distilled --gather
-Under torchrun the ranks are the shards. A command that was killed is started again as it was and goes on where it
-stopped. Shards are kept in OUT-BIN.shards; OUT-BIN is there only when it is complete."""
+Under torchrun the ranks are the shards. To go on after a command was killed, start it again. Shards are kept in
+OUT-BIN.shards; OUT-BIN exists only when it is complete."""
 
 
 @on_command_line()
@@ -51,14 +51,16 @@ def _parser() -> argparse.ArgumentParser:
         "--subset",
         action="append",
         metavar="SPLIT[,SPLIT...]",
-        help="what to distil, such as train,valid; can be repeated (default: train, train1, ...)",
+        help="splits to distil, such as train,valid; can be repeated (default: train, train1, ...)",
     )
-    parser.add_argument("--keep-skipped", action="store_true", help="skipped sentences stay, with the original target")
+    parser.add_argument(
+        "--keep-skipped", action="store_true", help="keep skipped sentences, with their original target"
+    )
 
     shards = parser.add_argument_group("shards")
     shards.add_argument("--num-shards", type=int, help="number of processes that share the work (default: 1)")
-    shards.add_argument("--shard-id", type=int, help="which of them this is: 0 ... NUM-SHARDS - 1")
-    shards.add_argument("--gather", action="store_true", help="put finished shards together, decode nothing")
+    shards.add_argument("--shard-id", type=int, help="number of this one, from 0 to NUM-SHARDS - 1")
+    shards.add_argument("--gather", action="store_true", help="decode nothing, put the finished shards together")
     shards.add_argument(
         "--from-generate", type=Path, nargs="+", metavar="FILE", help="with --gather: outputs of fairseq-generate"
     )

@@ -1,4 +1,4 @@
-"""`aggdec report paper` and `aggdec report experiment`: tables of the papers, and what an experiment has of them."""
+"""`aggdec report paper` and `aggdec report experiment`: the papers' tables, alone and beside our results."""
 
 from __future__ import annotations
 
@@ -19,73 +19,77 @@ if TYPE_CHECKING:
 
 
 def add_paper_options(parser: argparse.ArgumentParser) -> None:
-    """Of `aggdec report paper`."""
-    parser.add_argument("tables", nargs="*", metavar="PAPER/TABLE", help="such as ge2022/5 (default: list them)")
+    """Adds the options of `aggdec report paper`."""
+    parser.add_argument(
+        "tables", nargs="*", metavar="PAPER/TABLE", help="tables to print, such as ge2022/5 (default: list all tables)"
+    )
     _add_format_options(parser)
 
 
 def add_experiment_options(parser: argparse.ArgumentParser) -> None:
-    """Of `aggdec report experiment`."""
+    """Adds the options of `aggdec report experiment`."""
     parser.add_argument("experiment", help="a folder of configs/, or its name")
-    parser.add_argument("--work", type=Path, help="its work folder (default: that name in AGGDEC_WORK, or in work)")
+    parser.add_argument(
+        "--work", type=Path, help="its work folder (default: the folder of its name in AGGDEC_WORK, or in work)"
+    )
     add_data_sets_option(parser, "folder of the data sets, where M2 files are")
     parser.add_argument(
         "--paper",
         action="append",
         default=[],
         metavar="PAPER/TABLE",
-        help="only this table, such as ge2022/5; can be repeated (default: all of which something was measured)",
+        help="only this table, such as ge2022/5; can be repeated (default: all that were measured)",
     )
     parser.add_argument(
-        "--table", metavar="NAME", help="instead, this table of the experiment itself: a name of `own` in tables.yaml"
+        "--table",
+        metavar="NAME",
+        help="print this table of the experiment itself instead: a name under `own` in tables.yaml",
     )
     parser.add_argument(
         "--axis",
         action="append",
         default=[],
         metavar="NAME=VALUE,VALUE",
-        help="of --table: other values than tables.yaml gives to this axis; can be repeated",
+        help="with --table: values of this axis, instead of those in tables.yaml; can be repeated",
     )
-    parser.add_argument("--figure", type=Path, metavar="FILE.png", help="of --table: draw what it declares as a figure")
+    parser.add_argument(
+        "--figure", type=Path, metavar="FILE.png", help="with --table: draw the figure that tables.yaml declares for it"
+    )
     parser.add_argument(
         "--record",
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="a further file of aggdec bench --json, as if it lay in the work folder as NAME.json; can be repeated",
+        help="another file of aggdec bench --json, read as if it were NAME.json in the work folder; can be repeated",
     )
     parser.add_argument(
         "--own",
         action="store_true",
-        help="then every score and time that was measured (without a tables.yaml: these alone)",
+        help="also print every score and time that was measured (without a tables.yaml: only these)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write scores, counters and times to this file")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="read them from a file of --json instead")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="read them from a file that --json wrote")
     _add_format_options(parser)
 
 
 def _add_format_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("markdown", "latex"), default="markdown", help="default: %(default)s")
-    parser.add_argument("--output", type=Path, help="write the tables to this file, too")
+    parser.add_argument("--output", type=Path, help="also write the tables to this file")
 
 
 def print_papers(args: argparse.Namespace) -> None:
-    """`aggdec report paper`.
-
-    Raises:
-        AggdecError: there is no such table.
-    """
+    """Prints what `aggdec report paper` asks for; raises `AggdecError` where there is no such table."""
     from fairseq_aggdec.lab.reporting.pages import paper_page
 
     _show(paper_page(args.tables, args.format), args.output)
 
 
 def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
-    """`aggdec report experiment`.
+    """Prints what `aggdec report experiment` asks for.
 
     Args:
-        args: its options.
-        argv: the words of the command, which the results keep.
+        args: the options.
+        argv: the words of the command, which are recorded with the results.
 
     Raises:
         AggdecError: there is no such experiment or table, or nothing has been measured.
@@ -112,7 +116,7 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
         return
     for option, given in (("--axis", args.axis), ("--figure", args.figure)):
         if given:
-            raise AggdecError(f"{option}: is of --table; name one")
+            raise AggdecError(f"{option} needs --table")
     for name in args.paper:
         if name not in tables.counterparts:
             raise AggdecError(
@@ -125,7 +129,7 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
 
 
 def _show(text: str, output: Path | None) -> None:
-    """Prints a text, and writes it where `--output` says."""
+    """Prints a text, and writes it to the file of --output."""
     print(text, end="")
     if output is not None:
         with written_whole(output) as partial:
@@ -161,7 +165,7 @@ def _gathered(
 
 
 def _pairs(option: str, given: Sequence[str], example: str) -> dict[str, str]:
-    """What an option says by name; it can be repeated."""
+    """The values of a repeated option NAME=VALUE, by name."""
     pairs = {}
     for entry in given:
         name, equals, said = entry.partition("=")

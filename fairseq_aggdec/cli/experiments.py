@@ -1,4 +1,4 @@
-"""`scripts/reproduce.sh --list` and `--small`: what the folders of configs/ reproduce, by their about.yaml."""
+"""`scripts/reproduce.sh --list` and `--small`: the experiments in configs/ and their small stand-ins."""
 
 from __future__ import annotations
 
@@ -12,41 +12,42 @@ from fairseq_aggdec.lab.grid import TERMINAL, text_table
 from fairseq_aggdec.structured_files import read_yaml
 
 SHARED = "shared"
-"""the folder of configs/ that is no experiment"""
+"""the only folder of configs/ that is no experiment"""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What `about.yaml` of an experiment says."""
+    """The content of an experiment's `about.yaml`."""
 
     name: str
     title: str
     answers: list[str]
-    """tables and figures"""
+    """the tables and figures that it reproduces"""
     disk_gb: float
     gpu_hours: float
-    """of a V100, for the stages that run without being named; an estimate"""
+    """an estimate for a V100 and the default stages"""
     cpu_hours: float = 0
-    """of two cores"""
+    """for two cores"""
     small: list[str] = field(default_factory=list)
-    """stand-ins on little data: an experiment, and stages of it if not all"""
+    """stand-ins on little data: each an experiment's name, and its stages if not all"""
     no_small: str = ""
     """why there is no stand-in"""
 
     @property
     def full_size(self) -> bool:
+        """Whether it is on a paper's data and not on little data."""
         return bool(self.small or self.no_small)
 
 
 def read_experiment(folder: Path) -> Experiment:
-    """Reads a folder's about.yaml.
+    """Reads the about.yaml of an experiment's folder.
 
     Raises:
-        AggdecError: it is not there, or lacks something.
+        AggdecError: there is no such file, or an entry is missing.
     """
     path = folder / "about.yaml"
     if not path.is_file():
-        raise AggdecError(f"{path} does not exist: every experiment says there what it answers and takes")
+        raise AggdecError(f"{path} does not exist: it must say what the experiment answers and needs")
     about = read_yaml(path)
     try:
         return Experiment(folder.name, **about)
@@ -55,13 +56,13 @@ def read_experiment(folder: Path) -> Experiment:
 
 
 def read_experiments(configs: Path) -> list[Experiment]:
-    """All experiments, those of full size first."""
+    """All experiments, first those of full size."""
     folders = sorted(path for path in configs.iterdir() if path.is_dir() and path.name != SHARED)
     return sorted((read_experiment(folder) for folder in folders), key=lambda item: not item.full_size)
 
 
 def table(experiments: Sequence[Experiment]) -> str:
-    """The experiments, a row each."""
+    """The table of `--list`, with a row for each experiment."""
     rows = [
         [
             item.name,
@@ -78,15 +79,15 @@ def table(experiments: Sequence[Experiment]) -> str:
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints; see --help.
+    """Command line; see --help.
 
     Raises:
-        AggdecError: an experiment without about.yaml, or without a stand-in.
+        AggdecError: an experiment has no about.yaml, or no stand-in.
     """
     parser = argparse.ArgumentParser(prog="fairseq_aggdec.cli.experiments", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("list", help="table of the experiments")
-    small = commands.add_parser("small", help="an experiment's stand-ins, one a line: its name, and stages if not all")
+    small = commands.add_parser("small", help="an experiment's stand-ins, one in a line: name, and stages if not all")
     for command in (listing, small):
         command.add_argument("configs", type=Path, help="the folder configs/")
     small.add_argument("experiment")

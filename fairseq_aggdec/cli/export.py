@@ -17,15 +17,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         description="Write weights (half precision), dictionaries and BPE codes of a trained model into one folder.",
     )
     parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("folder", type=Path, help="made if it is not there")
-    parser.add_argument("--data", type=Path, required=True, help="folder with the dict.*.txt and, if any, codes")
+    parser.add_argument("folder", type=Path, help="folder to write")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with the dict.*.txt and, if there are any, the BPE codes"
+    )
     parser.add_argument("--fp32", action="store_true", help="keep single precision")
     parser.add_argument(
         "--without-shared",
         type=Path,
         metavar="VERIFIER",
-        help="leave out the weights that this checkpoint has too: a drafter with a frozen encoder takes them from its "
-        "verifier, and decodes with that one only",
+        help="leave out the weights that this checkpoint has as well: a drafter with a frozen encoder takes them from "
+        "its verifier, and then works with that verifier only",
     )
     args = parser.parse_args(argv)
 

@@ -1,7 +1,7 @@
-"""`python -m fairseq_aggdec.cli.fetch PREPARE.yaml`: an experiment's data sets, from their public addresses.
+"""`python -m fairseq_aggdec.cli.fetch PREPARE.yaml`: downloads an experiment's data sets from their public addresses.
 
-Stage `prepare` of scripts/reproduce.sh runs it. What must be asked for, and all files where there is no network, are
-put by hand where the error says.
+Stage `prepare` of scripts/reproduce.sh runs it. Files that must be asked for, or all files where there is no network,
+are put by hand into the folders that the error message names.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from fairseq_aggdec.structured_files import read_yaml
 
 
 def data_set(name: str, descriptions: Path, data: Path) -> DataSet:
-    """The data set of a name.
+    """A data set by its name.
 
     Args:
-        name: of a file in `descriptions`, without `.yaml`, and of its folder in `data`.
+        name: the name of its file in `descriptions`, without `.yaml`, and of its folder in `data`.
         descriptions: the folder configs/shared/data.
         data: the folder of all data sets.
 
@@ -37,10 +37,10 @@ def data_set(name: str, descriptions: Path, data: Path) -> DataSet:
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Fetches and unpacks; see --help.
+    """Command line; see --help.
 
     Raises:
-        AggdecError: something is missing that cannot be fetched, or damaged.
+        AggdecError: a file is damaged, or cannot be downloaded.
     """
     parser = argparse.ArgumentParser(prog="fairseq_aggdec.cli.fetch", description=__doc__)
     parser.add_argument("config", type=Path, help="an experiment's prepare.yaml, with a list `data_sets`")
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for item in sets:
         try:
             item.build()
-        except AggdecError as error:  # say all that is missing at once
+        except AggdecError as error:  # one message names all missing files
             problems.append(str(error))
     if problems:
         raise AggdecError("\n".join(problems))

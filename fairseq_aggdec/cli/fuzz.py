@@ -1,4 +1,4 @@
-"""`scripts/fuzz.sh`: random models of every kind, options, batches and drafts against stock fairseq, any length."""
+"""`scripts/fuzz.sh`: compares random models, options, batches and drafts with stock fairseq, for as long as wanted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
 _PROGRESS = 60.0
-"""seconds between lines of progress"""
+"""the seconds between two progress messages"""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -26,14 +26,16 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, default=Path("work/fuzz/run.json"),
         help="file of counters and counterexamples; a stopped run goes on there (default: work/fuzz/run.json)",
     )  # fmt: skip
-    parser.add_argument("--sentences", type=int, help="stop when so many were decoded (default: go on for ever)")
+    parser.add_argument("--sentences", type=int, help="stop when so many sentences were decoded (default: never)")
     parser.add_argument("--cases", type=int, help="stop when so many cases were checked")
-    parser.add_argument("--minutes", type=float, help="stop after so many, now")
+    parser.add_argument("--minutes", type=float, help="stop after so many minutes")
     parser.add_argument("--first", type=int, default=0, help="number of a new run's first case (default: 0)")
     parser.add_argument("--case", type=int, metavar="NUMBER", help="check this case alone")
     parser.add_argument("--changes", default="{}", metavar="JSON", help="fields of that case to change")
     parser.add_argument("--shrink", action="store_true", help="make that case smaller where it fails")
-    parser.add_argument("--threads", type=int, default=1, help="of PyTorch (default: 1: the models are tiny)")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="number of PyTorch's threads (default: 1, as the models are tiny)"
+    )
     return parser
 
 
@@ -48,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(args.threads)
     warnings.filterwarnings("ignore", category=FutureWarning)
     fairseq_aggdec.register()
-    logging.getLogger("fairseq_aggdec").setLevel(logging.ERROR)  # fallbacks and options without effect are wanted here
+    logging.getLogger("fairseq_aggdec").setLevel(
+        logging.ERROR
+    )  # no warnings of fallbacks and of options without effect
     from fairseq_aggdec.lab.lossless.fuzzing.running import Run
 
     if args.case is not None:

@@ -11,7 +11,7 @@ from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import alone_at
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SECONDS = 540  # of one call
+_SECONDS = 540  # the time limit of one call
 
 
 @on_command_line()
@@ -60,7 +60,7 @@ def _check_gpu() -> None:
 
 
 def _say(records: list[dict[str, object]], results: Path) -> int:
-    """Print what became of each part."""
+    """Print the result of each part, and return the exit code."""
     worst = 0
     for record in records:
         steps = record["steps"]

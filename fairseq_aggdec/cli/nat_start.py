@@ -1,4 +1,4 @@
-"""`python -m fairseq_aggdec.cli.nat_start CHECKPOINT ARCHITECTURE --output FILE`: weights to begin a NAT model with."""
+"""`python -m fairseq_aggdec.cli.nat_start CHECKPOINT ARCHITECTURE --output FILE`: starting weights of a NAT model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         description="Write a checkpoint with a Transformer's weights that fairseq's non-autoregressive models of the "
         "same size take by --finetune-from-model.",
     )
-    parser.add_argument("checkpoint", type=Path, help="of a Transformer encoder-decoder")
+    parser.add_argument("checkpoint", type=Path, help="checkpoint of a Transformer encoder-decoder")
     parser.add_argument("architecture", choices=TABLES)
     parser.add_argument("--output", type=Path, required=True, help="file to write")
     args = parser.parse_args(argv)

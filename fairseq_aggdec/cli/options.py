@@ -1,4 +1,4 @@
-"""What the verbs' command lines have in common: options, checks of their values, and the start of the work."""
+"""What the command lines of the verbs have in common: options, checks of their values, and the start of the work."""
 
 from __future__ import annotations
 
@@ -16,46 +16,56 @@ from fairseq_aggdec.models.sizes import SIZES
 
 
 def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", required: bool = False) -> None:
-    """Adds the checkpoints, the split and the device; `required`: whether data, model and drafter must be named."""
+    """Adds the options for checkpoints, split and device.
+
+    Args:
+        parser: the verb's parser.
+        split: the default split.
+        required: whether data, model and drafter must be given.
+    """
     parser.add_argument("data", nargs=None if required else "?", help="folder made by fairseq-preprocess")
     parser.add_argument("--path", required=required, help="checkpoint, or several joined by ':'")
     parser.add_argument("--gen-subset", default=split, help="split to decode (default: %(default)s)")
     parser.add_argument("-s", "--source-lang")
     parser.add_argument("-t", "--target-lang")
     parser.add_argument(
-        "--drafter-path", required=required, help="the drafter's checkpoint, for nar, gad, gad++ and hybrid"
+        "--drafter-path", required=required, help="checkpoint of the drafter, for nar, gad, gad++ and hybrid"
     )
-    parser.add_argument("--threads", type=int, help="of PyTorch and of the peers")
+    parser.add_argument("--threads", type=int, help="number of threads of PyTorch and of the peers")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
 
 
 def add_random_model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the block size and the options that put a random model in the place of checkpoints."""
-    parser.add_argument("--block-size", type=int, help="tokens a draft (default: what the drafter learned)")
-    random = parser.add_argument_group(
-        "random models", "full sizes without training; drafts are made from greedy's output, decoded beforehand"
+    """Adds the block size, and the options by which a random model replaces checkpoints."""
+    parser.add_argument(
+        "--block-size", type=int, help="number of tokens in a draft (default: as the drafter was trained)"
     )
-    random.add_argument("--random-model", choices=tuple(SIZES), help="in place of DATA and --path")
-    random.add_argument("--length", type=int, default=25, help="tokens of source and output (default: 25)")
+    random = parser.add_argument_group(
+        "random models", "full sizes, not trained; drafts are made out of the output of greedy decoding"
+    )
+    random.add_argument("--random-model", choices=tuple(SIZES), help="use this instead of DATA and --path")
+    random.add_argument("--length", type=int, default=25, help="number of tokens of source and output (default: 25)")
     random.add_argument(
         "--edit-ratio",
         type=float,
         default=0.1,
-        help="of iad and hybrid: edits between the text that is copied from and the output, a token; iad~0.2 sets it "
-        "for one mode (default: 0.1)",
+        help="for iad and hybrid: edit ratio between the text that is copied and the output; iad~0.2 sets it for one "
+        "mode (default: 0.1)",
     )
     random.add_argument(
         "--accepted",
         type=float,
         default=5.5,
-        help="of gad and gad++: mean tokens an iteration; gad~7 sets it for one mode (default: 5.5)",
+        help="for gad and gad++: mean accepted tokens in an iteration; gad~7 sets it for one mode (default: 5.5)",
     )
-    random.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the models here, for further runs")
-    random.add_argument("--drafter-layers", type=int, default=2, help="of the random drafter's decoder (default: 2)")
+    random.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the models in this folder, for further runs")
+    random.add_argument(
+        "--drafter-layers", type=int, default=2, help="number of layers of the random drafter's decoder (default: 2)"
+    )
 
 
 def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.Namespace, *useless: str) -> None:
-    """Exits where options make no sense, or make none beside a random model, as the given ones in `useless`."""
+    """Exits where an option makes no sense; `useless` are given options that make none with a random model."""
     check_least(parser, args, 1, "limit", "threads", "length", "block_size", "drafter_layers", "max_len_b", "accepted")
     if not 0 <= args.edit_ratio <= 1:
         parser.error(f"--edit-ratio {args.edit_ratio}: must be from 0 to 1")
@@ -69,25 +79,27 @@ def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.N
 
 
 def add_half_precision_options(group: argparse._ActionsContainer) -> None:
-    """Adds --fp16 and --bf16, of which `precision` holds the one that is given, else None."""
+    """Adds --fp16 and --bf16; the field `precision` is the given one's name, else None."""
     precision = group.add_mutually_exclusive_group()
     for name, text in (("fp16", "half precision"), ("bf16", "bfloat16")):
         precision.add_argument(f"--{name}", action="store_const", const=name, dest="precision", help=text)
 
 
 def add_batch_options(group: argparse._ActionsContainer, default: int | None) -> None:
-    """Adds the limits of a batch, the device and the precision; `default`: of --max-tokens, None to tell that it is not
-    given."""
+    """Adds the limits of a batch, the device and the precision; `default` is that of --max-tokens."""
     group.add_argument(
-        "--max-tokens", type=int, default=default, help=f"source tokens a batch, with padding (default: {MAX_TOKENS})"
+        "--max-tokens",
+        type=int,
+        default=default,
+        help=f"most source tokens of a batch, padding included (default: {MAX_TOKENS})",
     )
-    group.add_argument("--batch-size", type=int, help="at most so many sentences a batch (default: no limit)")
+    group.add_argument("--batch-size", type=int, help="most sentences of a batch (default: no limit)")
     group.add_argument("--cpu", action="store_true", help="use no GPU")
     add_half_precision_options(group)
 
 
 def add_data_sets_option(parser: argparse.ArgumentParser, what: str) -> None:
-    """Adds --data, the folder of the data sets; `what` is its help."""
+    """Adds --data, the folder of the data sets, with the help text `what`."""
     parser.add_argument(
         "--data",
         type=Path,
@@ -97,7 +109,7 @@ def add_data_sets_option(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def numbers(kind: type[int] | type[float], least: float) -> Callable[[str], list]:
-    """The type of an option that takes several different numbers of at least `least`, separated by commas."""
+    """The `type` of an argparse option that takes different numbers of at least `least`, separated by commas."""
 
     def read(text: str) -> list:
         try:
@@ -114,7 +126,7 @@ def numbers(kind: type[int] | type[float], least: float) -> Callable[[str], list
 
 
 def check_least(parser: argparse.ArgumentParser, args: argparse.Namespace, least: int, *names: str) -> None:
-    """Exits where an option that has a value is below `least`; `names` are those of the fields."""
+    """Exits where one of these fields has a value below `least`."""
     for name in names:
         value = getattr(args, name)
         if value is not None and not value >= least:
@@ -122,10 +134,9 @@ def check_least(parser: argparse.ArgumentParser, args: argparse.Namespace, least
 
 
 def start(threads: int | None = None) -> None:
-    """Makes the plugin known to fairseq, in so many threads of PyTorch (None: as many as it takes by itself), and lets
-    warnings alone be logged."""
+    """Makes the plugin known to fairseq, sets PyTorch's threads (None: its default), logs warnings only."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
-    for logger in (None, "fairseq", "fairseq_aggdec"):  # fairseq may have set them as it was imported
+    for logger in (None, "fairseq", "fairseq_aggdec"):  # fairseq may have set them when it was imported
         logging.getLogger(logger).setLevel(logging.WARNING)
     import torch
 
@@ -137,5 +148,5 @@ def start(threads: int | None = None) -> None:
 
 
 def command(verb: str, argv: Sequence[str] | None) -> str:
-    """The call of a verb, as one writes it in a shell; `argv` is what its `main` was given."""
+    """The call of a verb as written in a shell; `argv` is the argument of the verb's `main`."""
     return shlex.join(["aggdec", verb, *(sys.argv[1:] if argv is None else argv)])

@@ -1,4 +1,4 @@
-"""`aggdec prepare CONFIG --data DIR --work DIR`: raw text to fairseq's binary data, by an experiment's prepare.yaml."""
+"""`aggdec prepare CONFIG --data DIR --work DIR`: makes fairseq's binary data of raw text, by a prepare.yaml."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fairseq_aggdec.errors import on_command_line
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs all stages that are not complete; see --help.
+    """Command line; see --help.
 
     Raises:
         AggdecError: the configuration or the data cannot be used.
     """
     parser = argparse.ArgumentParser(prog="aggdec prepare", description=__doc__)
     parser.add_argument("config", type=Path, help="an experiment's prepare.yaml")
-    parser.add_argument("--data", type=Path, required=True, help="folder of the given data sets")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--work", type=Path, required=True, help="folder for the experiment's outputs")
     parser.add_argument("--workers", type=int, default=1, help="number of processes")
     args = parser.parse_args(argv)

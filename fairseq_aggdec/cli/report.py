@@ -1,4 +1,4 @@
-"""`aggdec report`: tables and figures of what was measured, the papers' tables beside it, and traces as a page."""
+"""`aggdec report`: tables and figures of measurements, the papers' tables beside them, and traces of sentences."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from fairseq_aggdec.errors import AggdecError, on_command_line
 _COMMANDS = {
     "experiment": "an experiment's results as JSON and beside the papers' tables, or tables of its own",
     "paper": "tables of the papers alone, or their list",
-    "trace": "iteration by iteration how sentences were decoded, in colour on the terminal or as an HTML page",
+    "trace": "how sentences were decoded, iteration by iteration, in colour on the terminal or as an HTML page",
 }
 
 

@@ -1,4 +1,4 @@
-"""`aggdec score`: scores of files that a model wrote, or a table of everything an experiment has decoded."""
+"""`aggdec score`: scores of a model's outputs, or a table of all outputs of an experiment."""
 
 from __future__ import annotations
 
@@ -52,45 +52,56 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="aggdec score", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     json_option = argparse.ArgumentParser(add_help=False)
-    json_option.add_argument("--json", type=Path, metavar="OUT", help="write the scores there too")
+    json_option.add_argument("--json", type=Path, metavar="OUT", help="also write the scores to this file")
 
     files = commands.add_parser(
-        "files", parents=[json_option], help="scores of outputs against what is given: references, sources, gold edits"
+        "files", parents=[json_option], help="scores of outputs by the given references, sources and gold edits"
     )
     files.add_argument(
-        "outputs", type=Path, nargs="+", help="tokens, a sentence a line, or what fairseq-generate wrote; a row each"
+        "outputs",
+        type=Path,
+        nargs="+",
+        help="files of tokens, one sentence in a line, or outputs of fairseq-generate; one row each",
     )
-    files.add_argument("--sources", type=Path, help="tokenised; for tasks that edit their source")
-    files.add_argument("--references", type=Path, nargs="+", default=[], help="tokenised")
-    files.add_argument("--text-references", type=Path, nargs="+", default=[], help="running text, for sacrebleu")
+    files.add_argument("--sources", type=Path, help="tokenised sources, for tasks that edit them")
+    files.add_argument("--references", type=Path, nargs="+", default=[], help="tokenised references")
+    files.add_argument(
+        "--text-references", type=Path, nargs="+", default=[], help="references as running text, for sacrebleu"
+    )
     files.add_argument(
         "--language",
-        help="of the outputs, whose Moses tokens become running text for sacrebleu; without it they are that",
+        help="language of the outputs: their Moses tokens become running text for sacrebleu (default: they are that)",
     )
-    files.add_argument("--m2", type=Path, help="gold edits, gzipped or not; outputs must have its tokens")
+    files.add_argument("--m2", type=Path, help="M2 file of gold edits, gzipped or not, in the tokens of the outputs")
     files.add_argument(
         "--metrics",
         default="",
-        help=f"comma separated, from {', '.join(all_metrics())} (default: all that what is given allows, but for ter, "
+        help=f"comma separated, from {', '.join(all_metrics())} (default: all that the given files allow, except ter, "
         "sentence-sari, m2-references, unchanged and exact)",
     )
-    files.add_argument("--characters", action="store_true", help="each character is a token, for Chinese")
-    files.add_argument("--max-unchanged-words", "--max_unchanged_words", type=int, default=2, help="within an M2 edit")
-    files.add_argument("--beta", type=float, default=0.5, help="of the F of M2")
-    files.add_argument("--stem", action="store_true", help="ROUGE of stems")
+    files.add_argument("--characters", action="store_true", help="take each character for a token, as for Chinese")
+    files.add_argument(
+        "--max-unchanged-words",
+        "--max_unchanged_words",
+        type=int,
+        default=2,
+        help="most unchanged words within an M2 edit",
+    )
+    files.add_argument("--beta", type=float, default=0.5, help="beta of M2's F score")
+    files.add_argument("--stem", action="store_true", help="compare stems in ROUGE")
     files.add_argument(
         "--official",
         action="append",
         default=[],
         metavar="PATH",
-        help="also call this scorer: m2scorer, JFLEG's gleu.py, easse or multi-bleu.perl; may be repeated",
+        help="also run this scorer: m2scorer, JFLEG's gleu.py, easse or multi-bleu.perl; can be repeated",
     )
     gleu = commands.add_parser("gleu", help="GLEU of tokenised files (Napoles et al. 2015, 2016)")
     gleu.add_argument("--source", type=Path, required=True)
     gleu.add_argument("--output", type=Path, required=True, help="the corrected text")
     gleu.add_argument("--reference", type=Path, required=True, nargs="+")
     for command in (files, gleu):
-        command.add_argument("--draws", type=int, default=500, help="of GLEU: random choices of references")
+        command.add_argument("--draws", type=int, default=500, help="number of GLEU's random choices of references")
     ratio = commands.add_parser("edit-ratio", help="mean token edit distance, normalised by source length")
     ratio.add_argument("--source", type=Path, required=True)
     ratio.add_argument("--output", type=Path, required=True)

@@ -15,14 +15,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help.
 
     Raises:
-        AggdecError: the checkpoint cannot be read, or the layers are not there.
+        AggdecError: the checkpoint cannot be read, or has no such layers.
     """
     parser = argparse.ArgumentParser(
         prog="aggdec shrink",
         description="Write a checkpoint with some layers of another one, to decode with, and to train further with "
         "--finetune-from-model.",
     )
-    parser.add_argument("checkpoint", type=Path, help="of a Transformer or BART model, of any version of fairseq")
+    parser.add_argument(
+        "checkpoint", type=Path, help="checkpoint of a Transformer or BART model, of any version of fairseq"
+    )
     parser.add_argument("output", type=Path, help="file to write")
     for side, example in (("encoder", "0,2,4"), ("decoder", "0,11")):
         parser.add_argument(

@@ -1,4 +1,4 @@
-"""`aggdec super-resolve`: greedy, exact and approximate blockwise decoding of images side by side."""
+"""`aggdec super-resolve`: greedy, exact and approximate blockwise decoding of images, side by side."""
 
 from __future__ import annotations
 
@@ -35,22 +35,26 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="aggdec super-resolve", description=__doc__, epilog=_EPILOG)
     parser.add_argument("data", metavar="DATA", help=".npz file or folder of images")
     parser.add_argument("--path", required=True, help="model with proposal heads, of --task super_resolution")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where the results go")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder for the results")
     parser.add_argument("--gen-subset", default="test", help="valid or test (or train); default %(default)s")
-    parser.add_argument("--limit", type=int, help="decode the first so many images only")
-    parser.add_argument("--block-size", type=int, metavar="K", help="heads used; default: all of the model")
+    parser.add_argument("--limit", type=int, help="decode only the first LIMIT images")
+    parser.add_argument("--block-size", type=int, metavar="K", help="number of heads used; default: all")
     parser.add_argument(
         "--accept-distance",
         type=float,
         default=2.0,
         metavar="EPSILON",
-        help="of approximate decoding: difference of intensities that passes; default %(default)g",
+        help="greatest difference of intensities that approximate decoding accepts; default %(default)g",
     )
-    parser.add_argument("--batch-size", type=int, default=1, help="images decoded at once; default %(default)s")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds of which the median counts; default %(default)s")
-    parser.add_argument("--pictures", type=int, default=6, help="images that are drawn; default %(default)s")
+    parser.add_argument(
+        "--batch-size", type=int, default=1, help="number of images decoded at once; default %(default)s"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="number of rounds, whose median time counts; default %(default)s"
+    )
+    parser.add_argument("--pictures", type=int, default=6, help="number of images drawn; default %(default)s")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--threads", type=int, help="of PyTorch on a CPU")
+    parser.add_argument("--threads", type=int, help="number of PyTorch's threads on a CPU")
     args = parser.parse_args(argv)
     options.check_least(parser, args, 1, "limit", "block_size", "batch_size", "repeats", "threads")
     options.check_least(parser, args, 0, "pictures")

@@ -1,4 +1,4 @@
-"""`aggdec report trace`: how sentences were decoded, iteration by iteration."""
+"""`aggdec report trace`: shows how sentences were decoded, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lab.reporting.trace import wants_colour
 
 SENTENCES = 10
-"""shown without further ado"""
+"""the number of sentences shown by default"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Of `aggdec report trace`."""
+    """Adds the options of `aggdec report trace`."""
     parser.add_argument(
         "files",
         nargs="+",
@@ -22,18 +22,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="STATS.jsonl",
         help="written by fairseq-generate or fairseq-interactive with --decoding-stats and --retain-iter-history",
     )
-    parser.add_argument("--sentences", metavar="N,N", help=f"their numbers (default: the first {SENTENCES})")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page instead of printing")
-    parser.add_argument("--title", default="Draft, verify, accept", help="of the page (default: %(default)s)")
+    parser.add_argument("--sentences", metavar="N,N", help=f"numbers of the sentences (default: the first {SENTENCES})")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write an HTML page instead of printing")
+    parser.add_argument("--title", default="Draft, verify, accept", help="title of the page (default: %(default)s)")
     parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto", help="default: %(default)s")
 
 
 def print_trace(args: argparse.Namespace) -> None:
-    """`aggdec report trace`.
-
-    Raises:
-        AggdecError: a file holds something else, or lacks a sentence.
-    """
+    """Prints what `aggdec report trace` asks for; raises `AggdecError` where a file does not have it."""
     from fairseq_aggdec.lab.reporting.trace_page import page
     from fairseq_aggdec.lab.reporting.trace_text import text
     from fairseq_aggdec.lab.reporting.traces import Named, read_traces

@@ -1,4 +1,4 @@
-"""`aggdec tune`: which k, β and τ of GAD++ to take, measured on a development set (Ge et al. 2022, Tables 6 and 7)."""
+"""`aggdec tune`: measures on a development set which k, β and τ GAD++ should have (Ge et al. 2022, Tables 6 and 7)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
 
 QUALITIES = ("sacrebleu", "bleu", "compound-bleu", "rouge", "sari", "gleu", "m2", "m2-references", "exact")
-"""metrics of which more is better; of several columns the last counts"""
+"""metrics in which more is better; where one has several columns, the last counts"""
 
 
 @on_command_line()
@@ -33,7 +33,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="aggdec tune", description=__doc__)
     options.add_subject_options(parser, "valid", required=True)
     parser.add_argument(
-        "--output", type=Path, required=True, help="file of what was measured, a line each; a stopped run goes on there"
+        "--output",
+        type=Path,
+        required=True,
+        help="file of the measurements, one in a line; a stopped run goes on with it",
     )
     parser.add_argument("--limit", type=int, help="only the first N sentences")
     sizes, tolerances = options.numbers(int, 1), options.numbers(float, 0)
@@ -49,20 +52,34 @@ def _parser() -> argparse.ArgumentParser:
         "loses no more than --loss",
     )
     parser.add_argument("--metric", choices=QUALITIES, default="bleu", help="quality (default: bleu, of tokens)")
-    parser.add_argument("--text-reference", type=Path, help="running text of the split's targets, for sacrebleu")
-    parser.add_argument("--m2", type=Path, help="gold edits of the split, for m2")
     parser.add_argument(
-        "--margin", type=float, default=0.0, help="high-quality must be this much above greedy decoding (default: 0)"
+        "--text-reference", type=Path, help="file with the split's targets as running text, for sacrebleu"
+    )
+    parser.add_argument("--m2", type=Path, help="M2 file of the split's gold edits, for m2")
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=0.0,
+        help="how far the high-quality setting must be above greedy decoding (default: 0)",
     )
     parser.add_argument(
-        "--loss", type=float, default=0.5, help="high-efficiency may be this much below greedy decoding (default: 0.5)"
+        "--loss",
+        type=float,
+        default=0.5,
+        help="how far the high-efficiency setting may be below greedy decoding (default: 0.5)",
     )
-    parser.add_argument("--beam", type=int, default=5, help="of the baseline (default: 5)")
+    parser.add_argument("--beam", type=int, default=5, help="beam of the baseline (default: 5)")
     parser.add_argument("--batch-size", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=3, help="rounds; times are their median (default: 3)")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="number of rounds, whose median time counts (default: 3)"
+    )
     options.add_half_precision_options(parser)
     parser.add_argument(
-        "--figure", type=Path, action="append", default=[], help="draw quality against speed, .png or .svg; repeatable"
+        "--figure",
+        type=Path,
+        action="append",
+        default=[],
+        help="draw quality against speed into this .png or .svg; can be repeated",
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""`aggdec user-dir`: print the absolute path that `--user-dir` needs, from any folder.
+"""`aggdec user-dir`: prints the absolute path that `--user-dir` takes in any folder.
 
 fairseq looks for `--user-dir fairseq_aggdec` in the current folder and beside its own package only.
 """
@@ -12,7 +12,7 @@ import fairseq_aggdec
 
 
 def user_dir() -> Path:
-    """The installed package, as fairseq compares it: the path under which Python has imported it."""
+    """The path under which Python has imported the package, with which fairseq compares."""
     return Path(fairseq_aggdec.__path__[0]).absolute()
 
 

@@ -1,4 +1,4 @@
-"""`aggdec VERB ...`: every command of this plugin, and which module of this folder reads its options."""
+"""`aggdec VERB ...`: the commands of this plugin, each with a module of this folder that reads its options."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ GROUPS = {
         "user-dir": "print the folder that fairseq's --user-dir needs",
     },
     "decode": {
-        "decode": "decode large text files, in any mode, by many processes",
+        "decode": "decode large text files, in any mode, in many processes",
         "compare": "compare two outputs of fairseq-generate, token by token",
     },
     "measure": {
         "bench": "time modes side by side on the same sentences",
         "super-resolve": "decode and time images: greedy, exact and approximate blockwise decoding side by side",
-        "report": "print what was measured as tables and figures, beside the papers', and iteration by iteration",
-        "tune": "measure which block size, top-beta and tolerance of gad++ to take",
+        "report": "print measurements as tables and figures, also beside the papers', and traces of sentences",
+        "tune": "measure which block size, top-beta and tolerance gad++ should have",
         "score": "score outputs: BLEU, ROUGE, SARI, GLEU, M2 and others",
     },
     "train": {
@@ -35,10 +35,10 @@ GROUPS = {
         "export": "pack a trained model into a small folder that needs nothing else",
     },
 }
-"""group: verb: what it does; in the order of use"""
+"""{group: {verb: what it does}}, in the order of use"""
 
 VERBS = {verb: f"{__package__}.{verb.replace('-', '_')}" for group in GROUPS.values() for verb in group}
-"""verb: the module whose `main` takes the words behind it"""
+"""{verb: the module whose `main` takes the words behind it}"""
 
 
 def main(argv: Sequence[str] | None = None) -> int | None:
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int | None:
 
 
 def former_command() -> int | None:
-    """Runs the verb that a command of its own, `aggdec-VERB`, used to be, and says its new name."""
+    """Runs `aggdec VERB` for the former command `aggdec-VERB`, and prints its new name."""
     name = Path(sys.argv[0]).stem
     verb = name.removeprefix("aggdec-")
     print(f"{name} is now `aggdec {verb}`; the old name goes with the next version", file=sys.stderr)

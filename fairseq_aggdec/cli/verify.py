@@ -1,4 +1,4 @@
-"""`aggdec verify`: whether this plugin's output is fairseq's, for a model of the user's on the user's machine."""
+"""`aggdec verify`: checks on the user's machine that this plugin's output for the user's model is fairseq's."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fairseq_aggdec.tasks.search_options import add_search_options, given_search
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line of the verification; see --help. The exit code is 1 where a lossless mode differs.
+    """Command line; see --help. The exit code is 1 where a lossless mode differs.
 
     Raises:
-        AggdecError: files or options that cannot be used.
+        AggdecError: a file or an option cannot be used.
     """
     parser = _parser()
     args = parser.parse_args(argv)
@@ -44,22 +44,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, help="only the first N sentences (default: 100; of a random model 8)")
     parser.add_argument(
         "--modes",
-        help="comma separated, from greedy, iad, hybrid, gad, gad++, nar, blockwise, each that verifies drafts with "
-        "+adaptive where wanted (default: greedy, iad and hybrid, with a drafter gad and gad++, with proposal heads "
+        help="comma separated, from greedy, iad, hybrid, gad, gad++, nar, blockwise; +adaptive behind one adds "
+        "--adaptive-draft (default: greedy, iad and hybrid, with a drafter gad and gad++, with proposal heads "
         "blockwise)",
     )
     parser.add_argument(
         "--precisions",
         type=_precisions,
-        help=f"comma separated, from {', '.join(PRECISIONS)} (under --bit-exact); one that cannot be had here is then "
-        "an error (default: those that the device has)",
+        help=f"comma separated, from {', '.join(PRECISIONS)} (under --bit-exact); one that this machine lacks is then "
+        "an error (default: all that it has)",
     )
     parser.add_argument(
         "--bit-exact",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="also decode under --bit-exact, where the device keeps it: alone, in batches and shuffled, compared to "
-        "the last bit (default: on)",
+        help="also decode under --bit-exact, where the device supports it: alone, in batches and shuffled, compared "
+        "to the last bit (default: on)",
     )
     parser.add_argument(
         "--batch-sizes",
@@ -70,13 +70,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--full-drafts",
         action=argparse.BooleanOptionalAction,
-        help="in batches on a CPU verify whole drafts, and not, as in fairseq-generate, only as much as saves time "
-        "(default: for random models alone)",
+        help="in batches on a CPU verify whole drafts, and not, as fairseq-generate does, only what saves time "
+        "(default: only for random models)",
     )
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write all that was found")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write all results to this file")
     add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))
     options.add_random_model_options(parser)
-    parser.set_defaults(precision=None)  # read where a subject is made; --precisions says more
+    parser.set_defaults(precision=None)  # read where the model is loaded; --precisions replaces it
     return parser
 
 

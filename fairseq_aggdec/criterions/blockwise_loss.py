@@ -72,10 +72,10 @@ class BlockwiseLoss(FairseqCriterion):
             wanted.append((head, mask))
             targets[head] = target[mask]
 
-        def take(head: int, logits: Tensor) -> tuple[Tensor, Tensor]:
+        def loss_of(head: int, logits: Tensor) -> tuple[Tensor, Tensor]:
             return smoothed_loss(logits, targets[head], self.label_smoothing)
 
-        losses = model(**sample["net_input"], heads=wanted, take=take)
+        losses = model(**sample["net_input"], heads=wanted, per_head=loss_of)
         loss, nll = (torch.stack(parts).sum() for parts in zip(*losses, strict=True))
         # several processes wait for a gradient of every weight, also where only an identity head was drawn
         loss = loss + 0.0 * sum(weight.sum() for weight in layer.parameters())
@@ -87,12 +87,12 @@ class BlockwiseLoss(FairseqCriterion):
         predicted = torch.full((heads, *targets[0].shape), self.padding_idx, device=targets[0].device)
         first: list[tuple[Tensor, Tensor]] = []
 
-        def take(head: int, logits: Tensor) -> None:
+        def predict(head: int, logits: Tensor) -> None:
             if head == 1:
                 first.append(smoothed_loss(logits, targets[0][masks[0]], self.label_smoothing))
             predicted[head - 1][masks[head - 1]] = logits.max(dim=-1).indices
 
-        model(**sample["net_input"], heads=list(enumerate(masks, start=1)), take=take)
+        model(**sample["net_input"], heads=list(enumerate(masks, start=1)), per_head=predict)
         loss, supervised, log = self._result(sample, *first[0], int(masks[0].sum()))
         log.update(block_scores(predicted, torch.stack(targets), self.padding_idx))
         return loss, supervised, log

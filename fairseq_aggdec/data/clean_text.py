@@ -1,7 +1,7 @@
-"""Turns raw sentences into clean modern English prose, the starting point of synthetic error correction data.
+"""Chooses clean modern English sentences out of raw text, for synthetic correction data.
 
-Books, papers and web text come with typographic characters, references, code and archaic speech. A corrector trained on
-them would learn to write them, so a sentence is first normalised and then kept or dropped as a whole.
+Books, papers and web text have typographic characters, references, code and archaic speech. A corrector that is trained
+on them would learn to write them. So a sentence is first normalised, and then kept or dropped as a whole.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _WORD = re.compile(r"[A-Za-z\u00c0-\u024f']+")
 
 
 def normalise(line: str) -> str:
-    """Returns `line` with typographic quotes, dashes and spaces as plain ASCII and with runs of spaces as one space."""
+    """The line with plain ASCII quotes, dashes and spaces, and with single spaces."""
     line = unicodedata.normalize("NFC", line).translate(_CHARACTERS)
     line = re.sub(r"\s*--+\s*", " - ", line)
     return " ".join(line.split())
 
 
 def repair_quotes(line: str) -> str | None:
-    """Removes the one quotation mark that a sentence splitter left over; returns None where that is impossible."""
+    """Removes a single quotation mark that a sentence splitter has left; returns None where that is impossible."""
     if line.count('"') % 2 == 0:
         return line
     if line.count('"') == 1 and (line.startswith('"') or line.endswith('"')):
@@ -59,13 +59,13 @@ def repair_quotes(line: str) -> str | None:
 
 
 def is_prose(line: str, min_words: int = 3, max_words: int = 45) -> bool:
-    """Tells whether a normalised line is one sentence of ordinary prose: no code, reference, heading or fragment."""
+    """Whether a normalised line is one sentence of ordinary prose: no code, reference, heading or fragment."""
     words = line.split()
     if not min_words <= len(words) <= max_words:
         return False
     if not _PROSE.fullmatch(line) or not _SENTENCE.fullmatch(line) or _REFERENCE.search(line):
         return False
-    # A title or a list item has no clause; a name of a program or a file is no English word.
+    # titles and list items have no clause; names of programs and files are no English words
     if not _CLAUSE.search(line) or _IDENTIFIER.search(line):
         return False
     letters = [character for character in line if character.isalpha()]
@@ -75,15 +75,15 @@ def is_prose(line: str, min_words: int = 3, max_words: int = 45) -> bool:
 
 
 def lower_case_words(line: str) -> set[str]:
-    """Returns the words of `line` that are written in lower case: names and sentence openings carry no evidence."""
+    """The words written in lower case; words with a capital may be names."""
     return {word for word in _WORD.findall(line) if word.islower()}
 
 
 def is_modern(line: str, known_words: Collection[str], max_unknown: int = 0) -> bool:
-    """Tells whether a sentence of older fiction reads like modern prose.
+    """Whether a sentence of older fiction reads like modern prose.
 
-    It must hold no archaic or dialect form, no semicolon or dash (rare in essays, common in Victorian fiction), and at
-    most `max_unknown` lower-case words outside `known_words`, the vocabulary of the modern texts.
+    It must have no archaic or dialect form, no semicolon and no dash (rare in essays, common in Victorian fiction), and
+    at most `max_unknown` lower-case words that are not in `known_words`, the vocabulary of modern texts.
     """
     if ";" in line or " - " in line or _ARCHAIC.search(line) or _DIALECT.search(line):
         return False
@@ -91,7 +91,7 @@ def is_modern(line: str, known_words: Collection[str], max_unknown: int = 0) -> 
 
 
 def clean_sentences(lines: Iterable[str], min_words: int = 3, max_words: int = 45) -> Iterable[str]:
-    """Yields the normalised sentences among `lines` that are prose."""
+    """Yields the lines that are prose, normalised."""
     for line in lines:
         sentence = repair_quotes(normalise(line))
         if sentence is not None and is_prose(sentence, min_words, max_words):

@@ -1,11 +1,11 @@
 """Synthetic grammatical errors: clean English sentences in, learner-like erroneous ones out.
 
 After Grundkiewicz et al. 2019, "Neural Grammatical Error Correction Systems with Unsupervised Pre-training on Synthetic
-Data" (an error rate per word drawn from a normal distribution for each sentence; words replaced from confusion sets,
+Data" (for each sentence an error rate per word drawn from a normal distribution; words replaced from confusion sets,
 deleted, inserted, swapped; noise on characters), and Zhang et al. 2019, "Sequence-to-sequence Pre-training with Data
-Augmentation for Sentence Rewriting" (words of frequent error types turned back into their likely errors). What is
-replaced by what follows the errors of learners rather than chance: tables of closed-class confusions, inflections,
-misspellings by sound. An edit that finds no place in a sentence leaves its turn to another one.
+Augmentation for Sentence Rewriting" (words of frequent error types turned back into their likely errors). Words
+are not replaced by chance, but as learners confuse them: by tables of function words, inflections and misspellings by
+sound. Where a sentence has no place for an error of the drawn type, another type is drawn.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from itertools import accumulate
 from random import Random
 
 from fairseq_aggdec.data import grammar_edits, surface_edits, word_edits
+from fairseq_aggdec.data.choices import pick
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.data.sentence import Sentence
 from fairseq_aggdec.errors import AggdecError
@@ -48,18 +49,18 @@ EDITS: dict[str, tuple[Edit, float]] = {
     "word_insertion": (word_edits.word_insertion, 0.045),
     "word_swap": (word_edits.word_swap, 0.01),
 }
-"""{error type: (edit, default weight)}; the weights are relative."""
+"""{error type: (edit, relative default weight)}"""
 
 DEFAULT_WEIGHTS: dict[str, float] = {name: weight for name, (_, weight) in EDITS.items()}
 
 _SPELLING_SKEW = (0.35, 1.0, 2.5)
-"""Writers differ: in one sentence spelling errors are rarer, in another commoner, than the weights say."""
+"""factors, one of which multiplies a sentence's weight of spelling errors, since writers differ"""
 _TRIES = 5
-"""How often another error type is drawn when the sentence has no place for one."""
+"""how many error types are drawn at most until the sentence has a place for one"""
 
 
 class CorruptionConfigError(AggdecError):
-    """An option out of its range, or an unknown error type."""
+    """A value out of its range, or an unknown error type."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,15 @@ class CorruptionConfig:
     """How many errors of which type."""
 
     error_rate: float = 0.17
-    """mean of the number of errors per word; 0 changes nothing"""
+    """mean number of errors per word; 0 changes nothing"""
     error_rate_std: float = 0.1
     """standard deviation of the rate from sentence to sentence (clipped to [0, max_error_rate])"""
     max_error_rate: float = 0.3
     """upper bound of a sentence's rate"""
     keep_clean: float = 0.1
-    """share of sentences left as they are"""
+    """share of sentences that get no error"""
     weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
-    """{error type: relative weight}; a type left out has weight 0"""
+    """{error type: relative weight}; a type that is not named has weight 0"""
 
     def __post_init__(self) -> None:
         for name in ("error_rate", "error_rate_std", "max_error_rate", "keep_clean"):
@@ -90,7 +91,7 @@ class CorruptionConfig:
 
 
 def line_seed(seed: int, line_number: int) -> int:
-    """A well-mixed seed for one line, so that results do not depend on who handles the line (splitmix64's mixer)."""
+    """The random seed of one line, mixed as in splitmix64; results do not depend on the process that has the line."""
     mixed = (seed * 0x9E3779B97F4A7C15 + line_number * 0xD1B54A32D192ED03) & 0xFFFFFFFFFFFFFFFF
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
@@ -98,7 +99,7 @@ def line_seed(seed: int, line_number: int) -> int:
 
 
 class Corruptor:
-    """Makes erroneous sentences; holds no state between sentences."""
+    """Makes errors in sentences; keeps no state from one sentence to the next."""
 
     def __init__(self, lexicon: Lexicon, config: CorruptionConfig | None = None) -> None:
         self.lexicon = lexicon
@@ -115,8 +116,8 @@ class Corruptor:
         """The sentence with errors, and the types of the errors made.
 
         Args:
-            text: one sentence, spaces normalised (single spaces, none at the ends).
-            rng: source of every random choice.
+            text: one sentence with single spaces, none at its ends.
+            rng: the random generator.
         """
         config = self.config
         if config.error_rate == 0 or rng.random() < config.keep_clean:
@@ -125,7 +126,7 @@ class Corruptor:
         rate = rng.gauss(config.error_rate, config.error_rate_std)
         rate = min(max(rate, 0.0), config.max_error_rate)
         wanted = int(rate * len(sentence.words) + rng.random())
-        cumulative = self._cumulative[int(rng.random() * len(self._cumulative))]
+        cumulative = pick(self._cumulative, rng)
         total = cumulative[-1]
         made: list[str] = []
         for _ in range(wanted):
@@ -135,9 +136,9 @@ class Corruptor:
                     made.append(self._names[kind])
                     break
         wrong = " ".join(sentence.text().split()) if made else text
-        # A sentence that lost its only word would be an empty source.
+        # a sentence that has lost its only word would be an empty source
         return (wrong, made) if wrong and wrong != text else (text, [])
 
     def corrupt_line(self, text: str, seed: int, line_number: int) -> tuple[str, list[str]]:
-        """`corrupt` with a generator that depends on the seed and the line number alone."""
+        """`corrupt` with a random generator that depends on nothing but the seed and the line's number."""
         return self.corrupt(text, Random(line_seed(seed, line_number)))

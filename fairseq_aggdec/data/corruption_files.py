@@ -1,4 +1,4 @@
-"""(erroneous, clean) sentence pairs of a whole text file."""
+"""(erroneous, clean) sentence pairs made of a text file."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from fairseq_aggdec.files import open_lines, written_whole
 
 @dataclass(frozen=True)
 class FileCorruption(CorruptionConfig):
-    """Which errors are made in a file, and what counts as its words."""
+    """The errors that are made in a file, and the vocabulary that they come from."""
 
     seed: int = 1
-    """of every random choice"""
+    """the random seed"""
     tokens: bool = False
     """write both sides in Penn Treebank tokens, after the errors are made"""
     vocab: Path | None = None
-    """word list, one word a line, optionally followed by its count; None: the words of the file are counted"""
+    """word list, in each line a word and optionally its count; None: the words of the file are counted"""
     vocab_size: int = 30_000
-    """number of most frequent words kept"""
+    """number of words, the most frequent ones"""
     vocab_lines: int = 1_000_000
-    """number of lines of the file read to count words"""
+    """number of lines of the file in which words are counted"""
 
 
 @dataclass
-class Made:
-    """What `corrupt_file` has written."""
+class CorruptionCounts:
+    """Counts of what `corrupt_file` has written."""
 
     pairs: int = 0
     unchanged: int = 0
@@ -45,21 +45,21 @@ class Made:
     empty: int = 0
     """lines left out because they hold no text"""
     edits: Counter[str] = field(default_factory=Counter)
-    """errors, by type"""
+    """number of errors by type"""
 
 
 def corrupt_file(
     clean: Path, source: Path, target: Path, config: FileCorruption, workers: int = 1, progress: bool = True
-) -> Made:
-    """Writes the sentences of a file with errors in them, and as they were; both files are there only when complete.
+) -> CorruptionCounts:
+    """Writes a file's sentences with errors, and without; both outputs exist only when they are complete.
 
-    What is written depends on the file and the configuration only, not on the number of workers.
+    The outputs depend on the file and the configuration, and not on the number of workers.
 
     Args:
         clean: untokenised English text in UTF-8, one sentence a line, gzipped or not; empty lines are left out.
-        source: where the sentences with errors go.
-        target: where they go as they were, with white space normalised.
-        config: which errors.
+        source: the output of sentences with errors.
+        target: the output of the sentences as they were, with white space normalised.
+        config: the errors and the vocabulary.
         workers: number of processes.
         progress: show progress bars.
 
@@ -67,7 +67,7 @@ def corrupt_file(
         AggdecError: a file cannot be used, or a worker died; nothing is written.
     """
     corruptor = Corruptor(build_lexicon(_word_counts(clean, config, progress)), config)
-    made = Made()
+    made = CorruptionCounts()
     with ExitStack() as stack:
         partial = [stack.enter_context(written_whole(path)) for path in (source, target)]
         source_file, target_file = (stack.enter_context(path.open("wb")) for path in partial)
@@ -83,13 +83,13 @@ def corrupt_file(
             made.edits.update(chunk.edits)
             bar.update(raw.tell() - bar.n)
             bar.set_postfix(sentences=made.pairs, refresh=False)
-        # the source gets its name after the target: where both are there, they are of one run
+        # the source gets its name after the target: where both exist, they are from one run
         source.unlink(missing_ok=True)
     return made
 
 
 def _word_counts(clean: Path, config: FileCorruption, progress: bool) -> dict[str, int]:
-    """The frequent words of the text: those of the given list, or counted in a bounded pass before the main one."""
+    """The frequent words: those of the given list, or counted in the first lines of the text."""
     if config.vocab is not None:
         return read_vocabulary(config.vocab, config.vocab_size)
     with open_lines(clean) as (lines, _):
@@ -102,7 +102,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
     """Reads a word list (`word` or `word count`, most frequent first), lower-cased, at most `size` words.
 
     Raises:
-        AggdecError: what follows a word is no count.
+        AggdecError: a word is followed by something else than a count.
     """
     counts: dict[str, int] = {}
     with open_lines(path) as (lines, _):

@@ -1,4 +1,4 @@
-"""Corrupts a stream of lines in constant memory, with one process or several, with the same result."""
+"""Makes errors in a stream of lines, in constant memory; the result does not depend on the number of processes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fairseq_aggdec.files import decode_text
 
 @dataclass
 class CorruptedChunk:
-    """Pairs of consecutive lines, ready to be written."""
+    """The pairs of consecutive lines, as they are written."""
 
     source: bytes
-    """erroneous sentences, one a line"""
+    """the erroneous sentences, one in a line"""
     target: bytes
-    """the same number of clean sentences"""
+    """the clean sentences, one in a line"""
     pairs: int = 0
     """number of pairs"""
     unchanged: int = 0
@@ -42,7 +42,7 @@ def decode_line(line: bytes, name: str, number: int) -> str:
 def corrupt_chunk(
     corruptor: Corruptor, seed: int, name: str, first: int, lines: list[bytes], tokens: bool = False
 ) -> CorruptedChunk:
-    """Corrupts consecutive lines; each depends on the seed and its line number only. See `corrupt_stream`."""
+    """Corrupts consecutive lines, each by the seed and its line number; see `corrupt_stream`."""
     source: list[str] = []
     target: list[str] = []
     result = CorruptedChunk(b"", b"")
@@ -77,9 +77,12 @@ def corrupt_stream(
     At most 4 x `workers` chunks are held at a time, whatever the length of the stream.
 
     Args:
-        lines: UTF-8 lines, with or without their newline.
-        name: what error messages call the input.
+        corruptor: makes the errors.
+        lines: UTF-8 lines, with or without their line feed.
+        seed: the random seed.
+        name: the name of the input, for error messages.
         workers: number of processes; 1 works in this one.
+        chunk_size: number of lines that a process takes at once.
         tokens: write both sides in Penn Treebank tokens.
     """
 

@@ -1,4 +1,4 @@
-"""Documents and their summaries, from JSON lines: what a summarization experiment reads."""
+"""Documents and their summaries for summarization, read from JSON lines."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.structured_files import parse_json
 
 _PIECE = (4, 12)
-"""fewest and most words of the short texts to restore"""
+"""the least and the greatest number of words in a short text to restore"""
 
 
 @dataclass(frozen=True)
 class Document:
-    """One line of the file.
+    """A document, which is one line of the file.
 
     Attributes:
-        sentences: those of the document, or the whole document as one.
-        summaries: one or more, the first of them what a model is trained on.
-        extract: the sentence that is most like the summary; None where the file does not say.
+        sentences: its sentences, or the whole document as one.
+        summaries: one or more summaries; models are trained on the first.
+        extract: the sentence that is most similar to the summary; None where the file does not say.
     """
 
     sentences: list[str]
@@ -42,10 +42,10 @@ def read_documents(
 
     Args:
         lines: JSON objects.
-        name: what an error calls the file.
-        source: the field of the document: its sentences, or one string.
-        target: the field of its summary, or of a list of summaries.
-        scores: the field of a list of numbers, one a sentence: how much each is like the summary; None: no extract.
+        name: the name of the file, for error messages.
+        source: the field with the document: a list of its sentences, or one string.
+        target: the field with its summary, or with a list of summaries.
+        scores: the field with a number for each sentence, its similarity to the summary; None: there are no extracts.
 
     Raises:
         AggdecError: a line is no JSON object, or lacks a field.
@@ -69,14 +69,14 @@ def read_documents(
 def denoising_pairs(documents: Iterable[Document], max_words: int, deletions: float) -> Iterator[tuple[str, str]]:
     """Yields (source, target) pairs from which a small model learns to read and copy before it learns to summarize.
 
-    What is left of a text when words are deleted at random is to be restored: the token deletion of BART's pre-training
-    (Lewis et al. 2020, §2.2). Texts are every few words of a document, its sentences, and a passage of some sentences:
-    copying is learnt from short ones first. The same documents give the same pairs.
+    The source is a text from which words were deleted at random, the target the whole text: the token deletion of
+    BART's pre-training (Lewis et al. 2020, §2.2). Texts are pieces of a few words, sentences, and one passage of each
+    document, since copying is learnt from short texts first. The same documents give the same pairs.
 
     Args:
-        documents: those that are trained on.
-        max_words: of a sentence or passage; a longer one is left out.
-        deletions: the share of words that are deleted, in [0, 1); the source keeps one at least.
+        documents: the documents to train on.
+        max_words: the most words of a text; a longer one is left out.
+        deletions: the share of words that are deleted, in [0, 1); the source keeps at least one word.
     """
     random = Random(1)
     for document in documents:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from fairseq_aggdec.data.choices import one_of, pick, substitute
+from fairseq_aggdec.data.choices import pick, substitute
 from fairseq_aggdec.data.inflection import VerbForms
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.data.sentence import Sentence
@@ -71,7 +71,7 @@ def preposition(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
         places = [k for k in places if low[k + 1] not in table("prepositions") and low[k + 1] != "that"]
         if places:
             k = pick(places, rng)
-            sentence.insert_before(k + 1, one_of(spurious[low[k]], rng))
+            sentence.insert_before(k + 1, pick(spurious[low[k]], rng))
             free[k] = False
             return True
     if kind < 0.35:
@@ -86,7 +86,7 @@ def preposition(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     k = pick(places, rng)
     options = table("prepositions")[low[k]]
     # The first confusion of each list is the commonest.
-    sentence.replace(k, options[0] if rng.random() < 0.4 else one_of(options, rng))
+    sentence.replace(k, options[0] if rng.random() < 0.4 else pick(options, rng))
     return True
 
 
@@ -98,14 +98,14 @@ def noun_number(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     if many and rng.random() < 0.85:
         k = pick(many, rng)
         if low[k] in unheard and rng.random() < 0.4:
-            sentence.replace(k, one_of(unheard[low[k]], rng))
+            sentence.replace(k, pick(unheard[low[k]], rng))
         else:
             sentence.replace(k, singulars[low[k]])
         return True
     wrong = [k for k, word in enumerate(low) if word in unheard and free[k]]
     if wrong and rng.random() < 0.4:
         k = pick(wrong, rng)
-        sentence.replace(k, one_of(unheard[low[k]], rng))
+        sentence.replace(k, pick(unheard[low[k]], rng))
         return True
     # Without a plural to spoil, mostly leave the sentence to another error: missing -s is by far the commoner.
     if rng.random() < 0.6:
@@ -157,7 +157,7 @@ def agreement(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
         k = pick(places, rng)
     if low[k] == "was" and rng.random() < 0.7:
         return False
-    sentence.replace(k, one_of(table("agreement")[low[k]], rng))
+    sentence.replace(k, pick(table("agreement")[low[k]], rng))
     return True
 
 
@@ -224,7 +224,7 @@ def word_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     k = pick(places, rng)
     word = low[k]
     if word in families.comparatives:
-        sentence.replace(k, one_of(families.comparatives[word], rng))
+        sentence.replace(k, pick(families.comparatives[word], rng))
     else:
         sentence.replace(k, families.adjectives.get(word) or families.adverbs[word])
     return True

@@ -1,7 +1,7 @@
-"""Images as sequences of intensities (papers/004 §7.2), one token each, and back.
+"""Images as sequences of tokens, one for each intensity (papers/004 §7.2), and back.
 
-An image is read row by row, each pixel's channels next to each other: red, green, blue of the first pixel, red, green,
-blue of the second. A token is an integer from 0 to 255, written in digits in the dictionary.
+An image is read row by row, the channels of a pixel one after another: red, green and blue of the first pixel, then of
+the second. A token is an integer from 0 to 255, whose symbol in the dictionary is written in digits.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ INTENSITIES = 256
 
 @dataclass(frozen=True)
 class ImageSizes:
-    """What a model of super-resolution reads and writes: squares."""
+    """The sizes of the square images that a model of super-resolution reads and writes."""
 
     input_size: int
-    """pixels on a side"""
+    """pixels on a side of an input"""
     output_size: int
+    """pixels on a side of an output"""
     channels: int
     """3 for RGB, 1 for grey"""
 
@@ -44,7 +45,7 @@ class ImageSizes:
 
 
 def intensity_dictionary() -> Dictionary:
-    """The intensities 0 to 255, in this order behind fairseq's special symbols."""
+    """A dictionary of the intensities 0 to 255, in this order, behind fairseq's special symbols."""
     dictionary = Dictionary()
     for intensity in range(INTENSITIES):
         dictionary.add_symbol(str(intensity))
@@ -52,7 +53,7 @@ def intensity_dictionary() -> Dictionary:
 
 
 def to_tokens(image: np.ndarray, dictionary: Dictionary) -> Tensor:
-    """The sequence of an image, EOS at its end.
+    """The tokens of an image, EOS at the end.
 
     Args:
         image: H x W x C, uint8.
@@ -67,19 +68,19 @@ def to_tokens(image: np.ndarray, dictionary: Dictionary) -> Tensor:
 
 
 def to_image(tokens: Tensor, size: int, channels: int, dictionary: Dictionary) -> np.ndarray:
-    """The image of a sequence.
+    """The image of a sequence of tokens.
 
     Args:
         tokens: `size` x `size` x `channels` token numbers, with or without EOS at their end.
         size: pixels on a side.
-        channels: of each pixel.
+        channels: number of channels of a pixel.
         dictionary: from `intensity_dictionary`.
 
     Returns:
         H x W x C, uint8.
 
     Raises:
-        AggdecError: another number of tokens, or one that is no intensity.
+        AggdecError: the number of tokens is another one, or a token is no intensity.
     """
     if tokens.numel() and int(tokens[-1]) == dictionary.eos():
         tokens = tokens[:-1]

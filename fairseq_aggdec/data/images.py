@@ -1,4 +1,4 @@
-"""Images from an `.npz` file or from a folder, split into training and held-out ones, in the sizes that are wanted."""
+"""Images of an `.npz` file or a folder: reading, splitting into training and held-out images, resizing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairseq_aggdec.data.splits import hold_out
 from fairseq_aggdec.errors import AggdecError
 
 ARRAY = "images"
-"""the array of an `.npz` file that is read"""
+"""the name of the array in an `.npz` file"""
 HELD_OUT = ("valid", "test")
 
 
@@ -26,10 +26,10 @@ class Images(Protocol):
 
     @property
     def names(self) -> Sequence[str]:
-        """Of each image; equal images may have equal names."""
+        """The name of each image; equal images can have the same name."""
 
     def read(self, number: int) -> Image.Image:
-        """Returns an image.
+        """An image by its number.
 
         Raises:
             AggdecError: it cannot be read.
@@ -40,11 +40,11 @@ def open_images(path: Path, grey: bool) -> Images:
     """Opens an `.npz` file or a folder.
 
     Args:
-        path: of the file or the folder.
-        grey: whether grey images are wanted; a file of grey ones is refused where they are not.
+        path: the file or the folder.
+        grey: whether grey images are wanted; if not, a file of grey images is refused.
 
     Raises:
-        AggdecError: there is nothing, or no images in it.
+        AggdecError: there is no such file or folder, or it has no images.
     """
     if path.is_dir():
         return _Folder(path)
@@ -54,7 +54,7 @@ def open_images(path: Path, grey: bool) -> Images:
 
 
 class _Array:
-    """An array N x H x W (x C) of a file of numpy's."""
+    """The images in an array N x H x W (x C) of an `.npz` file."""
 
     def __init__(self, path: Path, grey: bool) -> None:
         try:
@@ -83,7 +83,7 @@ class _Array:
 
 
 class _Folder:
-    """All image files of a folder and its subfolders."""
+    """The image files of a folder and its subfolders."""
 
     def __init__(self, path: Path) -> None:
         endings = Image.registered_extensions()
@@ -106,12 +106,12 @@ def make_splits(names: Sequence[str], valid: int, test: int) -> dict[str, list[i
     """Splits images by the hash of their names: the same images are held out on every machine, whatever their order.
 
     Args:
-        names: of all images; those of equal names lie in the same split.
-        valid: different images held out for validation.
-        test: the same for testing.
+        names: the names of all images; images with the same name are in the same split.
+        valid: number of different images held out for validation.
+        test: number of different images held out for testing.
 
     Returns:
-        numbers of the images of `train`, `valid` and `test`, in order.
+        the numbers of the images of `train`, `valid` and `test`, in order.
 
     Raises:
         AggdecError: there are not enough images.
@@ -131,18 +131,18 @@ def make_splits(names: Sequence[str], valid: int, test: int) -> dict[str, list[i
 
 
 def read_outputs(images: Images, numbers: Sequence[int], sizes: ImageSizes) -> np.ndarray:
-    """Reads images in the size of the output: the largest square in the middle, each pixel the mean of its area.
+    """Reads images in the size of the output: the largest square in their middle, each pixel the mean of its area.
 
     Args:
-        images: the originals.
-        numbers: of those that are wanted.
-        sizes: what they are to become.
+        images: the original images.
+        numbers: the numbers of the wanted images.
+        sizes: the size and the channels to give them.
 
     Returns:
         N x size x size x C, uint8.
 
     Raises:
-        AggdecError: one is too small, or cannot be read.
+        AggdecError: an image is too small, or cannot be read.
     """
     size = sizes.output_size
     outputs = np.empty((len(numbers), size, size, sizes.channels), dtype=np.uint8)
@@ -165,7 +165,7 @@ def reduced(images: np.ndarray, size: int) -> np.ndarray:
 
     Args:
         images: N x H x H x C, uint8.
-        size: pixels on a side, of which H is a multiple.
+        size: pixels on a side of the result; H is a multiple of it.
 
     Returns:
         N x size x size x C, uint8.

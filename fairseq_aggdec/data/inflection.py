@@ -94,14 +94,14 @@ def _verb(base: str) -> VerbForms:
 
 @dataclass(frozen=True)
 class WordFamilies:
-    """What is inflected from what; all keys are lower-case words."""
+    """The inflections of a vocabulary's words; all keys are in lower case."""
 
     plurals: dict[str, str]
     """singular -> plural"""
     singulars: dict[str, str]
     """plural -> singular"""
     verbs: dict[str, VerbForms]
-    """any form of a verb -> its forms (be, have and do excepted: agreement has them)"""
+    """any form of a verb -> all its forms (without be, have and do, which the edit `agreement` knows)"""
     adverbs: dict[str, str]
     """adjective -> adverb"""
     adjectives: dict[str, str]
@@ -114,7 +114,7 @@ def _verb_bases(known: Collection[str]) -> list[str]:
     no_nouns = word_class("no nouns")
     bases = dict.fromkeys([*table("classes")["core verbs"], *table("irregular_verbs")])
     for word in known:
-        # All four forms must be in use: "bed" and "king" then name no verb.
+        # all four forms must be in use: "bed" and "king" then make no verb
         if len(word) < 3 or word in bases or word in no_nouns or word.endswith(("ing", "ed")) or not word.isascii():
             continue
         if add_ing(word) in known and add_ed(word) in known and add_s(word) in known:
@@ -134,7 +134,7 @@ def _noun_bases(known: Collection[str]) -> list[str]:
 
 
 def word_families(vocabulary: Collection[str]) -> WordFamilies:
-    """Finds the inflections of the words in a vocabulary (lower-case); deterministic in the vocabulary's order."""
+    """Finds the inflections of a lower-case vocabulary's words; the result depends on their order."""
     known = dict.fromkeys(vocabulary)
     verbs: dict[str, VerbForms] = {}
     for base in _verb_bases(known):
@@ -144,7 +144,7 @@ def word_families(vocabulary: Collection[str]) -> WordFamilies:
     plurals: dict[str, str] = {}
     noun_first = word_class("core nouns") | table("irregular_plurals").keys()
     for noun in _noun_bases(known):
-        # What is both (the help, to help) counts as a verb unless it is a core noun.
+        # a word that is both (the help, to help) is taken for a verb unless it is a core noun
         if noun in noun_first or noun not in verbs:
             plurals[noun] = plural(noun)
     adverbs = {

@@ -1,4 +1,4 @@
-"""What the edits need to know about the words of a corpus."""
+"""The tables of a corpus's words that the edits use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Lexicon:
     """Tables derived from a vocabulary; built once, read by every edit."""
 
     words: frozenset[str]
-    """the vocabulary, lower case, to which spelling errors are confined; empty if it is too small to tell"""
+    """the vocabulary in lower case, to whose words spelling errors are confined; empty if it is too small for that"""
     families: WordFamilies
     """inflections"""
     nouns: frozenset[str]
@@ -24,11 +24,11 @@ class Lexicon:
 
 
 _SMALLEST_VOCABULARY = 2000
-"""A smaller vocabulary misses ordinary words, so that its gaps say nothing about a word."""
+"""a smaller vocabulary lacks too many ordinary words"""
 
 
 def build_lexicon(counts: Mapping[str, int]) -> Lexicon:
-    """Derives the tables from word counts, most frequent first; an empty mapping leaves the built-in words."""
+    """Makes the tables out of word counts, most frequent first; of no counts, the built-in words remain."""
     families = word_families(counts)
     return Lexicon(
         words=frozenset(counts if len(counts) >= _SMALLEST_VOCABULARY else ()),

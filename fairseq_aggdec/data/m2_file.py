@@ -1,15 +1,15 @@
-"""Reads M2 files, the gold edits of grammatical error correction (Dahlmeier and Ng 2012).
+"""Reading M2 files, which hold gold edits of grammatical error correction (Dahlmeier and Ng 2012).
 
-A block a sentence, an empty line between two:
+Each sentence is a block of lines, with an empty line between two blocks:
 
     S The cat sat at mat .
     A 3 4|||Prep|||on|||REQUIRED|||-NONE-|||0
     A 4 4|||ArtOrDet|||the||a|||REQUIRED|||-NONE-|||0
 
-`A START END|||type|||correction||another||...|||required|||comment|||annotator`: the tokens from START up to END
-become one of the corrections; `-NONE-` or nothing is a deletion. An annotator who wants no edit has one of type `noop`
-or with the offsets -1 -1. As for the official scorer, an annotator without a line in a block has not seen that
-sentence, and a block without annotators counts as annotated once, without edits.
+`A START END|||type|||correction||another||...|||required|||comment|||annotator`: the tokens from START up to END become
+one of the corrections; `-NONE-` or nothing is a deletion. An annotator who wants no edit has an edit of type `noop` or
+with the offsets -1 -1. As in the official scorer, an annotator without a line in a block has not seen the sentence, and
+a block without annotators counts as annotated once, without edits.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class M2Sentence:
 
     tokens: tuple[str, ...]
     annotators: dict[int, tuple[GoldEdit, ...]]
-    """by annotator; at least one"""
+    """{annotator: edits}, at least one annotator"""
 
     def first_correction(self) -> list[str]:
-        """The tokens after the first annotator's edits; of several corrections of an edit the first."""
+        """The tokens after the first annotator's edits, each with its first correction."""
         target = list(self.tokens)
         edits = next(iter(self.annotators.values()))
         for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
@@ -54,7 +54,7 @@ class M2Sentence:
         return target
 
     def in_characters(self) -> M2Sentence:
-        """The same edits with each character a token (for Chinese): offsets and corrections are converted."""
+        """The same sentence with a token for each character, for Chinese; offsets and corrections are converted."""
         starts = [0]
         for token in self.tokens:
             starts.append(starts[-1] + len(token))
@@ -75,8 +75,8 @@ def read_m2(path: Path) -> list[M2Sentence]:
     """The sentences of an M2 file, gzipped or not.
 
     Raises:
-        AggdecError: the file holds no sentence or something that is no M2; the message names the line.
-        OSError: it cannot be read.
+        AggdecError: the file has no sentence, or a line that is not M2, which the message names.
+        OSError: the file cannot be read.
     """
     with open_lines(path) as (lines, _):
         sentences = list(parse_m2(lines, str(path)))
@@ -86,21 +86,21 @@ def read_m2(path: Path) -> list[M2Sentence]:
 
 
 def parse_m2(lines: Iterable[bytes], name: str) -> Iterator[M2Sentence]:
-    """The sentences of an M2 file's lines, one after the other.
+    """Yields the sentences of an M2 file.
 
     Args:
-        lines: as stored, in UTF-8.
-        name: what an error calls the file.
+        lines: the lines in UTF-8.
+        name: the name of the file, for error messages.
 
     Raises:
-        AggdecError: something is no M2; the message names the line.
+        AggdecError: a line is not M2; the message names it.
     """
     for block in _blocks(lines, name):
         yield _sentence(block, name)
 
 
 Line = tuple[int, str]
-"""number in the file and text"""
+"""the number of a line in the file, and its text"""
 
 
 def _blocks(lines: Iterable[bytes], name: str) -> Iterator[list[Line]]:
@@ -123,7 +123,7 @@ def _sentence(block: Sequence[Line], path: str) -> M2Sentence:
     tokens = tuple(first[1:].split())
     annotators: dict[int, list[GoldEdit]] = {}
     for number, line in block[1:]:
-        if line.startswith("I "):  # the official scorer leaves these out too
+        if line.startswith("I "):  # as the official scorer does
             continue
         if not line.startswith("A "):
             raise AggdecError(
@@ -141,7 +141,7 @@ def _sentence(block: Sequence[Line], path: str) -> M2Sentence:
 
 
 def _annotation(line: str, place: str) -> tuple[int, GoldEdit | None]:
-    """Annotator and edit of an `A` line; None where it says that there is nothing to edit."""
+    """The annotator and the edit of an `A` line; None for an annotator who wants no edit."""
     fields = line[2:].split("|||")
     try:
         start, end = map(int, fields[0].split())

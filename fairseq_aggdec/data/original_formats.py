@@ -1,7 +1,7 @@
-"""Aligned sentences of the formats that public corpora come in.
+"""Reading aligned sentences in the formats of public corpora.
 
-Each reader takes the streams of one part of a corpus and yields tuples, one sentence a side: text on one line, without
-white space around it.
+Each reader takes the opened files of one part of a corpus, and yields tuples with one sentence for each side, without
+line feeds in it and white space around it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _text(line: bytes) -> str:
 
 
 def read_lines(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
-    """One file a side, one sentence a line; line feeds alone end a line.
+    """One file for each side with one sentence in a line; only a line feed ends a line.
 
     Raises:
         AggdecError: the files have different numbers of lines.
@@ -50,7 +50,7 @@ def _together(streams: Sequence[IO[bytes]]) -> Iterator[tuple[object, ...]]:
 
 
 def read_sgm(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
-    """The SGML of WMT's test sets, one file a side.
+    """The SGML of WMT's test sets, one file for each side.
 
     Raises:
         AggdecError: the files have different numbers of segments.
@@ -80,10 +80,9 @@ def read_tmx(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
 
 
 def read_m2(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
-    """M2 annotations of grammatical errors: (source, corrected by the first annotator), tokenised as they are.
+    """M2 annotations of grammatical errors: (source, first annotator's correction), in the file's tokens.
 
-    An edit with several corrections takes the first; an annotator who leaves the sentence alone makes the target equal
-    the source.
+    An edit with several corrections takes the first. Where the annotator wants no edit, the target equals the source.
     """
     for sentence in parse_m2(streams[0], "M2"):
         yield " ".join(sentence.tokens), " ".join(sentence.first_correction())
@@ -92,7 +91,7 @@ def read_m2(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
 def read_nlpcc(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
     """NLPCC-2018's training file: number, number of corrections, sentence, its corrections, separated by tabs.
 
-    A sentence with several corrections makes several pairs; one without is paired with itself.
+    A sentence with several corrections gives several pairs; one without a correction is paired with itself.
     """
     for number, raw in enumerate(streams[0], start=1):
         fields = _text(raw).split("\t")
@@ -110,11 +109,11 @@ READERS: dict[str, Reader] = {
     "m2": read_m2,
     "nlpcc": read_nlpcc,
 }
-"""by the name that a description of a data set gives them"""
+"""{name of a format in a data set's description: reader}"""
 
 
 def characters(sentence: str) -> str:
-    """The characters of a sentence as tokens."""
+    """The sentence with a space between all characters, which makes each a token."""
     return " ".join("".join(sentence.split()))
 
 

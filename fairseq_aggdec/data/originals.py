@@ -1,8 +1,8 @@
-"""Data sets from their public addresses, as `configs/shared/data/NAME.yaml` describes them.
+"""Downloading data sets from their public addresses, as `configs/shared/data/NAME.yaml` describes them.
 
-`AGGDEC_DATA/NAME/originals/` holds the files as they are published, fetched or put there by hand; `AGGDEC_DATA/NAME/`
-plain text, one sentence a line: `train.en`, `train.de`. Where a SHA-256 was published it is checked; where none is
-known, that of the first file seen is recorded in `originals/checksums.txt` and said to be no more than that.
+`AGGDEC_DATA/NAME/originals/` holds the published files, downloaded or put there by hand; `AGGDEC_DATA/NAME/` holds
+plain text, one sentence in a line: `train.en`, `train.de`. A published SHA-256 is checked. Where none is known, that of
+the first file seen is recorded in `originals/checksums.txt`, and the log says that it proves no more.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from fairseq_aggdec.files import PARTIAL, alone_at, file_sha256, read_text_lines
 
 logger = logging.getLogger(__name__)
 
-_TIMEOUT = 60  # seconds without an answer
-_PIECE = 1 << 16  # bytes read at once; of a download that is cut off, the last such piece is lost
+_TIMEOUT = 60  # seconds to wait for an answer
+_PIECE = 1 << 16  # bytes read at once; an interrupted download loses its last piece
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """One description, and where its files lie."""
+    """A data set: its description, and its folder."""
 
     name: str
     description: dict[str, Any]
@@ -43,15 +43,15 @@ class DataSet:
 
     @property
     def originals(self) -> dict[str, dict[str, Any]]:
-        """The published files by name: `address`, or `ask` where a licence must be agreed to; `sha256`, `bytes`."""
+        """{published file: its `address`, or `ask` where a licence must be agreed to; `sha256`, `bytes`}."""
         return dict(self.description["originals"])
 
     def original(self, name: str) -> Path:
-        """Where a published file lies."""
+        """The path of a published file."""
         return self.folder / "originals" / name
 
     def outputs(self) -> list[Path]:
-        """All files that `build` makes."""
+        """The paths of all files that `build` makes."""
         text = self.description.get("text", {})
         paths = [self.folder / f"{split}.{side}" for split, part in text.items() for side in _sides(part)]
         paths += [self.folder / f"valid.{side}" for part in text.values() if "sample" in part for side in _sides(part)]
@@ -59,11 +59,11 @@ class DataSet:
         return paths + [self.folder / name for name in names]
 
     def build(self) -> None:
-        """Fetches what is missing, checks it, and writes the plain text; does nothing where that is there.
+        """Downloads missing files, checks them, and writes the plain text; does nothing where that exists.
 
         Raises:
-            AggdecError: a file cannot be fetched or must be asked for (the message lists all of them, with what to do),
-                or is damaged.
+            AggdecError: files are damaged, or cannot be downloaded or must be asked for; the message lists all of the
+                latter, with what to do.
         """
         if all(path.exists() for path in self.outputs()):
             return
@@ -164,7 +164,7 @@ class DataSet:
                     raise AggdecError(f"data set {self.name}, {where}: {error}") from error
 
     def _stories(self, part: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """The stories whose address is in a list; their file names are the addresses' SHA-1."""
+        """The stories whose addresses are in a list; a story's file name is the SHA-1 of its address."""
         addresses = read_text_lines(self.original(part["list"]))
         wanted = {hashlib.sha1(address.strip().encode()).hexdigest() for address in addresses if address.strip()}
         for name in part["originals"]:
@@ -187,12 +187,12 @@ class DataSet:
             shutil.copyfileobj(stream, copy)
 
     def _unpack(self, output: Path, settings: dict[str, Any]) -> None:
-        """Unpacks an archive, of which the folder `inside` is wanted."""
+        """Unpacks the folder `inside` of an archive."""
         if output.exists():
             return
         partial = output.with_name(output.name + PARTIAL)
         partial.mkdir(parents=True, exist_ok=True)
-        with alone_at(partial):  # what a killed run left there is written anew
+        with alone_at(partial):  # files that a killed run has left are written again
             try:
                 shutil.unpack_archive(self.original(settings["original"]), partial)
             except (shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
@@ -208,7 +208,7 @@ def _sides(settings: dict[str, Any]) -> list[str]:
 
 
 def _write_aligned(paths: list[Path], rows: Iterable[tuple[str, ...]]) -> int:
-    """Writes one file a side; returns the number of lines."""
+    """Writes a file for each side; returns the number of lines."""
     count = 0
     with ExitStack() as stack:
         partials = [stack.enter_context(written_whole(path)) for path in paths]
@@ -225,7 +225,7 @@ def open_member(path: Path, member: str | None) -> Iterator[IO[bytes]]:
     """Opens a file, or a member of an archive (tar in any compression, zip).
 
     Raises:
-        AggdecError: it is not there, or the archive is damaged.
+        AggdecError: there is no such member, or the archive is damaged.
     """
     try:
         with ExitStack() as stack:
@@ -248,10 +248,10 @@ def open_member(path: Path, member: str | None) -> Iterator[IO[bytes]]:
 
 
 def download(address: str, path: Path) -> None:
-    """Fetches a file, which has its name only when it is complete; one that was cut off goes on where it stopped.
+    """Downloads a file, which has its name only when it is complete; an interrupted download goes on.
 
     Raises:
-        ConnectionError: the server cannot be reached or refuses; what came is kept.
+        ConnectionError: the server cannot be reached, or refuses; the downloaded part is kept.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
@@ -264,7 +264,7 @@ def download(address: str, path: Path) -> None:
             go_on = "; run this again to go on" if partial.stat().st_size else ""
             raise ConnectionError(f"{address}: {_root_cause(error)}{go_on}") from error
         finally:
-            if partial.stat().st_size == 0:  # nothing that could be gone on with
+            if partial.stat().st_size == 0:  # an empty file is of no use
                 partial.unlink()
         partial.replace(path)
 
@@ -273,7 +273,7 @@ def _fetch_rest(address: str, output: IO[bytes]) -> None:
     start = output.tell()
 
     def begin(answer: requests.Response, **_: Any) -> None:
-        if answer.status_code in (200, 416):  # the server sends all of it, or has no more: what is there goes
+        if answer.status_code in (200, 416):  # the server sends the whole file, or has no more: start again
             output.truncate(0)
 
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}

@@ -1,23 +1,23 @@
-"""Sentence pairs in the files that a `prepare.yaml` names under `parallel`.
+"""Reading the sentence pairs that a `prepare.yaml` names under `parallel`.
 
-An entry, or each of a list of them, names one of
+An entry, or each entry of a list, has one of these forms:
 
-    {source: FILE, target: FILE}            two files, one sentence a line
-    {file: FILE, columns: [0, 1]}           a table; its columns are separated by tabs
-    {file: FILE, blocks: "*****"}           a sentence a line, a line of that text after each group of them
-    {m2: FILE}                              gold edits: the target is what the first annotator makes of the sentence
-    {corrections: FILE}                     a table of number, sentence, corrections: the target is the first of them,
-                                            all are references
-    {made_by: FOLDER, settings: {...}}      pairs without a file: a Python package beside prepare.yaml makes them, its
-                                            function `pairs(**settings)`
+    {source: FILE, target: FILE}            two files with one sentence in a line {file: FILE, columns: [0, 1]}
+    a table with tabs between its columns {file: FILE, blocks: "*****"}           one sentence in a line, and a line of
+    that text after each group of sentences {m2: FILE}                              gold edits: the target is the first
+    annotator's correction {corrections: FILE}                     a table of number, sentence, corrections: the target
+    is the first correction,
+                                            and all corrections are references
+    {made_by: FOLDER, settings: {...}}      no file: the function `pairs(**settings)` of a Python package beside
+                                            prepare.yaml makes the pairs
 
-`columns` also says which of a block's lines are source and target. What is read may then be changed:
+`columns` also says which lines of a group are source and target. Then a pair can be changed:
 
-    without: TEXT        this text is taken out of both sides
+    without: TEXT        this text is removed from both sides
     treebank: true       Penn Treebank tokens become running text
     tokens: words        running text becomes words and marks, for languages that Moses' rules do not know
-    tokens: characters   each character is a token: Chinese
-    first: NUMBER        only so many pairs
+    tokens: characters   each character becomes a token, for Chinese
+    first: NUMBER        only so many pairs are read
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _TOKENS: dict[str, Callable[[str], str]] = {"words": split_words, "characters": 
 
 @dataclass(frozen=True)
 class PairFile:
-    """An entry; see the module."""
+    """An entry of `parallel`; see the module's docstring."""
 
     source: str | None = None
     target: str | None = None
     references: list[str] = field(default_factory=list)
-    """of a test set, where there are others than the target"""
+    """files of a test set's references, where the target is not the only one"""
     file: str | None = None
     columns: list[int] = field(default_factory=lambda: [0, 1])
     blocks: str | None = None
@@ -71,7 +71,7 @@ class PairFile:
             raise AggdecError(f"tokens: {self.tokens} is unknown; there are {', '.join(_TOKENS)}")
 
     def changed(self, line: str) -> str:
-        """A sentence as the entry wants it, with single spaces."""
+        """A sentence, changed as the entry says, with single spaces."""
         if self.without:
             line = line.replace(self.without, " ")
         if self.treebank:
@@ -85,12 +85,12 @@ def read_pairs(entries: Iterable[PairFile], data: Path, beside: Path) -> Iterato
     """Yields the pairs of the entries, with single spaces.
 
     Args:
-        entries: what `parallel` says of a split.
+        entries: a split's entries in `parallel`.
         data: the folder of the data sets.
         beside: the folder of the `prepare.yaml`.
 
     Raises:
-        AggdecError: a file is absent, damaged or has another layout.
+        AggdecError: a file is missing, damaged, or of another format.
     """
     for entry in entries:
         for source, target in islice(_raw_pairs(entry, data, beside), entry.first):
@@ -98,10 +98,10 @@ def read_pairs(entries: Iterable[PairFile], data: Path, beside: Path) -> Iterato
 
 
 def read_references(entries: Sequence[PairFile], data: Path) -> Sequence[Iterable[str]]:
-    """The references of a split, the sentences of each; none where there is only the target, or several entries.
+    """The sentences of each reference of a split; no references where there is only the target, or several entries.
 
     Raises:
-        AggdecError: a file is absent, damaged or has another layout.
+        AggdecError: a file is missing, damaged, or of another format.
     """
     if len(entries) != 1:
         return []
@@ -132,11 +132,11 @@ def _raw_pairs(entry: PairFile, data: Path, beside: Path) -> Iterator[Pair]:
 
 
 def _made_pairs(folder: Path, settings: Mapping[str, Any]) -> Iterator[Pair]:
-    """What the function `pairs` of the package in a folder makes."""
+    """The pairs that the package in a folder makes by its function `pairs`."""
     file = folder / "__init__.py"
     if not file.is_file():
         raise AggdecError(f"{file} does not exist: made_by names a folder beside prepare.yaml")
-    name = str(folder.absolute()).replace(".", "_")  # of its own: another experiment's folder may be called the same
+    name = str(folder.absolute()).replace(".", "_")  # unique: another experiment's folder may have the same name
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(folder)])
     assert spec is not None
     assert spec.loader is not None

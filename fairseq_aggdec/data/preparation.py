@@ -1,7 +1,7 @@
-"""The stages from raw text to fairseq's binary data, as described by an experiment's `prepare.yaml`.
+"""The stages from raw text to fairseq's binary data, as an experiment's `prepare.yaml` describes them.
 
-Every stage's files have their names only when they are complete, so that a run that was stopped goes on where it was,
-and a second run does nothing. Delete the work folder, or a stage's, to build with other settings.
+A stage's files have their names only when they are complete: a run that was stopped goes on where it was, and a second
+run does nothing. To build with other settings, delete the work folder, or the folder of a stage.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fairseq_aggdec.data.text_stages import write_pairs, write_text
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import PARTIAL, alone_at, written_whole
 
-_SHIPPED = Path(__file__).parents[1] / "demo"  # a folder each model
+_SHIPPED = Path(__file__).parents[1] / "demo"  # a folder for each model
 
 
 def prepare(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> None:
     """Runs all stages that are not complete yet.
 
     Args:
-        config: what is prepared, and how.
-        data: folder of the given data sets.
-        work: folder for all outputs of the experiment; the binary data goes to `work/data-bin`.
+        config: the content of the `prepare.yaml`.
+        data: the folder of the data sets.
+        work: the folder for all outputs of the experiment; the binary data are written to `work/data-bin`.
         workers: number of processes.
 
     Raises:
@@ -46,7 +46,7 @@ def prepare(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> 
 
 
 def tokenise(config: PrepareConfig, work: Path, workers: int = 1) -> None:
-    """Writes tokens of every file in `text/` to `tok/`; text that is tokenised already is copied."""
+    """Tokenises every file in `text/` to `tok/`; text that is already tokenised is copied."""
     make = subwords.as_written if config.tokenizer == "as_written" else subwords.moses
     for text in sorted((work / "text").iterdir()):
         output = work / "tok" / text.name
@@ -59,9 +59,9 @@ def tokenise(config: PrepareConfig, work: Path, workers: int = 1) -> None:
 
 
 def encode(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> None:
-    """Writes subwords of every split to `bpe/`, by codes learned on the training text, a shipped model's or GPT-2's.
+    """Splits every split in `tok/` into subwords in `bpe/`: of the training text, a shipped model, or GPT-2.
 
-    Sources are cut at `max_source_tokens`; training pairs that are longer than `max_tokens` are dropped.
+    Sources are cut at `max_source_tokens`; training pairs longer than `max_tokens` are left out.
     """
     make_encoder = _subwords(config, data, work)
     for name in config.splits:
@@ -74,17 +74,17 @@ def encode(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> N
                 label = f"subwords {name}.{side}"
                 lines = subwords.encode_lines(lines, make_encoder, workers=workers, label=label)
             encoded.append(list(lines))
-        if config.max_source_tokens:  # a summary is told from the beginning
+        if config.max_source_tokens:  # a summary depends on the beginning
             encoded[0] = [" ".join(line.split()[: config.max_source_tokens]) for line in encoded[0]]
         pairs = list(zip(*encoded, strict=True))
-        if name in config.training_sets:  # elsewhere line numbers must stay those of the text
+        if name in config.training_sets:  # in other splits line numbers must stay
             longest = config.max_tokens or sys.maxsize
             pairs = [pair for pair in pairs if all(0 < len(side.split()) <= longest for side in pair)]
         write_pairs(config, work / "bpe", name, pairs)
 
 
 def _subwords(config: PrepareConfig, data: Path, work: Path) -> Callable[[], Any] | None:
-    """What makes the encoder; None for tokens as they are. Learned or shipped codes are `work/codes`."""
+    """A function that makes the encoder; None for no subwords. Learned or shipped codes are in `work/codes`."""
     settings = config.bpe
     if settings is None:
         return None
@@ -95,7 +95,7 @@ def _subwords(config: PrepareConfig, data: Path, work: Path) -> Callable[[], Any
         with written_whole(codes) as unfinished:
             shutil.copy(_shipped(settings.shipped) / "bpecodes", unfinished)
     if not codes.exists():
-        # Synthetic errors must not shape the vocabulary, so with a clean side only that side is learned from.
+        # synthetic errors must not shape the vocabulary: beside a clean side it is not learned from the other one
         sides = config.sides[1:] if config.clean_text else config.sides
         text = chain.from_iterable(read_lines(work / "tok" / f"train.{side}") for side in sides)
         with written_whole(codes) as unfinished:
@@ -112,7 +112,7 @@ def _shipped(name: str) -> Path:
 
 
 def binarise(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> None:
-    """Runs `fairseq-preprocess` with one dictionary for both sides; the result is `data-bin/`."""
+    """Runs `fairseq-preprocess`, with one dictionary for both sides, to `data-bin/`."""
     output = work / "data-bin"
     if output.exists():
         return
@@ -124,11 +124,11 @@ def binarise(config: PrepareConfig, data: Path, work: Path, workers: int = 1) ->
     command = [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", source, "--target-lang", target]
     command += ["--joined-dictionary", "--workers", str(workers)]
     if config.bpe and config.bpe.shipped:
-        command += ["--srcdict", str(min(_shipped(config.bpe.shipped).glob("dict.*.txt")))]  # all are the same
+        command += ["--srcdict", str(min(_shipped(config.bpe.shipped).glob("dict.*.txt")))]  # all are equal
     elif config.dictionary:
         command += ["--srcdict", str(given_file(data / config.dictionary).absolute())]
     elif config.min_occurrences:
-        command += ["--thresholdsrc", str(config.min_occurrences)]  # both sides', as they are joined
+        command += ["--thresholdsrc", str(config.min_occurrences)]  # it holds for both sides, as they are joined
     tests = ",".join(str(bpe / name) for name in config.splits[len(config.training_sets) + 1 :])
     files = ["--trainpref", str(bpe / "train"), "--validpref", str(bpe / "valid"), "--testpref", tests]
     _run([*command, *files, "--destdir", str(destination)], work)
@@ -141,18 +141,18 @@ def binarise(config: PrepareConfig, data: Path, work: Path, workers: int = 1) ->
         shutil.rmtree(extra)
     language = config.language_of(source)
     if language and not (unfinished / f"dict.{language}.txt").exists():
-        # fairseq-interactive hands --source-lang to the tokeniser, whose rules depend on the language, so the
-        # dictionary must also be found under the language's own name: `-s en -t en`.
+        # fairseq-interactive passes --source-lang to the tokeniser, whose rules depend on the language: so there must
+        # be a dictionary with the language's own name, for `-s en -t en`
         shutil.copy(unfinished / f"dict.{source}.txt", unfinished / f"dict.{language}.txt")
     if (work / "codes").exists():
         shutil.copy(work / "codes", unfinished / "codes")
-    if config.bpe and config.bpe.gpt2:  # to turn numbers into words again
+    if config.bpe and config.bpe.gpt2:  # needed to decode outputs
         shutil.copy(given_file(data / config.bpe.gpt2.encoder_json), unfinished / "encoder.json")
         shutil.copy(given_file(data / config.bpe.gpt2.vocab_bpe), unfinished / "vocab.bpe")
     unfinished.rename(output)
 
 
 def _run(command: list[str], work: Path) -> None:
-    # the child keeps the lock on the work folder, and writes on if this process is killed
+    # the child inherits the lock on the work folder, since it would go on if this process were killed
     if subprocess.run(command, cwd=work, close_fds=False).returncode != 0:
         raise AggdecError(f"{command[2]} failed; its own message is above")

@@ -1,4 +1,4 @@
-"""What an experiment's `prepare.yaml` says: where its sentences come from, and what is made of them."""
+"""The content of an experiment's `prepare.yaml`: where its sentences come from, and what is made of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADVICE = "compare with the files in configs/"
 
 @dataclass(frozen=True)
 class Languages:
-    """Names of the two sides, the suffixes of all files."""
+    """The names of the two sides, which are the suffixes of all files."""
 
     source: str
     target: str
@@ -25,19 +25,19 @@ class Languages:
 
 @dataclass(frozen=True)
 class CleanText:
-    """A file of clean sentences, one a line."""
+    """A file of clean sentences, one in a line."""
 
     file: str
     column: int | None = None
-    """of a table with tabs; None: the whole line"""
+    """the column, if the file is a table with tabs; None: the whole line"""
     repeat: int = 1
-    """how often each sentence is trained on"""
+    """how often each sentence is in the training text"""
     running_text: bool = False
-    """neighbouring lines belong together, and may be joined"""
+    """whether neighbouring lines belong together, so that they may be joined"""
     modern_only: bool = False
-    """leave out what does not read modern, by the words of the files before"""
+    """whether to leave out sentences that do not read modern, by the words of the files before"""
     max_unknown_words: int = 0
-    """in a sentence of a `modern_only` file"""
+    """the most unknown words in a sentence of a `modern_only` file"""
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class Joined:
 
 @dataclass(frozen=True)
 class UnusualCharacters:
-    """Characters that clean prose does not have, alike on both sides."""
+    """Unusual characters that are put into both sides of training sentences; see `unusual`."""
 
     share: float
-    """of the training sentences"""
+    """the share of training sentences that get some"""
     seed: int
 
 
@@ -68,15 +68,15 @@ class JoinedPairs:
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """One parallel corpus, a table with tabs, that is split into training and held-out pairs."""
+    """A parallel corpus in one table with tabs, to be split into training and held-out pairs."""
 
     file: str
     columns: list[int]
-    """of source and target, from 0"""
+    """the columns of source and target, counted from 0"""
     long_words: int = 0
-    """a source of so many words is a long one; 0: none is"""
+    """the number of words from which on a source counts as long; 0: none does"""
     long_share: float = 0.0
-    """of each held-out set"""
+    """the share of long sources in each held-out set"""
     joined_pairs: JoinedPairs | None = None
 
 
@@ -90,30 +90,30 @@ class Denoising:
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents and their summaries, a JSON object a line."""
+    """Documents and their summaries, one JSON object in a line."""
 
     files: dict[str, str]
     """{train, valid or test: file}"""
     source: str
-    """the field of the document"""
+    """the field with the document"""
     target: str
-    """the field of its summary or summaries"""
+    """the field with its summary or summaries"""
     scores: str | None = None
-    """the field of a number for each sentence: how much it is like the summary"""
+    """the field with a number for each sentence, its similarity to the summary"""
     denoising: Denoising | None = None
 
 
 @dataclass(frozen=True)
 class TestSet:
-    """A real test set in Penn Treebank tokens; who scores needs its name alone."""
+    """A real test set in Penn Treebank tokens; for scoring only the name is needed."""
 
-    __test__ = False  # none of pytest's
+    __test__ = False  # no test class, for pytest
 
     name: str
     source: str = ""
     references: list[str] = field(default_factory=list)
     m2: str | None = None
-    """its gold edits"""
+    """the file of its gold edits"""
 
 
 @dataclass(frozen=True)
@@ -134,14 +134,14 @@ class Gpt2Files:
 
 @dataclass(frozen=True)
 class Subwords:
-    """Where the subwords come from: learned from the training text, a shipped model's, or GPT-2's."""
+    """Where the subwords come from: the training text, a shipped model, or GPT-2."""
 
     symbols: int = 0
-    """size of the vocabulary of learned ones, single characters included"""
+    """size of the learned vocabulary, single characters included"""
     min_frequency: int = 2
-    """a rarer merge is not learned"""
+    """the least frequency of a learned merge"""
     shipped: str | None = None
-    """the model's name, so that a training can start from it"""
+    """the shipped model's name; a training can then start from that model"""
     gpt2: Gpt2Files | None = None
 
     def __post_init__(self) -> None:
@@ -151,16 +151,16 @@ class Subwords:
 
 @dataclass(frozen=True)
 class PrepareConfig:
-    """One experiment's data. File names are relative to the folder of all data sets.
+    """The data of one experiment. Names of files are relative to the folder of all data sets.
 
-    The sentences come from the first that is given of `parallel`, `sentence_pairs`, `documents` and `clean_text`.
+    The sentences come from `parallel`, `sentence_pairs`, `documents` or `clean_text`, whichever is given first.
     """
 
     languages: Languages
     parallel: dict[str, PairFile | list[PairFile]] = field(default_factory=dict)
-    """{split: its files}"""
+    """{split: its entry or entries}"""
     clean: UsualPairs | None = None
-    """of the training pairs of `parallel`; None: all"""
+    """which training pairs of `parallel` are kept; None: all"""
     sentence_pairs: SentencePairs | None = None
     documents: Documents | None = None
     clean_text: list[CleanText] = field(default_factory=list)
@@ -169,34 +169,34 @@ class PrepareConfig:
     corrupt: FileCorruption = field(default_factory=FileCorruption)
     """the errors that are made in clean text"""
     hold_out: dict[str, int] = field(default_factory=dict)
-    """{split: number of sentences that are taken out of the training text for it}"""
+    """{split: number of sentences that it takes from the training text}"""
     further_training_sets: list[str] = field(default_factory=list)
     test_sets: list[TestSet] = field(default_factory=list)
 
     tokenizer: str = "moses"
-    """or `as_written`: the tokens that fairseq-interactive has under --tokenizer as_written"""
+    """`moses`, or `as_written` for fairseq-interactive's --tokenizer as_written"""
     tokenizer_language: str | dict[str, str] | None = None
-    """whose Moses rules split running text, one for both sides or {side: language}; None: it is tokenised already"""
+    """the language of Moses' rules, for both sides or as {side: language}; None: the text is already tokenised"""
     bpe: Subwords | None = None
-    """None: tokens as they are"""
+    """None: no subwords"""
     dictionary: str | None = None
-    """one that is given; None: made of the training text"""
+    """the file of a given dictionary; None: it is made of the training text"""
     min_occurrences: int | None = None
-    """what training pairs have less often is unknown: the model sees the unknown token on both sides, and learns to
-    copy it"""
+    """a symbol that training pairs have less often becomes the unknown token on both sides, which the model learns to
+    copy"""
     max_tokens: int | None = None
-    """a training pair with more on a side is left out; None: none is"""
+    """the most tokens on each side of a training pair, others are left out; None: any number"""
     max_source_tokens: int | None = None
-    """a longer source is cut there"""
+    """the number of tokens at which a source is cut; None: none is cut"""
 
     data_sets: list[str] = field(default_factory=list)
-    """those that are fetched first, by their names in configs/shared/data"""
+    """data sets to download first, by their names in configs/shared/data"""
     m2: dict[str, str] = field(default_factory=dict)
     """{valid or test: file of gold edits}, for scoring"""
     score: list[str] = field(default_factory=list)
     """the metrics of `aggdec score`"""
     folder: Path = Path()
-    """where the file itself lies; it does not say so"""
+    """the folder of the `prepare.yaml`, which is no entry in it"""
 
     def __post_init__(self) -> None:
         if self.tokenizer not in ("moses", "as_written"):
@@ -204,10 +204,10 @@ class PrepareConfig:
 
     @classmethod
     def read(cls, path: Path) -> PrepareConfig:
-        """Reads a `prepare.yaml` that is to be prepared.
+        """Reads a `prepare.yaml` for preparation.
 
         Raises:
-            AggdecError: it is not YAML, or an entry is unknown, missing, or of another form than expected.
+            AggdecError: it is not YAML, or an entry is unknown, missing, or of another form.
         """
         config = _made(read_yaml(path, resolve=True), path)
         given = {*config.parallel, *config.hold_out, *(config.documents.files if config.documents else ())}
@@ -222,41 +222,41 @@ class PrepareConfig:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """Names of the source and target side, the suffixes of all files."""
+        """The names of the source and the target side, which are the suffixes of all files."""
         return self.languages.source, self.languages.target
 
     @property
     def training_sets(self) -> list[str]:
-        """`train`, and `train1` where there are joined sentences: fairseq trains on both without being told.
+        """`train`, `train1` where there are joined sentences, and `further_training_sets`.
 
-        `further_training_sets` are those of other trainings: fairseq trains on one under `--train-subset NAME`.
+        fairseq trains on `train` and `train1` by default, and on another training set under `--train-subset NAME`.
         """
         return ["train", *(["train1"] if self.joined else []), *self.further_training_sets]
 
     @property
     def splits(self) -> list[str]:
-        """Names of the splits and test sets, the training sets first."""
+        """The names of all splits and test sets, the training sets first."""
         return [*self.training_sets, "valid", "test", *(item.name for item in self.test_sets)]
 
     def language_of(self, side: str) -> str | None:
-        """Whose Moses rules split a side's running text; references have the target's."""
+        """The language of Moses' rules for a side; a reference has the target's."""
         language = self.tokenizer_language
         return language.get(side, language.get(self.languages.target)) if isinstance(language, dict) else language
 
     def pair_files(self, split: str) -> Sequence[PairFile]:
-        """What `parallel` says of a split."""
+        """A split's entries in `parallel`."""
         entry = self.parallel[split]
         return entry if isinstance(entry, list) else [entry]
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """A `prepare.yaml` as plain dictionaries and lists, checked: for those who score.
+    """A checked `prepare.yaml` as plain dictionaries and lists, for scoring.
 
     Raises:
-        AggdecError: as `PrepareConfig.read`, but it may lack the data of a split.
+        AggdecError: as in `PrepareConfig.read`, but the data of a split may be missing.
     """
     content = read_yaml(path, resolve=True)
-    if content.keys() - {"data_sets"}:  # of images there is nothing else to say
+    if content.keys() - {"data_sets"}:  # images have no other entry
         _made(content, path)
     return content
 

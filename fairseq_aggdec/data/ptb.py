@@ -16,24 +16,24 @@ _PAIR = re.compile(r'(^|\s)" (.*?) "(?=\s|$|[,.;:!?)])')
 
 
 def detokenise(line: str) -> str:
-    """Returns a Penn Treebank tokenised line as running text, e.g. `I do n't know .` -> `I don't know.`."""
+    """A line in Penn Treebank tokens as running text: `I do n't know .` becomes `I don't know.`."""
     text = " ".join(line.split()).replace("``", '"').replace("''", '"')
     text = _CONTRACTION.sub(r"\1", text)
     text = _PAIR.sub(r'\1"\2"', text)
     text = _OPENING.sub(r"\1", text)
     previous = None
-    while previous != text:  # a mark may follow a mark: `etc . ) .`
+    while previous != text:  # a mark can follow a mark: `etc . ) .`
         previous, text = text, _CLOSING.sub(r"\1", text)
     return re.sub(r"(?<=\w) / (?=\w)", "/", text)
 
 
 def tokenise(text: str) -> str:
-    """Returns a sentence of running text in tokens, with its quotation marks: `I don't know.` is `I do n't know .`"""
+    """Running text in Penn Treebank tokens, but with its own quotation marks: `I don't know.` -> `I do n't know .`."""
     return " ".join(text[start:end] for start, end in _tokeniser().span_tokenize(text))
 
 
 @cache
 def _tokeniser() -> Any:
-    from nltk.tokenize import NLTKWordTokenizer  # takes a while to import
+    from nltk.tokenize import NLTKWordTokenizer  # slow to import
 
     return NLTKWordTokenizer()

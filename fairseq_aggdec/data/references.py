@@ -1,4 +1,4 @@
-"""Sentences with a different number of references each, as columns in which every sentence has one."""
+"""Sentences with different numbers of references, and columns in which every sentence has one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fairseq_aggdec.errors import AggdecError
 
 _CORRECT = "没有错误"
-"""what MuCGEC's annotators write in place of a correction: no error"""
+"""MuCGEC's words for "no error", in place of a correction"""
 _UNCLEAR = "无法标注"
-"""likewise: cannot be annotated, as nobody knows what is meant"""
+"""MuCGEC's words for "cannot be annotated", in place of a correction"""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class CorrectedSentence:
 
     Attributes:
         source: as it was written.
-        corrections: one or more; the sentence itself where an annotator found no error.
+        corrections: one or more; where an annotator found no error, the sentence itself.
     """
 
     source: str
@@ -27,14 +27,14 @@ class CorrectedSentence:
 
 
 def read_corrections(lines: Iterable[str], name: str) -> Iterator[CorrectedSentence]:
-    """Yields the sentences of a file in the layout of MuCGEC (Zhang et al. 2022), less those that nobody understands.
+    """Yields the sentences of a file in MuCGEC's format (Zhang et al. 2022), without those that cannot be annotated.
 
     Args:
         lines: number, sentence, one or more corrections, separated by tabs.
-        name: what an error calls the file.
+        name: the name of the file, for error messages.
 
     Raises:
-        AggdecError: a line has fewer fields, or an empty sentence.
+        AggdecError: a line has too few fields, or an empty sentence.
     """
     for number, line in enumerate(lines, start=1):
         fields = [field.strip() for field in line.split("\t")]
@@ -47,10 +47,10 @@ def read_corrections(lines: Iterable[str], name: str) -> Iterator[CorrectedSente
 
 
 def reference_columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The first reference of every sentence, the second, and so on; where a sentence has no more, its last again.
+    """The first reference of every sentence, then the second, and so on; a sentence without more repeats its last.
 
     Args:
-        references: those of each sentence, at least one.
+        references: the references of each sentence, at least one.
     """
     most = max(map(len, references), default=0)
     return [[own[min(number, len(own) - 1)] for own in references] for number in range(most)]

@@ -1,4 +1,4 @@
-"""A sentence that edits change in place, word by word, at most once a word."""
+"""A sentence that edits change in place, each word at most once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNREAD_OR_PIECE = re.compile(rf"\s*\S*{_UNREAD}\S*\s*|{_PIECE.pattern}", re.DOT
 
 
 def match_case(model: str, word: str) -> str:
-    """`word` with the capitalisation of `model` (its first letter, or all of it)."""
+    """`word` capitalised like `model`: its first letter, all letters, or none."""
     if not word or not model[:1].isupper():
         return word
     if len(model) > 1 and model.isupper():
@@ -24,8 +24,8 @@ def match_case(model: str, word: str) -> str:
 class Sentence:
     """Words, spaces and punctuation of one line; ``text()`` joins them again exactly.
 
-    Edits replace pieces by strings and never change their number, so that positions stay valid. What has a character
-    that no corrector reads (Москва, [3], a_b, an emoji) is one piece with the spaces around it, which no edit finds.
+    Edits replace pieces by strings and never change their number, so that positions stay valid. A word with a character
+    that no corrector reads (Москва, [3], a_b, an emoji) is one piece with the spaces around it, and is never edited.
     """
 
     __slots__ = ("free", "low", "pieces", "words")
@@ -42,40 +42,40 @@ class Sentence:
         self.low: list[str] = [self.pieces[i].lower() for i in self.words]
         """the words in lower case, as they were before any edit"""
         self.free: list[bool] = [True] * len(self.words)
-        """words no edit has touched yet"""
+        """whether no edit has changed the word yet"""
 
     def text(self) -> str:
         """The sentence as edited."""
         return "".join(self.pieces)
 
     def word(self, k: int) -> str:
-        """The k-th word as it stands."""
+        """The k-th word as it is now."""
         return self.pieces[self.words[k]]
 
     def adjacent(self, k: int) -> bool:
-        """Whether words k and k+1 exist, untouched, with a single space between them."""
+        """Whether words k and k+1 exist, are unchanged, and have a single space between them."""
         if k < 0 or k + 1 >= len(self.words) or not (self.free[k] and self.free[k + 1]):
             return False
         here = self.words[k]
         return self.words[k + 1] == here + 2 and self.pieces[here + 1] == " "
 
     def after_space(self, k: int) -> bool:
-        """Whether only a space stands between word k and the word before it."""
+        """Whether there is nothing but a space between word k and the word before."""
         here = self.words[k]
         return k > 0 and self.words[k - 1] == here - 2 and self.pieces[here - 1] == " "
 
     def replace(self, k: int, word: str) -> None:
-        """Puts `word` (lower case) in place of word k, with its capitalisation."""
+        """Replaces word k by `word` (in lower case), capitalised like word k."""
         position = self.words[k]
         old = self.pieces[position]
-        # A single capital ("I", "A") says nothing about the case of a longer word inside the sentence.
+        # a single capital ("I", "A") does not mean that a longer word within the sentence has one
         self.pieces[position] = (
             word if len(old) == 1 and k > 0 else match_case(old if len(old) > 1 else old + "x", word)
         )
         self.free[k] = False
 
     def insert_before(self, k: int, word: str) -> None:
-        """Puts `word` before word k; at the start of the sentence it takes over the capital."""
+        """Inserts `word` before word k; at the start of the sentence it gets the capital."""
         position = self.words[k]
         old = self.pieces[position]
         if k == 0 and old[0].isupper() and not old.isupper():
@@ -85,7 +85,7 @@ class Sentence:
         self.free[k] = False
 
     def delete(self, k: int) -> None:
-        """Removes word k and one space beside it; the next word takes over a capital at the start."""
+        """Removes word k and a space beside it; at the start of the sentence the next word gets the capital."""
         position = self.words[k]
         pieces = self.pieces
         if k == 0 and pieces[position][0].isupper() and len(self.words) > 1:

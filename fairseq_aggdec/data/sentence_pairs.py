@@ -1,4 +1,4 @@
-"""Held-out sets of a parallel corpus whose sentences have several translations each."""
+"""Sentence pairs of a parallel corpus: cleaning, held-out sets, joined pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Pair = tuple[str, str]
 
 
 def clean_pairs(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Yields the distinct pairs with plain quotes, dashes and spaces; those with an empty side are left out."""
+    """Yields the different pairs, normalised; pairs with an empty side are left out."""
     seen: set[Pair] = set()
     for source, target in pairs:
         pair = clean_text.normalise(source), clean_text.normalise(target)
@@ -20,19 +20,19 @@ def clean_pairs(pairs: Iterable[Pair]) -> Iterator[Pair]:
 
 
 def is_usual(pair: Pair, max_words: int, ratio: float) -> bool:
-    """Whether a pair looks like a translation, by its lengths in words, as Moses' clean-corpus-n judges it.
+    """Whether a pair looks like a translation, by its numbers of words, as in Moses' clean-corpus-n.
 
     Args:
         pair: source and target.
-        max_words: neither side is longer, or empty.
-        ratio: neither side is more than so many times as long as the other.
+        max_words: the most words of a side; a side must not be empty either.
+        ratio: the longer side has at most this many times the words of the shorter one.
     """
     short, long = sorted(len(side.split()) for side in pair)
     return short > 0 and long <= min(max_words, ratio * short)
 
 
 def without(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
-    """The pairs that share neither source nor target with one of the others, white space aside."""
+    """The pairs whose source and target are in none of the others; white space does not count."""
     others = list(others)
     sources, targets = ({"".join(pair[side].split()) for pair in others} for side in (0, 1))
     return [
@@ -46,17 +46,17 @@ def split(
     """Splits a corpus by source sentence.
 
     Args:
-        pairs: distinct (source, target) pairs.
-        sizes: number of source sentences of each held-out set, by its name.
-        long_words: a source of so many words is a long one; 0: none is.
-        long_share: share of each held-out set that are long ones, more than their share of a corpus of short sentences.
+        pairs: different (source, target) pairs.
+        sizes: {held-out set: number of source sentences}.
+        long_words: the number of words from which on a source counts as long; 0: none does.
+        long_share: share of long sources in each held-out set; a corpus of short sentences has fewer.
 
     Returns:
         The held-out sets, each source once with the first of its translations, and `train`: all pairs that share
         neither a source nor a target with a held-out pair. Held-out sets depend on the sentences' hashes alone.
 
     Raises:
-        AggdecError: too few sentences of a length.
+        AggdecError: there are too few long or too few short sentences.
     """
     first_translation: dict[str, str] = {}
     for source, target in pairs:
@@ -72,7 +72,7 @@ def split(
     ]
     held_out: dict[str, list[Pair]] = {}
     for name in sizes:
-        # by another hash than they were chosen by, under which the short ones would all come first
+        # not sorted by the hash that they were chosen by, under which all short ones would come first
         sources = sorted((s for part in chosen for s in part.get(name, [])), key=lambda s: splits.sentence_key(s[::-1]))
         held_out[name] = [(source, first_translation[source]) for source in sources]
     used_sources = {source for part in held_out.values() for source, _ in part}
@@ -82,16 +82,16 @@ def split(
 
 
 def join_pairs(pairs: Sequence[Pair], lines: int, max_words: int) -> Iterator[Pair]:
-    """Yields long training pairs made of short ones, so that a model knows positions beyond a short sentence.
+    """Yields long training pairs made of short ones, so that a model learns positions behind a short sentence.
 
     Args:
         pairs: the training pairs.
         lines: number of joined pairs.
-        max_words: a joined source has at most so many words; it grows until the next sentence would exceed that, at
-            lengths spread evenly up to it.
+        max_words: the most words of a joined source; pairs are joined until a quarter, a half, three quarters or all of
+            this number is reached, in turn.
     """
     order = sorted(pairs, key=lambda pair: splits.sentence_key("\t".join(pair)))
-    following = iter(order * 2)  # by their hash: neighbours have nothing to do with each other
+    following = iter(order * 2)  # sorted by their hash, so that neighbours have nothing to do with each other
     for number in range(lines):
         limit = max_words * (1 + number % 4) // 4
         line = [next(following, order[0])]

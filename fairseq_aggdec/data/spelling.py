@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from fairseq_aggdec.data.choices import pick
 from fairseq_aggdec.data.word_tables import table
 
 VOWELS = "aeiou"
@@ -29,15 +30,15 @@ def by_sound(word: str, rng: Random) -> str:
     rules = [rule for rule in sounds.items() if rule[0] in word]
     if not rules:
         return ""
-    heard, written = rules[int(rng.random() * len(rules))]
-    # Learners mostly get the first letter right.
+    heard, written = pick(rules, rng)
+    # learners mostly get the first letter right
     start = word.find(heard, 0 if heard in _FIRST_LETTER_RULES else 1)
     if start < 0:
         return ""
     again = word.find(heard, start + 1)
     if again > 0 and rng.random() < 0.5:
         start = again
-    return word[:start] + written[int(rng.random() * len(written))] + word[start + len(heard) :]
+    return word[:start] + pick(written, rng) + word[start + len(heard) :]
 
 
 def silent_e(word: str, rng: Random) -> str:
@@ -57,7 +58,7 @@ def vowel(word: str, rng: Random) -> str:
     places = [i for i in range(1, len(word)) if word[i] in VOWELS]
     if not places:
         return ""
-    i = places[int(rng.random() * len(places))]
+    i = pick(places, rng)
     others = {"a": "eeo", "e": "aai", "i": "eea", "o": "auu", "u": "oaa"}[word[i]]
     return word[:i] + others[int(rng.random() * 3)] + word[i + 1 :]
 
@@ -65,7 +66,7 @@ def vowel(word: str, rng: Random) -> str:
 def delete_letter(word: str, rng: Random) -> str:
     """Leaves out one letter, never the first; a doubled letter or one of two vowels in a row by preference."""
     runs = [i for i in range(1, len(word)) if word[i] == word[i - 1] or (word[i] in VOWELS and word[i - 1] in VOWELS)]
-    i = runs[int(rng.random() * len(runs))] if runs and rng.random() < 0.5 else 1 + int(rng.random() * (len(word) - 1))
+    i = pick(runs, rng) if runs and rng.random() < 0.5 else 1 + int(rng.random() * (len(word) - 1))
     return word[:i] + word[i + 1 :]
 
 
@@ -74,7 +75,7 @@ def undouble(word: str, rng: Random) -> str:
     doubled = [i for i in range(1, len(word)) if word[i] == word[i - 1]]
     if not doubled:
         return ""
-    i = doubled[int(rng.random() * len(doubled))]
+    i = pick(doubled, rng)
     return word[:i] + word[i + 1 :]
 
 
@@ -87,7 +88,7 @@ def double(word: str, rng: Random) -> str:
     ]
     if not places:
         return ""
-    i = places[int(rng.random() * len(places))]
+    i = pick(places, rng)
     return word[: i + 1] + word[i:]
 
 
@@ -102,7 +103,7 @@ def keyboard(word: str, rng: Random) -> str:
     """Hits a neighbouring key; "" for a letter that has none."""
     i = 1 + int(rng.random() * (len(word) - 1))
     near = KEYBOARD_NEIGHBOURS.get(word[i], "")
-    return word[:i] + near[int(rng.random() * len(near))] + word[i + 1 :] if near else ""
+    return word[:i] + pick(near, rng) + word[i + 1 :] if near else ""
 
 
 def insert_letter(word: str, rng: Random) -> str:
@@ -123,13 +124,13 @@ _KINDS: tuple[Callable[[str, Random], str], ...] = (
     *(insert_letter,) * 6,
     *(keyboard,) * 2,
 )
-"""The kinds of misspelling, each as often as its share (of 108)."""
+"""the kinds of misspelling, each as often as its share of 108"""
 
 
 def misspell(word: str, rng: Random) -> str:
-    """One misspelling of a lower-case word of three letters or more; may return the word itself if nothing fits."""
+    """A misspelling of a lower-case word of three letters or more; the word itself if four draws find none."""
     for _ in range(4):
-        wrong = _KINDS[int(rng.random() * len(_KINDS))](word, rng)
+        wrong = pick(_KINDS, rng)(word, rng)
         if wrong and wrong != word:
             return wrong
     return word

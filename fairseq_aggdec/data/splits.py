@@ -1,4 +1,4 @@
-"""Held-out sets that stay the same when the training text changes, and long training examples made of short ones."""
+"""Held-out sets that hardly change when text is added, and long training examples made of short ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def sentence_key(sentence: str) -> int:
-    """Returns a 64-bit hash of a sentence that is the same in every process and Python version."""
+    """A 64-bit hash of a sentence, the same in every process and Python version."""
     return int.from_bytes(hashlib.blake2b(sentence.encode("utf-8"), digest_size=8).digest(), "big")
 
 
@@ -17,15 +17,15 @@ def hold_out(sentences: Iterable[str], sizes: dict[str, int]) -> dict[str, list[
     """Chooses held-out sentences by their hash.
 
     Args:
-        sentences: the distinct clean sentences.
-        sizes: number of sentences of each held-out set, by its name.
+        sentences: the sentences to choose from.
+        sizes: {held-out set: number of sentences}.
 
     Returns:
-        The sentences of each set, in the order of their hash. Whether a sentence is held out depends on its own text
-        and only weakly on the others, so adding text does not move training sentences into the test set in bulk.
+        the sentences of each set, in the order of their hash. Whether a sentence is held out depends mostly on its own
+        text: adding text moves few training sentences into a held-out set.
 
     Raises:
-        AggdecError: there are not more sentences than the sets need together.
+        AggdecError: there are no more sentences than the sets need together.
     """
     wanted = sum(sizes.values())
     ordered = sorted(set(sentences), key=lambda sentence: (sentence_key(sentence), sentence))
@@ -42,14 +42,14 @@ def hold_out(sentences: Iterable[str], sizes: dict[str, int]) -> dict[str, list[
 def join_neighbours(sentences: Sequence[str], lines: int, min_words: int, max_words: int) -> Iterator[str]:
     """Joins neighbouring sentences of running text to long lines.
 
-    Clean sentences are short, and a model loses its place beyond the positions that it was trained on: users paste
-    several sentences at once, and learners forget full stops.
+    Clean sentences are short, users paste several sentences at once, and learners forget full stops: behind the
+    positions that it was trained on, a model fails.
 
     Args:
-        sentences: in the order of the text.
-        lines: number of joined lines wanted; their first sentences are spread evenly over the text.
-        min_words: sentences are added until a line has at least this many words; fewer near the end are dropped.
-        max_words: a line that would have more is dropped.
+        sentences: the sentences in the order of the text.
+        lines: number of joined lines; their first sentences are spread evenly over the text.
+        min_words: sentences are joined until a line has this many words; a shorter line at the end is left out.
+        max_words: the most words of a line; a longer one is left out.
     """
     step = max(1, len(sentences) // max(1, lines))
     for start in range(0, len(sentences), step):

@@ -1,7 +1,7 @@
-"""Tokenisation and byte pair encoding of whole files, exactly as fairseq's `moses` and `subword_nmt` encoders do it.
+"""Tokenisation and subwords of whole files, by fairseq's own encoders.
 
-Doing it with fairseq's encoders is what lets a user type running text into `fairseq-interactive --tokenizer moses
---moses-no-escape --moses-no-dash-splits --bpe subword_nmt --bpe-codes codes` and hit the same subwords as in training.
+So running text gets the same subwords as in training when a user types it into `fairseq-interactive --tokenizer moses
+--moses-no-escape --moses-no-dash-splits --bpe subword_nmt --bpe-codes codes`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tqdm import tqdm
 from fairseq_aggdec.data.workers import chunks, in_processes
 from fairseq_aggdec.errors import AggdecError
 
-if TYPE_CHECKING:  # loading fairseq takes seconds, and who only reads files needs none of it
+if TYPE_CHECKING:  # loading fairseq takes seconds, and reading files does not need it
     from fairseq.data.encoders.gpt2_bpe import GPT2BPE
     from fairseq.data.encoders.moses_tokenizer import MosesTokenizer
     from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # loading fairseq takes seconds, and who only reads files nee
 
 
 def moses(language: str = "en") -> MosesTokenizer:
-    """Returns fairseq's Moses tokeniser of running text, without escapes and without splitting at dashes."""
+    """fairseq's Moses tokeniser, which neither escapes characters nor splits at dashes."""
     from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
 
     return MosesTokenizer(
@@ -39,7 +39,7 @@ def moses(language: str = "en") -> MosesTokenizer:
 
 
 def as_written(language: str = "en") -> AsWrittenTokenizer:
-    """Returns the tokeniser of English correctors, which shows them what they can read."""
+    """The tokeniser of English correctors, which shows them only characters that they read."""
     from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
     if language != "en":
@@ -48,14 +48,14 @@ def as_written(language: str = "en") -> AsWrittenTokenizer:
 
 
 def subword_nmt(codes: Path) -> SubwordNMTBPE:
-    """Returns fairseq's subword-nmt encoder for the merge operations in the file `codes`."""
+    """fairseq's subword-nmt encoder for the merges in the file `codes`."""
     from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE, SubwordNMTBPEConfig
 
     return SubwordNMTBPE(SubwordNMTBPEConfig(bpe_codes=str(codes)))
 
 
 def gpt2(encoder_json: Path, vocab_bpe: Path) -> GPT2BPE:
-    """Returns fairseq's GPT-2 encoder of running text, which BART reads."""
+    """fairseq's GPT-2 encoder, whose subwords BART reads."""
     from fairseq.data.encoders.gpt2_bpe import GPT2BPE, GPT2BPEConfig
 
     return GPT2BPE(GPT2BPEConfig(gpt2_encoder_json=str(encoder_json), gpt2_vocab_bpe=str(vocab_bpe)))
@@ -64,7 +64,7 @@ def gpt2(encoder_json: Path, vocab_bpe: Path) -> GPT2BPE:
 def encode_lines(
     lines: Iterable[str], make_encoder: Callable[..., Any], *arguments: Any, workers: int = 1, label: str = ""
 ) -> Iterator[str]:
-    """Encodes lines in order with `make_encoder(*arguments).encode`, in `workers` processes, with a progress bar."""
+    """Encodes lines by `make_encoder(*arguments).encode`, in order, in `workers` processes, with a progress bar."""
     portions = chunks(tqdm(lines, desc=label, unit=" lines"), 2000)
     yield from chain.from_iterable(in_processes(partial(_encoding, make_encoder, *arguments), portions, workers))
 
@@ -80,9 +80,9 @@ def learn_codes(lines: Iterable[str], codes: Path, symbols: int, min_frequency: 
     Args:
         lines: tokenised text.
         codes: the file to write.
-        symbols: size of the whole vocabulary, single characters included (subword-nmt's `--total-symbols`).
-        min_frequency: merges rarer than this are not made.
+        symbols: size of the vocabulary, single characters included (subword-nmt's `--total-symbols`).
+        min_frequency: the least frequency of a merge.
     """
-    # subword-nmt counts words itself, one line at a time, so the text is handed over as a file object.
+    # subword-nmt reads its text from a file object
     with codes.open("w", encoding="utf-8") as output:
         learn_bpe(io.StringIO("\n".join(lines)), output, symbols, min_frequency, total_symbols=True)

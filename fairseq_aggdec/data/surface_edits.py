@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from fairseq_aggdec.data.choices import pick
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.data.sentence import Sentence
 from fairseq_aggdec.data.spelling import misspell
@@ -12,30 +13,30 @@ from fairseq_aggdec.data.word_tables import table, word_class
 _CLOSING = frozenset(".!?")
 _COMMA_BEFORE = frozenset("and or that because when if which who but to as so for with in where than".split())
 TABLE_SHARE = 0.35
-"""Share of spelling errors taken from the table of typical misspellings where it knows a word of the sentence."""
+"""share of spelling errors from the table of typical misspellings, where it has a word of the sentence"""
 
 
 def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Misspells a word: a typical misspelling from the table, or character noise (two slips in one word rarely)."""
+    """Misspells a word: as in the table of typical misspellings, or by one slip, rarely two."""
     low, free, pieces, words = sentence.low, sentence.free, sentence.pieces, sentence.words
     if rng.random() < TABLE_SHARE:
-        # Short words are misspelt seldom, though they are frequent.
+        # short words are frequent, but seldom misspelt
         shortest = 4 if rng.random() < 0.75 else 2
         typical = table("misspellings")
         places = [k for k, word in enumerate(low) if word in typical and free[k] and len(word) >= shortest]
         if places:
-            k = places[int(rng.random() * len(places))]
-            other = places[int(rng.random() * len(places))]
+            k = pick(places, rng)
+            other = pick(places, rng)
             if len(low[other]) > len(low[k]):
                 k = other
             options = typical[low[k]]
-            sentence.replace(k, options[int(rng.random() * len(options))])
+            sentence.replace(k, pick(options, rng))
             return True
     known = lexicon.words
     places = [
         k
         for k, word in enumerate(low)
-        # Nobody can restore a misspelt name or a word that the corpus hardly has.
+        # a misspelt name, or a word that the corpus hardly has, cannot be restored
         if len(word) > 3
         and free[k]
         and word.isalpha()
@@ -45,10 +46,10 @@ def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     ]
     if not places:
         return False
-    k = places[int(rng.random() * len(places))]
+    k = pick(places, rng)
     for _ in range(2):
-        other = places[int(rng.random() * len(places))]
-        # Long words are misspelt more often.
+        other = pick(places, rng)
+        # long words are misspelt more often
         if len(low[other]) > len(low[k]):
             k = other
     wrong = misspell(low[k], rng)
@@ -63,7 +64,7 @@ def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 
 def real_word(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Writes a spelling neighbour from the vocabulary: a confusion set of Grundkiewicz et al. 2019."""
+    """Writes a similar word of the vocabulary instead: a confusion set of Grundkiewicz et al. 2019."""
     neighbours, free = lexicon.neighbours, sentence.free
     places = [
         k
@@ -72,15 +73,15 @@ def real_word(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     ]
     if not places:
         return False
-    k = places[int(rng.random() * len(places))]
+    k = pick(places, rng)
     options = neighbours[sentence.low[k]]
-    # The list is sorted by likeness: prefer its head.
+    # the list begins with the most similar words, which are preferred
     sentence.replace(k, options[int(rng.random() ** 2 * len(options))])
     return True
 
 
 def _final_mark(sentence: Sentence) -> int:
-    """Position of the sentence's last mark if it is one of . ! ?, else -1."""
+    """The position of the sentence's final mark, if it is one of . ! ?, else -1."""
     last = len(sentence.pieces) - 1
     return last if last > 0 and sentence.pieces[last] in _CLOSING and sentence.pieces[last - 1] not in _CLOSING else -1
 
@@ -91,7 +92,7 @@ def comma_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     places = [i for i in range(1, len(pieces) - 1) if pieces[i] == "," and pieces[i + 1] == " "]
     if not places:
         return False
-    i = places[int(rng.random() * len(places))]
+    i = pick(places, rng)
     pieces[i] = ""
     if pieces[i - 1] == " ":
         pieces[i - 1] = ""
@@ -104,7 +105,7 @@ def comma_insertion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     if not places:
         return False
     likely = [k for k in places if sentence.low[k] in _COMMA_BEFORE]
-    k = (likely or places)[int(rng.random() * len(likely or places))]
+    k = pick(likely or places, rng)
     before = sentence.words[k - 1]
     sentence.pieces[before] += ","
     sentence.free[k - 1] = False
@@ -112,7 +113,7 @@ def comma_insertion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 
 def final_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Leaves out the final period, or writes it for a question mark or apart from the last word."""
+    """Leaves out the final mark, or writes a period for a question mark, or two periods."""
     last = _final_mark(sentence)
     if last < 0:
         return False
@@ -128,11 +129,11 @@ def final_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 
 def apostrophe(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Leaves out or misplaces an apostrophe (dont, students)."""
+    """Leaves out a word's apostrophe (dont, students)."""
     places = [k for k, word in enumerate(sentence.low) if ("'" in word or "’" in word) and sentence.free[k]]
     if not places:
         return False
-    k = places[int(rng.random() * len(places))]
+    k = pick(places, rng)
     word = sentence.word(k)
     sentence.pieces[sentence.words[k]] = word.replace("'", "").replace("’", "")
     sentence.free[k] = False
@@ -140,12 +141,12 @@ def apostrophe(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 
 def sentence_mark(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Writes a comma for a semicolon or colon, a period for a comma before a connective, or drops the mark."""
+    """Writes a comma for a semicolon or colon, or leaves it out."""
     pieces = sentence.pieces
     places = [i for i in range(1, len(pieces) - 1) if pieces[i] in ";:" and pieces[i] and pieces[i + 1] == " "]
     if not places:
         return False
-    i = places[int(rng.random() * len(places))]
+    i = pick(places, rng)
     pieces[i] = "," if rng.random() < 0.7 else ""
     return True
 
@@ -155,8 +156,8 @@ def capital(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     low, free, words, pieces = sentence.low, sentence.free, sentence.words, sentence.pieces
     capitals = [k for k in range(len(low)) if pieces[words[k]] and not pieces[words[k]].islower() and free[k]]
     if capitals and rng.random() < 0.93:
-        # The start of the sentence is missed more often than a name.
-        k = capitals[0] if rng.random() < 0.5 else capitals[int(rng.random() * len(capitals))]
+        # the start of the sentence is missed more often than a name
+        k = capitals[0] if rng.random() < 0.5 else pick(capitals, rng)
         word = pieces[words[k]]
         pieces[words[k]] = word[0].lower() + word[1:]
         free[k] = k == 0 and len(word) > 3
@@ -164,7 +165,7 @@ def capital(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     places = [k for k in range(1, len(low)) if low[k] in lexicon.nouns and free[k] and pieces[words[k]].islower()]
     if not places:
         return False
-    k = places[int(rng.random() * len(places))]
+    k = pick(places, rng)
     word = pieces[words[k]]
     pieces[words[k]] = word[0].upper() + word[1:]
     free[k] = False
@@ -172,14 +173,13 @@ def capital(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 
 def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Runs two words together (alot, 12years), splits a compound (some times), or loses a hyphen
-    or the space after a comma."""
+    """Joins words (alot, 12years), splits a compound (some times), or drops a hyphen or the space after a comma."""
     low, free, pieces, words = sentence.low, sentence.free, sentence.pieces, sentence.words
     kind = rng.random()
     if kind < 0.3:
         places = [k for k, word in enumerate(low) if word in table("split_compounds") and free[k]]
         if places:
-            k = places[int(rng.random() * len(places))]
+            k = pick(places, rng)
             sentence.replace(k, table("split_compounds")[low[k]][0])
             return True
     if kind < 0.5:
@@ -191,7 +191,7 @@ def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
             and pieces[i + 1][:1].isalpha()
         ]
         if gaps:
-            pieces[gaps[int(rng.random() * len(gaps))]] = ""
+            pieces[pick(gaps, rng)] = ""
             return True
     if kind < 0.65:
         hyphens = [
@@ -200,7 +200,7 @@ def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
             if pieces[i] == "-" and pieces[i - 1].isalpha() and pieces[i + 1].isalpha()
         ]
         if hyphens:
-            pieces[hyphens[int(rng.random() * len(hyphens))]] = " " if rng.random() < 0.7 else ""
+            pieces[pick(hyphens, rng)] = " " if rng.random() < 0.7 else ""
             return True
     joinable = word_class("joinable")
     places = [k for k in range(len(low) - 1) if f"{low[k]} {low[k + 1]}" in joinable and sentence.adjacent(k)]
@@ -211,7 +211,7 @@ def spacing(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
         places = [k for k in places if low[k] in lexicon.words or not lexicon.words]
     if not places:
         return False
-    k = places[int(rng.random() * len(places))]
+    k = pick(places, rng)
     pieces[words[k] + 1] = ""
     free[k] = free[k + 1] = False
     return True

@@ -1,4 +1,4 @@
-"""Text files of one sentence a line, gzipped or not."""
+"""Text files with one sentence in a line, gzipped or not."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fairseq_aggdec.files import decode_text, open_lines, written_whole
 
 
 def given_file(path: Path) -> Path:
-    """Returns the path of a file that is there.
+    """The path itself.
 
     Raises:
-        AggdecError: it is not; the message says which variable points at the data.
+        AggdecError: there is no such file; the message names the variable for the folder of data sets.
     """
     if not path.is_file():
         raise AggdecError(f"{path} does not exist: set AGGDEC_DATA to the folder that holds the data sets")
@@ -21,10 +21,10 @@ def given_file(path: Path) -> Path:
 
 
 def read_lines(path: Path, column: int | None = None) -> Iterator[str]:
-    """Yields the lines of a text file, gzipped or not, or one tab-separated column of them.
+    """Yields the lines of a text file, gzipped or not, or a column of its table with tabs.
 
     Raises:
-        AggdecError: the file is absent or damaged, or a line has no such column.
+        AggdecError: the file is missing or damaged, or a line has no such column.
     """
     with open_lines(given_file(path)) as (lines, _):
         for number, data in enumerate(lines, start=1):
@@ -39,6 +39,6 @@ def read_lines(path: Path, column: int | None = None) -> Iterator[str]:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Writes lines to a file that is there only when it is complete."""
+    """Writes lines to a file, which exists only when it is complete."""
     with written_whole(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as output:
         output.writelines(line + "\n" for line in lines)

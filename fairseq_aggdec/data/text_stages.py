@@ -1,7 +1,7 @@
-"""The first stages of data preparation: given data sets of several kinds to running text, `work/text/SPLIT.SIDE`.
+"""The first stages of data preparation: from data sets of several kinds to running text, `work/text/SPLIT.SIDE`.
 
-A stage is a function of the configuration, the folder of the given data sets (`data`) and the experiment's (`work`).
-It does nothing where its files are there.
+A stage is a function of the configuration, the folder of the data sets (`data`) and the experiment's folder (`work`).
+It does nothing where its files exist.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def write_text(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> None:
-    """Runs those of the stages that the configuration asks for.
+    """Runs the stages that the configuration asks for.
 
     Raises:
         AggdecError: a file is missing or damaged.
@@ -89,7 +89,7 @@ def clean(config: PrepareConfig, data: Path, work: Path) -> None:
 
 
 def _with_unusual(sentences: Iterable[str], settings: UnusualCharacters | None) -> Iterator[str]:
-    """The sentences, a share of them with characters that clean prose does not have, where that is asked for."""
+    """The sentences; where settings are given, a share of them with unusual characters."""
     if settings is None:
         yield from sentences
         return
@@ -109,7 +109,7 @@ def corrupt(config: PrepareConfig, work: Path, workers: int = 1) -> None:
 
 
 def copy_test_sets(config: PrepareConfig, data: Path, work: Path) -> None:
-    """Writes real test sets as running text to `text/`; the first reference stands in for the target."""
+    """Writes real test sets as running text to `text/`; their targets are the first references."""
     for item in config.test_sets:
         if not item.source or not item.references:
             raise AggdecError(f"test_sets: {item.name} lacks source or references")
@@ -122,10 +122,10 @@ def copy_test_sets(config: PrepareConfig, data: Path, work: Path) -> None:
 
 
 def copy_parallel(config: PrepareConfig, data: Path, work: Path) -> None:
-    """Writes given sentence pairs to `text/`; with `clean`, of the training pairs those that `is_usual`.
+    """Writes given sentence pairs to `text/`; with `clean`, only the training pairs for which `is_usual` is true.
 
-    Several references of a split are `text/NAME.ref0` and so on. Splits that `hold_out` names are taken out
-    of the training pairs, which then share no sentence with any other split.
+    Several references of a split are `text/NAME.ref0` and so on. The splits in `hold_out` are taken from the training
+    pairs, which then have no sentence in common with any other split.
     """
     for name in config.parallel:
         _write_references(work, name, read_references(config.pair_files(name), data))
@@ -142,7 +142,7 @@ def copy_parallel(config: PrepareConfig, data: Path, work: Path) -> None:
 
 
 def _given_pairs(config: PrepareConfig, data: Path, name: str) -> list[Pair]:
-    """The pairs of a split as `parallel` names it."""
+    """The pairs of a split in `parallel`."""
     given = read_pairs(config.pair_files(name), data, config.folder)
     pairs = list(tqdm(given, desc=f"copy {name}", unit=" pairs"))
     if not pairs:
@@ -155,7 +155,7 @@ def _given_pairs(config: PrepareConfig, data: Path, name: str) -> list[Pair]:
 
 
 def split_pairs(config: PrepareConfig, data: Path, work: Path) -> None:
-    """Writes running text of the splits of one parallel corpus to `text/`."""
+    """Splits one parallel corpus, and writes its running text to `text/`."""
     if all(_has_text(config, work, name) for name in config.splits):
         return
     settings = config.sentence_pairs
@@ -170,9 +170,9 @@ def split_pairs(config: PrepareConfig, data: Path, work: Path) -> None:
 
 
 def copy_documents(config: PrepareConfig, data: Path, work: Path) -> None:
-    """Writes documents and summaries to `text/`: the first summary is the target, all together are references.
+    """Writes documents and summaries to `text/`: the first summary is the target, all summaries are references.
 
-    Further training sets of documents are `pretrain`, noisy text to restore, and `train1`, extracts.
+    Further training sets are `pretrain`, noisy text to restore, and `train1`, extracts.
     """
     settings = config.documents
     assert settings is not None

@@ -1,4 +1,4 @@
-"""Characters that clean prose does not have, put into training sentences: a corrector must leave them alone."""
+"""Puts characters that clean prose does not have into training sentences: a corrector must not change them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TYPOGRAPHIC = {"'": "’", " - ": " – ", "...": "…"}
 
 
 def with_unusual(sentence: str, rng: Random) -> str:
-    """A sentence of clean prose with one or two characters or words that a corrector's dictionary does not have.
+    """The sentence with one or two characters or words that a corrector's dictionary does not have.
 
     Args:
-        sentence: words with single spaces between them.
-        rng: source of every random choice.
+        sentence: clean prose with single spaces between words.
+        rng: the random generator.
     """
     if rng.random() < 0.5:
         sentence = typographic(sentence)
@@ -32,14 +32,14 @@ def with_unusual(sentence: str, rng: Random) -> str:
 
 
 def typographic(sentence: str) -> str:
-    """The sentence as a word processor has it: curly quotes, dashes, the ellipsis."""
+    """The sentence in a word processor's characters: curly quotes, dashes, the ellipsis."""
     for typed, made in _TYPOGRAPHIC.items():
         sentence = sentence.replace(typed, made)
     return re.sub('"([^"]*)"', "“\\1”", sentence)
 
 
 def _foreign_word(words: list[str], rng: Random) -> None:
-    """In place of a word with a capital, else after any word: letters of another script, a tag, an identifier."""
+    """Writes letters of another script, a tag or an identifier, in place of a word with a capital or after any word."""
     names = [place for place, word in enumerate(words) if place > 0 and word.isalpha() and word.istitle()]
     if rng.random() < 0.7:
         word = "".join(rng.choices(rng.choice(_ALPHABETS), k=rng.randint(2, 8))).capitalize()
@@ -52,12 +52,12 @@ def _foreign_word(words: list[str], rng: Random) -> None:
 
 
 def _symbol(words: list[str], rng: Random) -> None:
-    """Before the sentence, behind it, or between two of its words."""
+    """Adds a symbol before the sentence, behind it, or between two words."""
     words.insert(rng.choice((0, len(words), rng.randint(0, len(words)))), rng.choice(_SYMBOLS))
 
 
 def _brackets(words: list[str], rng: Random) -> None:
-    """A reference behind a word, or brackets around some words."""
+    """Adds a reference behind a word, or brackets around some words."""
     first = rng.randrange(len(words))
     if rng.random() < 0.5:
         words.insert(first + 1, f"[{rng.randint(1, 99)}]")
@@ -69,7 +69,7 @@ def _brackets(words: list[str], rng: Random) -> None:
 
 
 def _currency(words: list[str], rng: Random) -> None:
-    """At a number, else a sum in parentheses."""
+    """Adds a currency to a number, or, where there is none, a sum in parentheses."""
     sign = rng.choice("€£¥")
     numbers = [place for place, word in enumerate(words) if word.isdecimal()]
     if numbers:

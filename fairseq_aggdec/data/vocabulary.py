@@ -12,8 +12,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 def count_words(lines: Iterable[str], size: int = 30_000, min_count: int = 3) -> dict[str, int]:
     """The `size` most frequent words, with counts, most frequent first (ties in alphabetical order).
 
-    Words are counted as they are written in lower case; a word that only ever occurs capitalised (a name) is left
-    out. The counter is pruned whenever it holds 20 times `size` entries, so that memory stays bounded.
+    Only words in lower case are counted, so that names are left out. Whenever there are 20 times `size` entries, the
+    rare ones are dropped, so that memory stays bounded.
     """
     counts: Counter[str] = Counter()
     limit = 20 * size
@@ -32,7 +32,7 @@ _SOUND_CLASSES = str.maketrans("aeiouybpfvckqgjxszdtlrmn", "00000011112222334455
 
 
 def sound_key(word: str) -> str:
-    """A coarse key of how a word sounds: its first letter, then consonant classes, runs collapsed, vowels dropped."""
+    """A coarse key of a word's sound: its first letter, then classes of consonants, without vowels and repetitions."""
     coded = word.replace("ph", "f").replace("gh", "").replace("h", "").replace("w", "").translate(_SOUND_CLASSES)
     kept = [symbol for i, symbol in enumerate(coded) if i == 0 or symbol != coded[i - 1]]
     return word[:1] + "".join(symbol for symbol in kept[1:] if symbol != "0")
@@ -52,15 +52,15 @@ def within_one_edit(a: str, b: str) -> bool:
 
 
 def spelling_neighbours(counts: dict[str, int], size: int = 10_000, most: int = 6) -> dict[str, tuple[str, ...]]:
-    """Confusion sets of the `size` most frequent words: the words one edit away, those that sound alike first.
+    """Confusion sets of the `size` most frequent words: words one edit away, first those that sound the same.
 
-    Grundkiewicz et al. 2019 (section 3) take such sets from a spell checker; here the corpus's own vocabulary stands
-    in for its dictionary. Inflections (-s, -ed, -ing) are left to the grammatical errors.
+    Grundkiewicz et al. 2019 (section 3) take such sets from a spell checker; here they come from the corpus's own
+    vocabulary. Inflections (-s, -d) are left to the grammatical errors.
     """
     words = [word for word in counts if len(word) > 2 and "'" not in word and "’" not in word][:size]
     buckets: dict[str, list[str]] = {}
     for word in words:
-        # Two words one edit apart share a form with at most one letter deleted.
+        # two words one edit apart have a form in common that lacks at most one letter
         for form in {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}:
             buckets.setdefault(form, []).append(word)
     found: dict[str, set[str]] = {}

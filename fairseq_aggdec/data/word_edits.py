@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
-from fairseq_aggdec.data.choices import one_of, pick, substitute
+from fairseq_aggdec.data.choices import pick, substitute
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.data.sentence import Sentence
 from fairseq_aggdec.data.word_tables import table, word_class
@@ -53,19 +53,19 @@ def connective(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
                 and free[k]
             ):
                 places.append((k, length))
-                break  # a shorter phrase within it would leave its rest behind: because of of
+                break  # replacing a shorter phrase within it would leave its rest: because of of
     if not places:
         return False
-    k, length = places[int(rng.random() * len(places))]
+    k, length = pick(places, rng)
     options = table("connectives")[" ".join(low[k : k + length])]
-    sentence.replace(k, one_of(options, rng))
+    sentence.replace(k, pick(options, rng))
     for j in range(k + length - 1, k, -1):
         sentence.delete(j)
     return True
 
 
 def word_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Leaves out a function word, which the context tells."""
+    """Leaves out a function word."""
     low = sentence.low
     places = [k for k in range(1, len(low)) if low[k] in word_class("omissible") and sentence.adjacent(k)]
     if not places:
@@ -75,7 +75,7 @@ def word_deletion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
 
 
 def word_insertion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Repeats a word, or adds a function word where its class fits."""
+    """Repeats a word, or adds a function word that fits the next word's class."""
     low = sentence.low
     places = [k for k in range(1, len(low)) if sentence.adjacent(k - 1)]
     if not places:
@@ -85,13 +85,13 @@ def word_insertion(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     if rng.random() < 0.15:
         added = low[k - 1]
     elif word in _SUBJECTS:
-        added = one_of(table("classes")["added before a subject"], rng)
+        added = pick(table("classes")["added before a subject"], rng)
     elif word in lexicon.families.adverbs or word in lexicon.families.adjectives:
-        added = one_of(table("classes")["added before an adjective"], rng)
+        added = pick(table("classes")["added before an adjective"], rng)
     elif word in lexicon.nouns and low[k - 1] not in word_class("determiners"):
-        added = one_of(table("classes")["added before a noun"], rng)
+        added = pick(table("classes")["added before a noun"], rng)
     elif word in lexicon.families.verbs:
-        added = one_of(table("classes")["added before a verb"], rng)
+        added = pick(table("classes")["added before a verb"], rng)
     else:
         return False
     sentence.insert_before(k, added)

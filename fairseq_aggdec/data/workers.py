@@ -1,4 +1,4 @@
-"""The lines of a text worked on by several processes, in order and in bounded memory."""
+"""Work on a text's lines in several processes, with results in order and in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 
 
 def chunks(lines: Iterable[_Item], size: int) -> Iterator[tuple[int, list[_Item]]]:
-    """Splits lines into (number of the first line, counted from 1; lines) of at most `size` lines."""
+    """Yields pieces of at most `size` lines: (number of the first line, counted from 1; the lines)."""
     stream = iter(lines)
     first = 1
     while chunk := list(islice(stream, size)):
@@ -31,15 +31,15 @@ def chunks(lines: Iterable[_Item], size: int) -> Iterator[tuple[int, list[_Item]
 def in_processes(
     make: Callable[[], Callable[[_Item], _Result]], items: Iterable[_Item], workers: int
 ) -> Iterator[_Result]:
-    """Yields `make()(item)` of every item, in their order; at most 4 x `workers` items are read ahead.
+    """Yields `make()(item)` for every item, in order; at most 4 x `workers` items are read ahead.
 
     Args:
-        make: called once in each process, when its first item comes.
-        items: what there is to do, in portions that are worth sending to another process.
-        workers: number of processes; 1 works in this one, and so does a single item.
+        make: makes the function; called once in each process, at its first item.
+        items: the items, large enough to be worth sending to another process.
+        workers: number of processes; one worker, or one item, needs no other process.
 
     Raises:
-        AggdecError: a process died; whatever `make` and what it makes raise is raised here.
+        AggdecError: a process has died. Exceptions of `make` and of its function are raised, too.
     """
     items = iter(items)
     first = list(islice(items, 2))
@@ -47,7 +47,7 @@ def in_processes(
     if workers == 1 or len(first) < 2:
         yield from map(make(), items)
         return
-    # Forked workers share what this process has loaded, and need no import of their own.
+    # forked workers share the modules that this process has loaded
     with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _start_worker, (make,)) as pool:
         try:
             yield from bounded_map(lambda item: pool.submit(_work, item), items, 4 * workers)
@@ -58,7 +58,7 @@ def in_processes(
 
 
 def bounded_map(submit: Callable[[_Item], Future[_Result]], items: Iterable[_Item], window: int) -> Iterator[_Result]:
-    """Results in the order of the items, with at most `window` items read ahead of the result being waited for."""
+    """Yields results in the order of the items; at most `window` items are read ahead."""
     pending: deque[Future[_Result]] = deque()
     for item in items:
         pending.append(submit(item))
@@ -74,7 +74,7 @@ _function: Callable[[Any], Any] | None = None
 
 def _start_worker(make: Callable[[], Callable[[Any], Any]]) -> None:
     global _make, _function
-    # The parent alone answers an interrupt; a worker whose parent was killed must not wait for work for ever.
+    # only the parent answers an interrupt; a worker whose parent was killed must not wait for ever
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     _make, _function = make, None
@@ -89,6 +89,6 @@ def _exit_with_parent() -> None:
 
 def _work(item: Any) -> Any:
     global _function
-    if _function is None:  # here, and not when the process starts, so that an error reaches who waits for the result
+    if _function is None:  # not when the process starts, so that an error reaches the caller who waits for the result
         _function = _make()
     return _function(item)

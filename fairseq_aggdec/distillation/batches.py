@@ -38,12 +38,14 @@ class BatchPlan:
         return range(shard, len(self.batches), shards)
 
 
-def plan_batches(sources: Iterable[Tokens], longest: int, max_tokens: int, batch_size: int | None = None) -> BatchPlan:
+def plan_batches(
+    sources: Iterable[Tokens], longest_source: int, max_tokens: int, batch_size: int | None = None
+) -> BatchPlan:
     """Groups sources by length.
 
     Args:
         sources: all sources of a split, EOS included.
-        longest: the most tokens of a source, EOS included; longer ones are skipped.
+        longest_source: the most tokens of a source, EOS included; longer ones are skipped.
         max_tokens: the most tokens of a batch, padding included; a batch of one sentence may have more.
         batch_size: the most sentences of a batch; None for any number.
     """
@@ -51,7 +53,7 @@ def plan_batches(sources: Iterable[Tokens], longest: int, max_tokens: int, batch
     representative = []
     distinct, lengths = [], []
     for number, tokens in enumerate(sources):
-        if not 0 < len(tokens) <= longest:
+        if not 0 < len(tokens) <= longest_source:
             representative.append(-1)
             continue
         known = first.setdefault(tokens.tobytes(), number)

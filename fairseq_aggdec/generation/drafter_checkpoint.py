@@ -64,10 +64,9 @@ def _shared_weights(
 
 def _check_dictionaries(path: str, state: dict[str, Any], task: TranslationTask) -> None:
     """Raises `AggdecError` where a drafter's dictionaries differ from the task's, as far as they are known."""
-    languages = (task.cfg.source_lang, task.cfg.target_lang)
-    dictionaries = (task.source_dictionary, task.target_dictionary)
-    for side, part, language, dictionary in zip(
-        ("source", "target"), ("encoder", "decoder"), languages, dictionaries, strict=True
+    for side, part, language, dictionary in (
+        ("source", "encoder", task.cfg.source_lang, task.source_dictionary),
+        ("target", "decoder", task.cfg.target_lang, task.target_dictionary),
     ):
         recorded = _recorded_symbols(path, state, side, language)
         if recorded is not None:

@@ -82,14 +82,14 @@ class Drafting:
         self._block = block
         self._schedules: dict[str, Goodput] = {}  # by type of device
 
-    def start(
-        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
+    def make_drafter(
+        self, net_input: dict[str, Any], first_token: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
     ) -> Drafter:
         """The drafter of a batch.
 
         Args:
             net_input: the arguments of fairseq's encoder.
-            start: the decoder's first input token.
+            first_token: the decoder's first input.
             encoder_outs: the outputs of the verifiers' encoders.
             schedule: the schedule of the batch.
 
@@ -99,11 +99,11 @@ class Drafting:
         if self._decoding == "greedy":
             return NoDrafter()
         if self._decoding == "iad":
-            return SourceCopyDrafter(self._matchers(net_input["src_tokens"], start, persists=False))
+            return SourceCopyDrafter(self._matchers(net_input["src_tokens"], first_token, persists=False))
         model = NoDrafter() if self._block is None else self._model(net_input, encoder_outs)
         if self._decoding != "hybrid":
             return model
-        matchers = self._matchers(net_input["src_tokens"], start, persists=True)
+        matchers = self._matchers(net_input["src_tokens"], first_token, persists=True)
         estimates = schedule if isinstance(schedule, Goodput) else TrustCopies()
         return HybridDrafter(matchers, model, estimates)
 
@@ -121,11 +121,11 @@ class Drafting:
         """Each row's source in the target's vocabulary, see `align_source`."""
         return align_source(source, self._pad, self._eos, self._to_target)
 
-    def _matchers(self, source: Tensor, start: int, persists: bool) -> list[SourceMatcher]:
+    def _matchers(self, source: Tensor, first_token: int, persists: bool) -> list[SourceMatcher]:
         options = self._copying
         limits = (options.min_suffix, options.max_suffix, options.max_draft_len)
         return [
-            SourceMatcher(sentence, self._eos, start, *limits, persists, self._unfinished)
+            SourceMatcher(sentence, self._eos, first_token, *limits, persists, self._unfinished)
             for sentence in self.align(source)
         ]
 

@@ -127,7 +127,7 @@ class AggressiveGenerator(SequenceGenerator):
             decoded = self._draft_alone(net_input, prefix_tokens, first_tokens)
         else:
             encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
-            verifier = self._started_verifier(encoder_outs)
+            verifier = self._make_verifier(encoder_outs)
             rules = self._rules(net_input, prefix_tokens)
             accept = EXACT if self.block_draft is None else self.block_draft.accept
             schedule = self._schedule(source.size(0), source.device, accept)
@@ -179,8 +179,8 @@ class AggressiveGenerator(SequenceGenerator):
     def make_drafter(
         self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
     ) -> Drafter:
-        """The drafter of a batch, as `Drafting.start` makes it; a subclass can make another one (docs/extending.md)."""
-        return self._drafting.start(net_input, start, encoder_outs, schedule)
+        """The drafter of a batch, as `Drafting` makes it; a subclass can make another one (docs/extending.md)."""
+        return self._drafting.make_drafter(net_input, start, encoder_outs, schedule)
 
     def _schedule(self, rows: int, device: torch.device, accept: Acceptance) -> DraftSchedule:
         """The schedule that decides how much of a batch's drafts is verified."""
@@ -207,16 +207,16 @@ class AggressiveGenerator(SequenceGenerator):
         )
         return draft_alone(model, self.block_draft.block_size, rules, first_tokens, self.keep_drafts, self.temperature)
 
-    def _started_verifier(self, encoder_outs: list[dict[str, Any]]) -> Verifier:
+    def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> Verifier:
         """The verifier, or the ensemble of them, ready to score this batch."""
-        verifiers = [self._verifier(model) for model in self.model.models]
+        verifiers = [self._verifier_of(model) for model in self.model.models]
         for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
             verifier.start(encoder_out, self.temperature)
         if len(verifiers) == 1:
             return verifiers[0]
         return EnsembleVerifier(list(verifiers))
 
-    def _verifier(self, model: FairseqEncoderDecoderModel) -> ModelVerifier:
+    def _verifier_of(self, model: FairseqEncoderDecoderModel) -> ModelVerifier:
         # not in __init__: fairseq moves models to their device and precision later
         engine = self._engines.decoder(model.decoder)
         if engine is not None:

@@ -10,6 +10,11 @@ from typing import Any
 from fairseq.models.transformer.transformer_legacy import base_architecture
 
 
+def recorded_options(checkpoint: dict[str, Any]) -> Any:
+    """The model's options in a checkpoint: flat, or the group `model` of a configuration."""
+    return (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
+
+
 def option_of(options: Any, name: str) -> Any:
     """An option by its flat name, in flat options or in groups; None where it is absent."""
     values = vars(options) if isinstance(options, Namespace) else options or {}

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.models.architecture_defaults import option_of, set_defaults
+from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options, set_defaults
 from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, weights_of
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def load_base(model: Any, path: str) -> None:
         AggdecError: a weight of a plain Transformer is missing in one of them, or has another shape.
     """
     checkpoint = read_checkpoint(path)
-    options = _options_in(checkpoint)
+    options = recorded_options(checkpoint)
     state = dict(checkpoint["model"])
     model.upgrade_state_dict(state)  # names of older versions
     theirs = weights_of(state)
@@ -114,17 +114,12 @@ def load_base(model: Any, path: str) -> None:
     logger.info("--base-checkpoint %s: new here %s", path, ", ".join(new) or "nothing")
 
 
-def _options_in(checkpoint: dict[str, Any]) -> Any:
-    """The model's options as a checkpoint records them: flat, or the group `model` of a configuration."""
-    return checkpoint.get("args") or (checkpoint.get("cfg") or {}).get("model")
-
-
 def _architecture_of(path: str) -> TransformerConfig:
     """The Transformer options of a checkpoint, filled in as when fairseq loads it."""
     checkpoint = read_checkpoint(path)
     if not any(name.startswith("decoder.layers.0.encoder_attn.") for name in checkpoint["model"]):
         raise AggdecError(f"--base-checkpoint {path}: no Transformer encoder-decoder")
-    options = _options_in(checkpoint)
+    options = recorded_options(checkpoint)
     if isinstance(options, dict):
         options = OmegaConf.create({"model": options}).model  # the root of its interpolations
     if isinstance(options, Namespace):

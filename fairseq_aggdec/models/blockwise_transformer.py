@@ -130,7 +130,7 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
         heads: Sequence[tuple[int, Tensor]] | None = None,
-        take: Callable[[int, Tensor], Any] | None = None,
+        per_head: Callable[[int, Tensor], Any] | None = None,
         **options: Any,
     ) -> Any:
         """The output of a plain Transformer, which is head 1's, or the results of a function of each head's logits.
@@ -142,18 +142,18 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
             src_lengths: B.
             prev_output_tokens: B x W, the start symbol and y1...
             heads: the wanted heads, each with the positions (B x W booleans) at which it is wanted; None: none.
-            take: called with a head and its N x V logits at its N positions, in order.
+            per_head: called with a head and its N x V logits at its N positions, in order.
             options: further arguments of the plain model.
 
         Returns:
-            fairseq's decoder output; where `heads` are given, what `take` returned for each.
+            fairseq's decoder output; where `heads` are given, what `per_head` returned for each.
         """
-        if heads is None or take is None:
+        if heads is None or per_head is None:
             return super().forward(src_tokens, src_lengths, prev_output_tokens, **options)
         with torch.no_grad() if self.base_is_frozen else nullcontext():
             encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
             features = self.decoder.extract_features(prev_output_tokens, encoder_out)[0]  # B x W x D
-        return [take(head, self.decoder.head_logits(features[positions], head)) for head, positions in heads]
+        return [per_head(head, self.decoder.head_logits(features[positions], head)) for head, positions in heads]
 
 
 def proposal_heads(model: Any) -> int:

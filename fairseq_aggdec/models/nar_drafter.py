@@ -117,23 +117,6 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         with torch.no_grad() if self.cfg.freeze_encoder else nullcontext():
             return self.encoder(src_tokens, src_lengths=src_lengths)
 
-    def draft_logits(
-        self, src_tokens: Tensor, src_lengths: Tensor, prefix_tokens: Tensor, prefix_lengths: Tensor
-    ) -> Tensor:
-        """Logits of a draft, computed without a cache: the reference for the engine.
-
-        Args:
-            src_tokens: B x S.
-            src_lengths: B.
-            prefix_tokens: B x P, the start symbol, then at least the prefix.
-            prefix_lengths: B, p: the number of tokens in the prefix, without the start symbol, at most P-1.
-
-        Returns:
-            B x k x V; no symbol is excluded.
-        """
-        encoder_out = self.encode(src_tokens, src_lengths)
-        return self.decoder.output_layer(self.decoder(prefix_tokens, encoder_out, prefix_lengths[:, None])[:, 0])
-
     def _logits(self, features: Tensor, prev_output_tokens: Tensor, blocks: Blocks, wanted: Tensor) -> Tensor:
         """N x V logits of the `wanted` positions (B x R x k, N true).
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.models.architecture_defaults import option_of
+from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options
 from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, is_weight, weights_of
 
 logger = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ def _load_decoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
 
 def _compare_options(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
     """Raises `AggdecError` for an encoder whose weights would fit, and which yet computes something else."""
-    recorded = (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
+    recorded = recorded_options(checkpoint)
     for name in _DECIDING_OPTIONS:
         there, here = option_of(recorded, name), getattr(model.cfg, name)
         if there is not None and str(there) != str(here):

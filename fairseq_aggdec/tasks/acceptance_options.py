@@ -24,7 +24,7 @@ class AcceptanceOptions(FairseqDataclass):
     top_beta: Optional[int] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
         metadata={
-            "help": "gad++, blockwise: accept a draft token that is among the verifier's best ones, so many: beta of "
+            "help": "gad++, blockwise: accept a draft token that is among this many best ones of the verifier: beta of "
             "Ge et al. 2022, Eq. 8 (gad++: 3 unless given, and 5 in their high-efficiency setting; blockwise: 1)"
         },
     )
@@ -61,30 +61,30 @@ def check_acceptance_options(cfg: Any) -> None:
         raise AggdecError("--accept-distance does not go with --top-beta and --tolerance: give one criterion")
 
 
-def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, longest: int) -> Acceptance:
+def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, most_committed: int) -> Acceptance:
     """The rule by which a mode accepts draft tokens.
 
     Args:
         mode: the mode as `resolved_mode` returns it.
         cfg: the options.
         dictionary: the target's.
-        longest: the most tokens that an iteration can commit.
+        most_committed: the most tokens that an iteration can commit.
 
     Raises:
         AggdecError: --top-beta is above the vocabulary's size, --accept-distance is given for a vocabulary without
-            numbers, or --min-block is above `longest`.
+            numbers, or --min-block is above `most_committed`.
     """
     if mode not in ("gad++", "blockwise"):
         return EXACT
-    if cfg.min_block > longest:
-        raise AggdecError(f"--min-block {cfg.min_block}: an iteration commits at most {longest} tokens here")
+    if cfg.min_block > most_committed:
+        raise AggdecError(f"--min-block {cfg.min_block}: an iteration commits at most {most_committed} tokens here")
     strict = (dictionary.eos(),) if cfg.eos_argmax else ()
     return Acceptance(_criterion(mode, cfg, dictionary), max(1, cfg.min_block), strict)
 
 
 def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
     if cfg.accept_distance is not None:
-        values = numbers(dictionary.symbols)
+        values = values_of(dictionary.symbols)
         if bool(values.isnan().all()):
             raise AggdecError("--accept-distance: the target dictionary has no numbers, which alone have distances")
         return WithinDistance(cfg.accept_distance, values)
@@ -105,7 +105,7 @@ def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
     return TopBeta(beta, math.inf if tolerance is None else tolerance)
 
 
-def numbers(symbols: Sequence[str]) -> Tensor:
+def values_of(symbols: Sequence[str]) -> Tensor:
     """The value of each symbol that is written in digits, V, fp32; NaN for the others."""
     digits = (symbol.isascii() and symbol.isdigit() for symbol in symbols)
     return torch.tensor([float(s) if is_number else math.nan for s, is_number in zip(symbols, digits, strict=True)])

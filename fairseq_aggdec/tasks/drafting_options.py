@@ -80,7 +80,7 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
             )
     if mode == "hybrid" and models and cfg.block_size and not (cfg.drafter_path or has_heads):
         raise AggdecError(
-            f"--block-size {cfg.block_size} is for the drafts that hybrid makes where it cannot copy: name a block "
+            f"--block-size {cfg.block_size} is for what hybrid drafts where it cannot copy: name a block "
             "drafter with --drafter-path, or give a model with proposal heads as --path"
         )
     if mode in ("gad", "gad++") and not cfg.drafter_path:

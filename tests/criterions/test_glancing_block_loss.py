@@ -16,7 +16,7 @@ from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acc
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_sampling import blocks_at
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.random_drafters import random_drafter
+from tests.random_drafters import draft_logits, random_drafter
 from tests.random_models import dictionary, random_batch
 from tests.scripted_decoding import examples
 
@@ -66,7 +66,7 @@ def transcription(
         for number, length in enumerate(batch["prefix_lengths"][row].tolist()):
             read = torch.tensor([[WORDS.eos(), *tokens[:length]]])
             gold = tokens[length : length + K]
-            logits = model.draft_logits(**source, prefix_tokens=read, prefix_lengths=torch.tensor([length]))[0]
+            logits = draft_logits(model, **source, prefix_tokens=read, prefix_lengths=torch.tensor([length]))[0]
             logits[:, [WORDS.pad(), WORDS.bos()]] = -math.inf
             drafted = logits.argmax(-1).tolist()
             distance = sum(a != b for a, b in zip(drafted, gold, strict=False))

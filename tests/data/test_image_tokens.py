@@ -6,7 +6,7 @@ import torch
 
 from fairseq_aggdec.data.image_tokens import ImageTokens, intensity_dictionary, to_image, to_tokens
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.tasks.acceptance_options import numbers
+from fairseq_aggdec.tasks.acceptance_options import values_of
 from tests.synthetic_images import make_images
 
 DICTIONARY = intensity_dictionary()
@@ -15,7 +15,7 @@ DICTIONARY = intensity_dictionary()
 def test_dictionary_is_the_intensities_in_order() -> None:
     assert len(DICTIONARY) == 256 + DICTIONARY.nspecial
     assert DICTIONARY.symbols[DICTIONARY.nspecial :] == [str(intensity) for intensity in range(256)]
-    values = numbers(DICTIONARY.symbols)  # what --accept-distance measures
+    values = values_of(DICTIONARY.symbols)  # what --accept-distance measures
     assert values[DICTIONARY.nspecial :].tolist() == list(range(256))
     assert values[: DICTIONARY.nspecial].isnan().all()
 

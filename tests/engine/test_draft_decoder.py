@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
-from tests.random_drafters import DRAFTER_SHAPES, random_drafter
+from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter
 from tests.random_models import dictionary, random_batch
 from tests.scripted_decoding import PAD, examples
 
@@ -32,7 +32,7 @@ def check_drafts(shape: str, seed: int, rows: int, left_pad: bool, trained: int,
         model.block_size = model.decoder.block_size = block_size
         source = {name: value[kept] for name, value in sources.items()}
         junk = tokens[kept].masked_fill(torch.arange(longest + 1) >= torch.tensor(lengths)[:, None], PAD)
-        expected = model.draft_logits(**source, prefix_tokens=junk, prefix_lengths=torch.tensor(lengths) - 1)
+        expected = draft_logits(model, **source, prefix_tokens=junk, prefix_lengths=torch.tensor(lengths) - 1)
         assert drafted.shape == (len(lengths), block_size, len(VOCABULARY))
         torch.testing.assert_close(drafted, expected, atol=1e-5, rtol=1e-5)
         lengths = [min(length + rng.randint(1, block_size + 1), longest + 1) for length in lengths]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 
 PROGRAM = """

@@ -51,7 +51,7 @@ def test_every_new_head_starts_as_the_base_model(shape: dict[str, Any], tmp_path
     model = on_base(save_base(base, tmp_path / "base.pt", **shape), WORDS, WORDS).eval()
     expected = base(**inputs())[0]
     everywhere = torch.ones(3, 6, dtype=torch.bool)
-    found = model(**inputs(), heads=[(head, everywhere) for head in range(1, K + 1)], take=lambda _, logits: logits)
+    found = model(**inputs(), heads=[(head, everywhere) for head in range(1, K + 1)], per_head=lambda _, logits: logits)
     for logits in found:
         torch.testing.assert_close(logits.view_as(expected), expected)
 

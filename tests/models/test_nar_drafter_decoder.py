@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.models.drafter_inputs import WORDS, K, batch, drafter, prefixes
-from tests.random_drafters import DRAFTER_SHAPES
+from tests.random_drafters import DRAFTER_SHAPES, draft_logits
 
 
 def by_stock_layers(model: NarDrafterModel, source: dict[str, Tensor], prefix: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ def test_blocks_of_one_pass_equal_passes_of_one_block(shape: str) -> None:
     lengths = torch.tensor([[0, 3, 6, 3], [5, 1, 0, 2]])
     together = model.decoder.output_layer(model.decoder(tokens, model.encode(**source), lengths))
     for block in range(4):
-        alone = model.draft_logits(**source, prefix_tokens=tokens, prefix_lengths=lengths[:, block])
+        alone = draft_logits(model, **source, prefix_tokens=tokens, prefix_lengths=lengths[:, block])
         torch.testing.assert_close(together[:, block], alone, atol=1e-5, rtol=1e-5)
 
 
@@ -78,9 +78,9 @@ def test_source_padding_does_not_matter(shape: str) -> None:
     model, tokens, lengths = drafter(shape), prefixes(2, 4), torch.tensor([3, 1])
     left, right = batch([3, 9]), batch([3, 9], left_pad=False)
     wide = {**left, "src_tokens": torch.nn.functional.pad(left["src_tokens"], (4, 0), value=WORDS.pad())}
-    expected = model.draft_logits(**left, prefix_tokens=tokens, prefix_lengths=lengths)
+    expected = draft_logits(model, **left, prefix_tokens=tokens, prefix_lengths=lengths)
     for other in (right, wide):
-        found = model.draft_logits(**other, prefix_tokens=tokens, prefix_lengths=lengths)
+        found = draft_logits(model, **other, prefix_tokens=tokens, prefix_lengths=lengths)
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -91,11 +91,11 @@ def test_what_stands_behind_the_prefix_does_not_matter(shape: str) -> None:
     lengths = torch.tensor([2, 4])
     changed = tokens.clone()
     changed[0, 3:], changed[1, 5:] = WORDS.pad(), WORDS.unk()
-    expected = model.draft_logits(**source, prefix_tokens=tokens, prefix_lengths=lengths)
-    assert torch.equal(model.draft_logits(**source, prefix_tokens=changed, prefix_lengths=lengths), expected)
+    expected = draft_logits(model, **source, prefix_tokens=tokens, prefix_lengths=lengths)
+    assert torch.equal(draft_logits(model, **source, prefix_tokens=changed, prefix_lengths=lengths), expected)
     changed = tokens.clone()
     changed[:, 2] = (tokens[:, 2] + 1 - WORDS.nspecial) % 20 + WORDS.nspecial
-    assert not torch.equal(model.draft_logits(**source, prefix_tokens=changed, prefix_lengths=lengths), expected)
+    assert not torch.equal(draft_logits(model, **source, prefix_tokens=changed, prefix_lengths=lengths), expected)
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from fairseq.data import Dictionary
 
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.tasks.acceptance_options import acceptance_of, check_acceptance_options, numbers
+from fairseq_aggdec.tasks.acceptance_options import acceptance_of, check_acceptance_options, values_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 from tests.random_models import dictionary
 
@@ -48,7 +48,7 @@ def test_distances_are_between_numbers() -> None:
     assert found.distance == 2.0
     assert found.values[4:7].tolist() == [0, 17, 255]
     assert bool(found.values[[0, 1, 2, 3, 7, 8]].isnan().all())
-    assert torch.equal(numbers(["5", "-1"]).isnan(), torch.tensor([False, True]))
+    assert torch.equal(values_of(["5", "-1"]).isnan(), torch.tensor([False, True]))
 
 
 @pytest.mark.parametrize(

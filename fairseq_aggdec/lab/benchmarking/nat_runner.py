@@ -15,7 +15,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import module_times
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
 from fairseq_aggdec.lab.benchmarking.results import Output
-from fairseq_aggdec.models.architecture_defaults import option_of
+from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options
 from fairseq_aggdec.tasks import loading
 
 Loaded = tuple[TranslationLevenshteinTask, BaseFairseqModel]
@@ -99,7 +99,7 @@ def load_nat(peer: NatPeer, data: str, source_lang: str | None, target_lang: str
 
 
 def _check_architecture(peer: NatPeer, checkpoint: dict[str, Any]) -> None:
-    options = (checkpoint.get("cfg") or {}).get("model") or checkpoint.get("args")
+    options = recorded_options(checkpoint)
     name = option_of(options, "_name") or option_of(options, "arch")
     if not issubclass(ARCH_MODEL_REGISTRY.get(name, object), FairseqNATModel):
         raise AggdecError(
