@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.alarm import refuse
+from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
 from fairseq_aggdec.lab.grid import Grid, escape, latex, markdown
 from fairseq_aggdec.lab.reporting.beside import all_grids, commands, header, paper_grid, sources_of
 from fairseq_aggdec.lab.reporting.counterparts import Counterparts, OwnTable
@@ -68,7 +68,7 @@ def own_page(results: Results, name: str, tables: Sequence[OwnTable], form: str,
     if not used:
         raise AggdecError(f"{name}: nothing of it has been measured yet; run its stage of {results.experiment} first")
     runs = [(source, run_of(results, source)) for source in used]
-    refuse({f"{source.record}, {source.mode}": run.differing for source, run in runs if run is not None})
+    refuse_differences({f"{source.record}, {source.mode}": run.differing for source, run in runs if run is not None})
     grids = [declared_grid(results, table, f"{name}-{number}") for number, table in enumerate(tables, start=1)]
     if figure is not None:
         drawn = next((table for table in tables if table.figure), None)

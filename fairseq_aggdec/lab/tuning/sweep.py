@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, refuse, say
+from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import run_of
 from fairseq_aggdec.lab.benchmarking.results import ModeResult
@@ -70,8 +70,8 @@ class Measurement:
     def _compare(self, runners: Sequence[Runner]) -> list[ModeResult]:
         results = compare(runners, self._repeats)
         different = compare_with_greedy(runners, results, self._runners.precision, self._runners.subject.block_ngrams)
-        say(different, self._runners.any_task().target_dictionary.symbols)
-        refuse(different)
+        print_differences(different, self._runners.any_task().target_dictionary.symbols)
+        refuse_differences(different)
         return results
 
     def _make(self, setting: Setting) -> Runner:
