@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fairseq_aggdec.lab.benchmarking.image_record import Quality
 from fairseq_aggdec.lab.benchmarking.record import Run
-from fairseq_aggdec.lab.evaluation.training_log import Validation, seconds_to
+from fairseq_aggdec.lab.evaluation.training_log import Validation, seconds_to_reach
 from fairseq_aggdec.lab.reporting.counterparts import Source
 from fairseq_aggdec.lab.reporting.results import Decoding, Results
 
@@ -166,6 +166,6 @@ MEASURES: dict[str, Number] = {
     "training seconds": _trained(lambda training, level: training[-1].seconds),
     "best accepted": _trained(lambda training, level: _best(training)),
     "common accepted": _trained(lambda training, level: level),
-    "seconds to common accepted": _trained(seconds_to),
+    "seconds to common accepted": _trained(seconds_to_reach),
 }
 """beside the columns of aggdec score"""
