@@ -57,7 +57,7 @@ def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
     baselines = [run for name in BASELINES for run in runs if run.mode == name]
     columns = [_SECONDS, *(_speed_up(baseline) for baseline in baselines)]
     columns += [] if short else [*_LATENCIES, _THROUGHPUT]
-    columns += [*_COUNTERS, Column("identical\nto greedy", lambda run: _identical_to_greedy(run, runs))]
+    columns += [*_COUNTERS, Column("identical\nto greedy", lambda run: identical_to_greedy(run, runs))]
     columns += [column for column in _OPTIONAL[: 1 if short else None] if any(column.cell(run) for run in runs)]
     return ["mode", *(column.header for column in columns)], [
         [run.mode, *(column.cell(run) for column in columns)] for run in runs
@@ -68,7 +68,7 @@ def _speed_up(baseline: Run) -> Column:
     return Column(f"speed-up\nover {baseline.mode}", lambda run: f"{baseline.seconds / run.seconds:.2f}x")
 
 
-def _identical_to_greedy(run: Run, runs: Sequence[Run]) -> str:
+def identical_to_greedy(run: Run, runs: Sequence[Run]) -> str:
     """Number of outputs identical to those of `greedy` in the same precision, or in another one if that was not run."""
     greedy = [other for other in runs if other.mode.partition("@")[0] == "greedy"]
     same = [other for other in greedy if other.precision == run.precision]

@@ -12,7 +12,7 @@ from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
 from fairseq_aggdec.lab.reporting.trace_page import page
-from fairseq_aggdec.lab.reporting.traces import Named, read_traces
+from fairseq_aggdec.lab.reporting.traces import TraceFile, read_traces
 
 # a bifurcation, a step without a draft, a bonus token, and a draft that has the end
 STATS = SentenceStats(drafted=[4, 0, 2, 2], accepted=[1, 0, 2, 2], committed=[2, 1, 3, 2])
@@ -122,7 +122,7 @@ def test_the_page(stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_the_page_needs_nothing_from_outside(stats: Path) -> None:
-    text = page([Named("gad", read_traces(stats))], "Title")
+    text = page([TraceFile("gad", read_traces(stats))], "Title")
     elements = parsed(text)
     assert not {"script", "link", "img", "iframe", "object"} & set(elements.tags)
     assert not {"src", "href", "style", "onclick"} & {name for name, _ in elements.attributes}

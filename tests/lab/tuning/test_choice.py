@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.lab.tuning.choice import block_sizes_first, grid, high_efficiency, high_quality, pareto_front
+from fairseq_aggdec.lab.tuning.choice import all_settings, high_efficiency, high_quality, pareto_front
 from fairseq_aggdec.lab.tuning.points import Point, Setting
 from tests.lab.tuning.papers import GREEDY, point, table_7
 
@@ -53,8 +53,8 @@ def test_nothing_beats_the_pareto_front_and_something_all_else(points: list[Poin
 
 
 def test_settings() -> None:
-    assert block_sizes_first([10, 25], [3, 5], [1.0, 2.0]) == [Setting(10, 3, 1.0), Setting(25, 3, 1.0)]
-    assert grid([25], [3, 5], [1.0, 2.0]) == [
+    assert all_settings([10, 25], [3], [1.0]) == [Setting(10, 3, 1.0), Setting(25, 3, 1.0)]
+    assert all_settings([25], [3, 5], [1.0, 2.0]) == [
         Setting(25, 3, 1.0),
         Setting(25, 3, 2.0),
         Setting(25, 5, 1.0),
