@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from fairseq_aggdec.lab.grid import TERMINAL, Grid, Group, latex, markdown, text_table
-from fairseq_aggdec.lab.reporting.beside import all_grids, paper_grid
+from fairseq_aggdec.lab.reporting.beside import beside_grids, paper_grid
 from fairseq_aggdec.lab.reporting.counterparts import read_tables
 from fairseq_aggdec.lab.reporting.paper_tables import all_tables
 from tests.lab.reporting.made_up import made_up_results
@@ -82,7 +82,7 @@ def check_latex(text: str) -> None:
 def test_every_table_of_the_papers_is_sound_latex() -> None:
     for table in all_tables().values():
         check_latex(latex(paper_grid(table)))
-    grids, _ = all_grids(made_up_results(), list(read_tables(CONFIGS / "tatoeba_en_de").counterparts.values()))
+    grids, _ = beside_grids(made_up_results(), list(read_tables(CONFIGS / "tatoeba_en_de").counterparts.values()))
     assert len(grids) >= 2
     for grid in grids:
         check_latex(latex(grid))

@@ -35,7 +35,7 @@ def test_nested_calls_are_counted_once(sleeping: Slow) -> None:
 
 
 def test_the_rest_is_what_no_module_took() -> None:
-    shares = module_times.shares({"drafter": 1.0, "verifier's decoder": 2.0}, 5.0)
+    shares = module_times.with_rest({"drafter": 1.0, "verifier's decoder": 2.0}, 5.0)
     assert shares == {"verifier's decoder": 2.0, "drafter": 1.0, "rest": 2.0}
 
 

@@ -27,13 +27,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     options.start(args.threads)
     from fairseq_aggdec.lab.benchmarking import measure, report
-    from fairseq_aggdec.lab.benchmarking.alarm import refuse
+    from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
 
     record = measure.measure(args, modes, options.command("bench", argv))
     if args.json:
         record.save(args.json)
     print(report.markdown(record))
-    refuse({f"{run.mode} at batch size {run.batch_size}": run.differing for run in record.runs})
+    refuse_differences({f"{run.mode} at batch size {run.batch_size}": run.differing for run in record.runs})
 
 
 def _parser() -> argparse.ArgumentParser:

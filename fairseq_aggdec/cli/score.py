@@ -14,7 +14,7 @@ from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables
 from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
 from fairseq_aggdec.lab.evaluation.metrics import all_metrics, mean_edit_ratio
-from fairseq_aggdec.lab.evaluation.reference_set import read_beside, read_tokens
+from fairseq_aggdec.lab.evaluation.reference_set import read_parallel, read_tokens
 from fairseq_aggdec.lab.evaluation.score_table import ScoreTable, files_table
 
 
@@ -35,10 +35,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             parser.error(f"--beta {args.beta}: must be above 0")
         _print([files_table(args)], args.json)
     elif args.command == "gleu":
-        texts, references = read_beside(args.source, args.output), list(map(read_tokens, args.reference))
+        texts, references = read_parallel(args.source, args.output), list(map(read_tokens, args.reference))
         print(f"GLEU {100 * corpus_gleu(*texts, references, args.draws):.2f}")
     else:
-        print(f"edit ratio {100 * mean_edit_ratio(*read_beside(args.source, args.output)):.2f} %")
+        print(f"edit ratio {100 * mean_edit_ratio(*read_parallel(args.source, args.output)):.2f} %")
 
 
 def _print(tables: Sequence[ScoreTable], json_file: Path | None) -> None:

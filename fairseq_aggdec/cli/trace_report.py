@@ -32,11 +32,11 @@ def print_trace(args: argparse.Namespace) -> None:
     """Prints what `aggdec report trace` asks for; raises `AggdecError` where a file does not have it."""
     from fairseq_aggdec.lab.reporting.trace_page import page
     from fairseq_aggdec.lab.reporting.trace_text import text
-    from fairseq_aggdec.lab.reporting.traces import Named, read_traces
+    from fairseq_aggdec.lab.reporting.traces import TraceFile, read_traces
 
     wanted = None if args.sentences is None else _numbers(args.sentences)
     limit = SENTENCES if wanted is None else None
-    files = [Named(path.stem, read_traces(path, wanted, limit)) for path in args.files]
+    files = [TraceFile(path.stem, read_traces(path, wanted, limit)) for path in args.files]
     if args.html is None:
         print(text(files, wants_colour(args.colour)), end="")
         return

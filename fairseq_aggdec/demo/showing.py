@@ -10,7 +10,7 @@ from tabulate import tabulate
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import DemoTask
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, refuse, say
+from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import runners_of
 from fairseq_aggdec.lab.benchmarking.machine import describe, machine
 from fairseq_aggdec.lab.benchmarking.record import run_of
@@ -68,8 +68,8 @@ def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: 
         print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
     headers, rows = speed_table([run_of(result, "fp32") for result in results], short=True)
     print(tabulate(rows, headers))
-    say(different, model.task.target_dictionary.symbols)
-    refuse(different)
+    print_differences(different, model.task.target_dictionary.symbols)
+    refuse_differences(different)
 
 
 def _show(demo: DemoTask, model: DemoModel, sentence: str, hypothesis: dict[str, Any], colour: bool) -> None:

@@ -1,4 +1,4 @@
-"""All tables of this package: text in rows and columns, as Markdown, as LaTeX, or for a terminal."""
+"""Writes tables as Markdown, as LaTeX, or for a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tabulate import tabulate
 MARKDOWN, TERMINAL = "github", "simple"
 """forms of `text_table`"""
 DASH = "–"
-"""for what was not measured"""
+"""entry for a number that was not measured"""
 
 
 def text_table(
@@ -20,14 +20,14 @@ def text_table(
     numbers: bool = False,
     widths: Sequence[int | None] | None = None,
 ) -> str:
-    """A table whose columns are aligned in the text.
+    """A table with aligned columns.
 
     Args:
-        headers: a line feed is a place where a heading may be broken, which Markdown cannot.
-        rows: as many cells as headers each.
+        headers: headings; one may have several lines, which Markdown joins to one.
+        rows: each has as many cells as there are headers.
         form: `MARKDOWN` or `TERMINAL`.
-        numbers: align all columns but the first to the right; in Markdown, also where it is shown.
-        widths: of columns in characters, None for as wide as the text.
+        numbers: align all columns but the first to the right, in the text and where Markdown is rendered.
+        widths: largest width of each column in characters; None for no limit.
     """
     aligned = ["left", *["right" if numbers else "left"] * (len(headers) - 1)]
     if form == MARKDOWN:
@@ -49,33 +49,33 @@ class Group:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of text."""
+    """A table whose columns are in groups."""
 
     name: str
-    """for labels of LaTeX: letters, digits, hyphens"""
+    """name for LaTeX's label: letters, digits, hyphens"""
     title: str
     first: str
-    """heading of the rows' names"""
+    """heading of the first column, which has the rows' names"""
     groups: tuple[Group, ...]
     rows: tuple[tuple[str, ...], ...]
-    """the row's name, and an entry each column"""
+    """each row has its name and one entry for each column"""
     notes: tuple[str, ...] = field(default=())
-    """sentences above it"""
+    """sentences above the table"""
     numbers: bool = True
     """whether all columns but the first are numbers, aligned to the right"""
 
 
 def markdown(grid: Grid) -> str:
-    """A heading, the notes and the table, whose columns are aligned in the text too."""
+    """The title as a heading, the notes, and the table."""
     headers = [grid.first]
     for group in grid.groups:
-        # Markdown has one line of headings: the first column says the group's
+        # Markdown has one line of headings, so the group's heading stands in its first column
         headers += [_joined(group.heading, group.columns[0]), *group.columns[1:]]
     return "\n\n".join([f"## {grid.title}", *grid.notes, text_table(headers, grid.rows, numbers=grid.numbers)])
 
 
 def latex(grid: Grid) -> str:
-    """A floating table for a document with the package booktabs, every character escaped."""
+    """A floating table for a document with the package booktabs; all text is escaped."""
     grouped = any(len(group.columns) > 1 for group in grid.groups)
     ends, begins, last = [], [], 1
     for group in grid.groups:
@@ -115,7 +115,7 @@ _ESCAPES = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    "[": "{[}",  # after \\ a bracket would be an option of it
+    "[": "{[}",  # after \\, LaTeX takes a bracket for an option
     "]": "{]}",
     '"': r"\textquotedbl{}",
     "–": "--",
@@ -131,11 +131,11 @@ _ESCAPES = {
     "≤": r"$\leq$",
     "≥": r"$\geq$",
 }
-"""what LaTeX takes for a command, or its usual fonts lack"""
+"""characters that LaTeX reads as commands or that its usual fonts lack"""
 
 
 def escape(text: str) -> str:
-    """Text that LaTeX prints as it is."""
+    """The text, so written that LaTeX prints it unchanged."""
     return "".join(_ESCAPES.get(character, character) for character in text)
 
 

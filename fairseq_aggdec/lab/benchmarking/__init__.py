@@ -1,4 +1,4 @@
-"""Decoding modes side by side on the same sentences: times, outputs, counters, memory; tables and figures of them.
+"""Decodes the same sentences in several modes and records times, outputs, counters and memory.
 
-`rounds` runs the modes in turns, `record` keeps what was measured, `tables` and `figures` are arithmetic on records.
+`rounds` times the modes in turns, `record` stores the measurements, `tables` and `figures` are computed from records.
 """

@@ -1,7 +1,7 @@
-"""Outputs of lossless modes that are not those of greedy decoding: whoever decodes with several modes compares them.
+"""Compares the outputs of lossless modes with those of greedy decoding, for every command that runs several modes.
 
-A speed of other outputs is worth nothing, so a difference that rounding does not explain ends every command that sees
-it.
+A speed-up with different outputs is worth nothing. A difference that rounding does not explain ends the command with an
+error.
 """
 
 import sys
@@ -15,16 +15,16 @@ from fairseq_aggdec.lab.benchmarking.rounds import Runner
 from fairseq_aggdec.lab.lossless.differences import Difference, differences, near_tie_of, stock_computes
 
 
-def lacking_greedy(modes: Sequence[Mode], precision: Callable[[Mode], str]) -> list[Mode]:
-    """Greedy decoding in each precision in which a lossless mode has nothing to be compared with.
+def missing_greedy_modes(modes: Sequence[Mode], precision: Callable[[Mode], str]) -> list[Mode]:
+    """The `greedy` modes to add, so that each lossless mode has a reference in its own precision.
 
     Args:
-        modes: all that are decoded.
-        precision: of a mode, one of `PRECISIONS`.
+        modes: all modes that are decoded.
+        precision: gives the precision of a mode, one of `PRECISIONS`.
     """
     wanted = dict.fromkeys(precision(mode) for mode in modes if mode.lossless)
-    there = {precision(mode) for mode in modes if _is_reference(mode)}
-    return [Mode.parse(f"greedy@{name}") for name in wanted if name not in there]
+    present = {precision(mode) for mode in modes if _is_reference(mode)}
+    return [Mode.parse(f"greedy@{name}") for name in wanted if name not in present]
 
 
 def compare_with_greedy(
@@ -33,16 +33,18 @@ def compare_with_greedy(
     precision: Callable[[Mode], str],
     block_ngrams: bool = False,
 ) -> dict[str, list[Difference]]:
-    """What lossless modes say otherwise than greedy decoding of their precision, and greedy otherwise than fairseq.
+    """Differences of each lossless mode from `greedy` in the same precision, and of `greedy` from fairseq's beam of 1.
 
     Args:
-        runners: what has decoded the results; for each lossless mode greedy decoding of its precision is among them.
-        results: of one batch size, one a runner.
-        precision: see `lacking_greedy`.
-        block_ngrams: under --block-ngrams, which fairseq's own search does not know: greedy is another search then.
+        runners: the runners that decoded the results, with `greedy` in the precision of each lossless mode among them.
+        results: one result for each runner, all of one batch size.
+        precision: see `missing_greedy_modes`.
+        block_ngrams: whether --block-ngrams is on. fairseq's own search does not have that rule, so `greedy` is not
+            compared with it then.
 
     Returns:
-        by the name of each lossless mode that something was there to be compared with; empty lists for no difference.
+        the differences by the name of the mode, an empty list where there are none; modes without a reference are
+        left out.
     """
     found: dict[str, list[Difference]] = {}
     for result in results:
@@ -62,12 +64,12 @@ def compare_with_greedy(
     return found
 
 
-def say(found: Mapping[str, Sequence[Difference]], symbols: Sequence[str]) -> None:
-    """Print on stderr where outputs differ, a line each.
+def print_differences(found: Mapping[str, Sequence[Difference]], symbols: Sequence[str]) -> None:
+    """Print one line on stderr for each difference.
 
     Args:
-        found: from `compare_with_greedy`.
-        symbols: of the target dictionary.
+        found: the differences by mode, from `compare_with_greedy`.
+        symbols: the target dictionary's symbols, by token number.
     """
     for mode, different in found.items():
         reference = "fairseq's beam of 1" if mode.partition("@")[0] == "greedy" else "greedy"
@@ -75,14 +77,14 @@ def say(found: Mapping[str, Sequence[Difference]], symbols: Sequence[str]) -> No
             print(difference.describe(mode, reference, symbols), file=sys.stderr)
 
 
-def refuse(found: Mapping[str, Sequence[Difference]]) -> None:
-    """End where rounding does not explain all differences.
+def refuse_differences(found: Mapping[str, Sequence[Difference]]) -> None:
+    """Raise an error if rounding does not explain all differences.
 
     Args:
-        found: by the names of modes.
+        found: the differences by mode.
 
     Raises:
-        AggdecError: naming the modes.
+        AggdecError: some are no near-ties; the message names the modes.
     """
     faulty = [mode for mode, different in found.items() if not all(difference.near_tie for difference in different)]
     if faulty:

@@ -1,4 +1,4 @@
-"""CTranslate2 as a peer: the same checkpoint through its converter for fairseq, the same sentences and limits."""
+"""Runs CTranslate2 on the same checkpoint (by its own converter for fairseq), the same sentences and length limits."""
 
 import logging
 from argparse import Namespace
@@ -19,7 +19,7 @@ _COMPUTE_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int
 
 
 class CTranslate2Runner:
-    """Its translator, loaded in the mode's precision; sentences go in and come out as symbols, outside the clock."""
+    """One mode of CTranslate2. Token numbers are turned into symbols and back outside the timed call."""
 
     def __init__(
         self,
@@ -32,10 +32,10 @@ class CTranslate2Runner:
         """
         Args:
             translator: from `load_translator`.
-            dictionaries: source and target.
-            batches: from `batches_of`.
-            mode: of the peer.
-            generation: fairseq's generation options, such as `SearchSettings.check_peers` lets pass.
+            dictionaries: the source's and the target's.
+            batches: fairseq's samples, from `batches_of`.
+            mode: a mode of CTranslate2.
+            generation: fairseq's generation options; `SearchSettings.check_peers` refuses those it does not have.
         """
         source, target = dictionaries
         self._translator = translator
@@ -55,11 +55,11 @@ class CTranslate2Runner:
             "min_decoding_length": generation.get("min_len", 1),
             "length_penalty": generation.get("lenpen", 1),
             "no_repeat_ngram_size": generation.get("no_repeat_ngram_size", 0),
-            "max_input_length": 0,  # none but what was cut already
+            "max_input_length": 0,  # no limit: sources are truncated before
         }
 
     def decode(self, number: int) -> Any:
-        # fairseq ends a sentence of the greatest length by one more step, for EOS
+        # after max_len tokens, fairseq takes one more step for EOS
         return self._translator.translate_batch(
             self._texts[number], max_decoding_length=self._max_len[number] + 1, **self._options
         )
@@ -72,20 +72,20 @@ class CTranslate2Runner:
         }
 
     def wait(self) -> None:
-        """Its calls return when all is done."""
+        """Nothing to wait for: `translate_batch` returns when the work is done."""
 
 
 def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> Path:
-    """Convert a checkpoint.
+    """Convert a checkpoint to CTranslate2's format and return the folder of the result.
 
     Args:
-        path: of a single model.
+        path: the checkpoint of a single model.
         data: folder with the dictionaries.
         languages: suffixes of the dictionaries' names.
-        folder: where the converted model goes, in a folder of its own; one that is there is taken as it is.
+        folder: gets a subfolder `ctranslate2` with the converted model; a model that is there already is kept.
 
     Raises:
-        AggdecError: the package is not installed, or the model is of a kind that it does not know.
+        AggdecError: the package is not installed, or it cannot convert this kind of model.
     """
     try:
         from ctranslate2.converters import FairseqConverter
@@ -103,7 +103,7 @@ def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> P
     try:
         with torch.serialization.safe_globals(allowed_globals()):
             FairseqConverter(str(plain), data, *languages).convert(str(converted), force=True)
-    except Exception as error:  # whatever its many checks raise
+    except Exception as error:  # the converter raises many types
         reason = " ".join(str(error).split())
         raise AggdecError(f"--peers ctranslate2: cannot convert {path}: {reason}") from error
     finally:
@@ -112,10 +112,16 @@ def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> P
 
 
 def load_translator(converted: Path, precision: str, device: str, threads: int) -> Any:
-    """The converted model, ready to translate, one batch at a time.
+    """The converted model, loaded.
+
+    Args:
+        converted: folder from `convert`.
+        precision: a key of `_COMPUTE_TYPES`.
+        device: `cpu` or `cuda`.
+        threads: of one batch; batches are translated one at a time.
 
     Raises:
-        AggdecError: it cannot compute in that precision on that device.
+        AggdecError: CTranslate2 cannot compute in that precision on that device.
     """
     import ctranslate2
 
@@ -133,20 +139,20 @@ def load_translator(converted: Path, precision: str, device: str, threads: int) 
 
 
 def _max_len(batch: Mapping[str, Any], generation: Mapping[str, Any]) -> int:
-    """The longest output, EOS not counted, as fairseq computes it."""
+    """The length limit of outputs as fairseq computes it, in tokens without EOS."""
     width = batch["net_input"]["src_tokens"].size(1)
     return int(generation.get("max_len_a", 0) * width + generation.get("max_len_b", 200))
 
 
 def _plain_options(path: str) -> Namespace:
-    """A model's options by fairseq's flat names, as its command line has them, whatever way it was trained."""
+    """A checkpoint's model options under the flat names of fairseq's command line, also if it was trained by hydra."""
     state = read_checkpoint(path)
     model = state["args"] if state.get("args") is not None else state["cfg"]["model"]
     options = dict(vars(model)) if isinstance(model, Namespace) else dict(model)
     for side in ("encoder", "decoder"):
         group = options.pop(side, None)
         if hasattr(group, "items"):
-            # flat names beside a group are defaults that were not used; these two follow the width
+            # beside a group, the flat options hold unused defaults; these two must equal the embedding size
             if "embed_dim" in group:
                 options |= {f"{side}_{name}": group["embed_dim"] for name in ("input_dim", "output_dim")}
             options |= {f"{side}_{name}": value for name, value in group.items()}

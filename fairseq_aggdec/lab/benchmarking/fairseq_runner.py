@@ -1,4 +1,4 @@
-"""Runs this plugin's modes and fairseq's own search."""
+"""Runs modes of this plugin and of fairseq's own search."""
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 
 
 class FairseqRunner:
-    """A generator of the task, with its batches on the models' device."""
+    """One mode, with its generator and the batches on the models' device."""
 
     def __init__(
         self,
@@ -31,10 +31,10 @@ class FairseqRunner:
         Args:
             task: from `load`.
             models: from `load`, on their device, in the mode's precision.
-            batches: from `batches_of` or fairseq's iterator.
-            mode: not a peer's.
-            oracle: what to draft, in place of the text's or the drafter's own drafts.
-            generation: fairseq's generation options (`lenpen=...`); the beam belongs to the mode.
+            batches: fairseq's samples, from `batches_of` or fairseq's iterator.
+            mode: a mode of this plugin or of fairseq's search.
+            oracle: what is drafted in place of the source's tokens or the drafter's own drafts.
+            generation: fairseq's generation options (`lenpen=...`), except the beam, which is the mode's.
         """
         device = next(models[0].parameters()).device
         self._task, self.models = task, models
@@ -59,7 +59,7 @@ class FairseqRunner:
         return self._task.inference_step(self.generator, self.models, self.samples[number])
 
     def gap(self) -> Gap:
-        """Measures by this mode how near to each other two tokens are: see `differences`."""
+        """How much two tokens' log-probabilities differ by this mode: see `lossless.differences.Gap`."""
         samples = {}
         for sentences, batch in zip(self.batches, self.samples, strict=True):
             for row, number in enumerate(sentences):
@@ -81,5 +81,5 @@ def runners_of(
     modes: Sequence[str],
     **generation: Any,
 ) -> list[FairseqRunner]:
-    """One runner a mode, all in the precision of the models at hand."""
+    """One runner for each mode, all in the precision of the given models."""
     return [FairseqRunner(task, models, batches, Mode.parse(mode), **generation) for mode in modes]

@@ -1,4 +1,4 @@
-"""Figures of records, after those of papers/000; PNG and SVG."""
+"""Draws figures of a record as PNG and SVG, after those of Ge et al. 2022 (papers/000)."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,12 +27,12 @@ def draw(record: Record, folder: Path, stem: str) -> list[Path]:
     """Draw all figures that a record has the numbers for.
 
     Args:
-        record: what was measured.
-        folder: made if it is not there.
-        stem: the beginning of the files' names.
+        record: a benchmark's record.
+        folder: where the files go; created if needed.
+        stem: how the files' names begin.
 
     Returns:
-        the files.
+        the paths of the files.
     """
     paths = []
     with matplotlib.rc_context(_STYLE):
@@ -54,7 +54,7 @@ def _baseline(runs: Sequence[Run]) -> Run:
 
 
 def speed_up_distribution(record: Record) -> Figure | None:
-    """How many sentences have which speed-up over beam search (papers/000 Figure 8), a panel each mode."""
+    """Histograms of the sentences' speed-ups over beam search, a panel for each mode (papers/000 Figure 8)."""
     runs = record.at(min(record.batch_sizes))
     baseline = _baseline(runs)
     others = [run for run in runs if run is not baseline]
@@ -92,7 +92,7 @@ def edit_ratio_figure(record: Record) -> Figure | None:
     axis = figure.subplots()
     ratios = np.array(record.edit_ratios)
     all_speed_ups = [_speed_ups(run, greedy) for run in copying]
-    right, top = _most(ratios, 0.05), _most(np.concatenate(all_speed_ups), 1.0)
+    right, top = _axis_end(ratios, 0.05), _axis_end(np.concatenate(all_speed_ups), 1.0)
     outside = np.zeros(len(ratios), dtype=bool)
     for number, (run, speed_ups) in enumerate(zip(copying, all_speed_ups, strict=True)):
         outside |= (ratios > right) | (speed_ups > top)
@@ -147,7 +147,7 @@ def batch_size_figure(record: Record) -> Figure | None:
 
 
 def module_figure(record: Record) -> Figure | None:
-    """Time by module, a bar each mode (papers/000 Table 15)."""
+    """Time by module, a bar for each mode (papers/000 Table 15)."""
     runs = [run for run in record.at(min(record.batch_sizes)) if run.modules]
     if not runs:
         return None
@@ -170,7 +170,7 @@ def module_figure(record: Record) -> Figure | None:
 
 
 def memory_figure(record: Record) -> Figure | None:
-    """Peak memory, a bar each mode (papers/000 Table 16)."""
+    """Peak memory, a bar for each mode (papers/000 Table 16)."""
     size = max(record.batch_sizes)
     runs = [run for run in record.at(size) if run.host_bytes]
     if not runs:
@@ -196,21 +196,21 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "modules": module_figure,
     "memory": memory_figure,
 }
-"""the end of a file's name, and what draws it; None where the numbers are missing"""
+"""how a file's name ends, and the function that draws it; it returns None where the record lacks the numbers"""
 
 
 def _speed_ups(run: Run, baseline: Run) -> np.ndarray:
-    """Of every sentence."""
+    """Speed-up of each sentence over the baseline."""
     return np.array(baseline.sentence_latencies) / np.array(run.sentence_latencies)
 
 
-def _most(values: np.ndarray, least: float) -> float:
-    """Where to end an axis so that a few far outliers do not press all others together."""
+def _axis_end(values: np.ndarray, least: float) -> float:
+    """The end of an axis: at least `least`, and not so far that a few outliers squeeze the other points together."""
     return 1.05 * max(least, min(float(values.max()), 1.5 * float(np.percentile(values, 98))))
 
 
 def _medians(x: np.ndarray, y: np.ndarray, groups: int = 8) -> tuple[list[float], list[float]]:
-    """Means of x and medians of y in groups of neighbours of about the same size; equal x stay together."""
+    """Means of x and medians of y in about equally large groups of neighbours in x; equal x are in one group."""
     edges = np.unique(np.quantile(x, np.linspace(0, 1, groups + 1)))
     group = np.searchsorted(edges[1:-1], x, side="right")
     chosen = [group == number for number in np.unique(group)]
@@ -218,6 +218,6 @@ def _medians(x: np.ndarray, y: np.ndarray, groups: int = 8) -> tuple[list[float]
 
 
 def _plain_ticks(axis: Axes) -> None:
-    """Round numbers on a logarithmic axis that spans little more than one power of ten."""
+    """Label a logarithmic axis at 1, 2 and 5 times powers of ten; matplotlib's default labels powers of ten only."""
     axis.yaxis.set_major_locator(matplotlib.ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
     axis.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))

@@ -1,4 +1,4 @@
-"""Decodes images greedily, by exact and by approximate blockwise decoding, in turns (papers/004 §5.2 and §7.2)."""
+"""Decodes images in three modes: greedy, exact and approximate blockwise decoding (papers/004 §5.2 and §7.2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fairseq_aggdec.lab.evaluation.image_quality import identical_share, squared
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.super_resolution import SuperResolutionTask
 
-_ROWS = 6  # images in a picture
+_ROWS = 6  # images in one PNG file
 
 Loaded = tuple[SuperResolutionTask, BaseFairseqModel]
 
@@ -39,41 +39,43 @@ class Settings:
 
     split: str = "test"
     limit: int | None = None
-    """the first so many images; None for all"""
+    """number of images, from the first one; None for all"""
     block_size: int = 0
-    """heads used; 0 for all"""
+    """number of proposal heads to use; 0 for all"""
     distance: float = 2.0
-    """of intensities, the most that approximate decoding accepts"""
+    """ε: approximate decoding accepts an intensity that differs from the model's by at most this, of 255"""
     batch_size: int = 1
     repeats: int = 3
 
 
 @dataclass
 class DecodedImages:
-    """Images by version, and what was measured; H x W x C each, uint8."""
+    """Images, each H x W x C, uint8, and their record."""
 
     inputs: list[np.ndarray]
+    """the small images"""
     originals: list[np.ndarray]
+    """the large images that the outputs are compared with"""
     outputs: dict[str, list[np.ndarray]]
-    """by mode"""
+    """the decoded images, by mode"""
     record: ImageRecord
 
 
 def load(path: str, data: str, device: str = "cpu") -> Loaded:
-    """A model and its task, with the sizes and the splits that it was trained with.
+    """A super-resolution model and its task, with the image sizes and splits of its training.
 
     Args:
         path: checkpoint of a model with proposal heads.
-        data: the `.npz` file or folder that it was trained on, or another.
+        data: a `.npz` file or folder of images.
         device: `cpu` or `cuda`.
 
     Raises:
-        AggdecError: another checkpoint, or no such device.
+        AggdecError: the checkpoint is of another task or has no proposal heads, or there is no such device.
     """
     if device != "cpu" and not torch.cuda.is_available():
         raise AggdecError(f"--device {device}: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
     _check_checkpoint(path)
-    overrides = {"data": data, "bf16": False, "fp16": False, "cpu": device == "cpu"}  # of the training, not of decoding
+    overrides = {"data": data, "bf16": False, "fp16": False, "cpu": device == "cpu"}  # as for decoding
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([path], arg_overrides=overrides)
     if proposal_heads(model) == 0:
         raise AggdecError(f"{path}: a model without proposal heads; train them with --arch blockwise_transformer")
@@ -93,15 +95,15 @@ def _check_checkpoint(path: str) -> None:
 def decode(
     task: SuperResolutionTask, model: BaseFairseqModel, settings: Settings, title: str, command: str
 ) -> DecodedImages:
-    """Decode a split in all three ways.
+    """Decode a split in all three modes.
 
     Args:
         task, model: from `load`.
-        settings: how.
+        settings: how to decode.
         title, command: for the record.
 
     Raises:
-        AggdecError: the split, or the images, or the settings cannot be used.
+        AggdecError: the split, the images or the settings cannot be used.
     """
     task.load_dataset(settings.split)
     dataset = task.dataset(settings.split)
@@ -124,7 +126,7 @@ def decode(
         commit=machine.commit(),
         machine=machine.machine(),
         source_tokens=[task.sizes.input_tokens + 1] * len(numbers),
-        edit_ratios=[],  # nothing is copied
+        edit_ratios=[],  # no mode copies from its input
         runs=[run_of(result, "fp32") for result in results],
     )
     return DecodedImages(inputs, originals, outputs, ImageRecord(record, settings.distance, bicubic, quality))
@@ -154,13 +156,13 @@ def _quality(images: Sequence[np.ndarray], originals: Sequence[np.ndarray], gree
 
 
 def write(decoded: DecodedImages, batch_size: int, pictures: int, folder: Path) -> str:
-    """Writes record.json, quality.json, table.md and grid-1.png, grid-2.png, ... into a folder; returns the table.
+    """Write record.json, quality.json, table.md and grid-1.png, grid-2.png, ... into a folder; return the table.
 
     Args:
-        decoded: what was decoded.
-        batch_size: images decoded at once.
-        pictures: how many images are drawn.
-        folder: made if it is not there.
+        decoded: from `decode`.
+        batch_size: images in a batch.
+        pictures: number of images that are drawn.
+        folder: created if needed.
     """
     record = decoded.record
     record.save(folder)

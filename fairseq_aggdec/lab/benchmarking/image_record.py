@@ -1,4 +1,4 @@
-"""What decoding images leaves behind: times and counters as for text, and how good each image is."""
+"""The record of an image-decoding run: times and counters as for text, and the quality of each image."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.structured_files import made_of, read_json
 
 BASELINE, EXACT, APPROXIMATE = "greedy", "blockwise", "approximate"
-"""modes"""
+"""names of the modes"""
 RECORD, QUALITY = "record.json", "quality.json"
-"""files of a folder; the first is one of aggdec bench --json, which aggdec report reads"""
+"""names of the files; the first has the format of aggdec bench --json, which aggdec report reads"""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What a mode did, and greedy decoding in the same process."""
+    """A run of one mode, and the run of greedy decoding in the same process."""
 
     run: Run
     baseline: Run
 
     @property
     def accepted(self) -> float:
-        """Mean accepted block."""
+        """Mean accepted block, in tokens."""
         return self.run.mean_accepted_block or 0.0
 
     @property
     def speed_up(self) -> float:
-        """In wall-clock time, over greedy decoding."""
+        """Wall-clock speed-up over greedy decoding."""
         return self.baseline.seconds / self.run.seconds
 
 
 @dataclass
 class Quality:
-    """Of the images that one mode made; lists have one entry an image."""
+    """Quality of the images that one mode decoded; each list has one entry for each image."""
 
     squared_errors: list[float]
-    """mean squared difference from the original, of intensities from 0 to 255"""
+    """mean squared difference of intensities (0 to 255) from the original"""
     identical: list[float]
-    """share of pixels that are those of greedy decoding"""
+    """share of pixels that are the same as with greedy decoding"""
 
     @property
     def psnr(self) -> float:
-        """dB, the mean over images."""
+        """Peak signal-to-noise ratio in dB, mean over images."""
         return psnr(self.squared_errors)
 
     @property
@@ -58,23 +58,23 @@ class Quality:
 
 @dataclass
 class ImageRecord:
-    """One model and one block size."""
+    """Record of one model at one block size."""
 
     record: Record
     distance: float
-    """of `APPROXIMATE`"""
+    """ε of `APPROXIMATE`, in intensities"""
     enlarged: list[float]
-    """squared errors of the small images enlarged by bicubic interpolation"""
+    """squared errors of the small images after bicubic enlargement"""
     quality: dict[str, Quality]
-    """by mode"""
+    """quality by mode"""
 
     def compared(self, mode: str) -> Compared:
-        """A mode against greedy decoding."""
+        """A mode's run beside that of greedy decoding."""
         runs = {run.mode: run for run in self.record.runs}
         return Compared(runs[mode], runs[BASELINE])
 
     def save(self, folder: Path) -> None:
-        """Write `RECORD` and `QUALITY`, the one that tells of completeness last."""
+        """Write `RECORD`, then `QUALITY`, so that a folder with `QUALITY` is complete."""
         content = {
             "distance": self.distance,
             "enlarged": self.enlarged,
@@ -89,7 +89,7 @@ class ImageRecord:
         """Read what `save` wrote.
 
         Raises:
-            AggdecError: it is something else, or damaged.
+            AggdecError: the files have another format, are damaged, or lack a mode.
         """
         record, path = load_record(folder / RECORD), folder / QUALITY
         content = read_json(path, "run aggdec super-resolve again")
@@ -101,7 +101,7 @@ class ImageRecord:
         return made
 
     def table(self) -> str:
-        """A row each mode, in Markdown."""
+        """The results as a Markdown table, one row for each mode."""
         names = {BASELINE: "greedy", EXACT: "blockwise, exact", APPROXIMATE: f"blockwise, ε = {self.distance:g}"}
         rows = [["bicubic", "", "", "", "", f"{psnr(self.enlarged):.2f}", ""]]
         for mode, name in names.items():

@@ -1,4 +1,4 @@
-"""What a measurement depends on beside the code: for the head of every report."""
+"""Describes the machine, the libraries and the commit of a measurement, for the head of a report."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ _LIBRARIES = ("torch", "fairseq", "fairseq-fixed", "numpy", "ctranslate2")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, threads, accelerator and library versions."""
+    """Processor, number of threads, GPU and library versions."""
     facts: dict[str, Any] = {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -30,7 +30,7 @@ def machine() -> dict[str, Any]:
 
 
 def describe(facts: dict[str, Any]) -> str:
-    """One line of `machine`; what a record lacks of it is unknown."""
+    """One line of text for the facts of `machine`; missing ones are called unknown."""
     known = {name: facts.get(name, "unknown") for name in ("processor", "threads", "cores", "cuda")}
     versions = facts.get("versions")
     libraries = [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []
@@ -39,9 +39,9 @@ def describe(facts: dict[str, Any]) -> str:
 
 
 def commit() -> str | None:
-    """The commit that the package was run from, with `-dirty` where files had been changed.
+    """The git commit of the package, with `-dirty` if files were changed.
 
-    Outside of git it is what AGGDEC_COMMIT says, which is for copies of a checkout; else None.
+    Outside of a git checkout, the value of the environment variable AGGDEC_COMMIT (for copies of a checkout), or None.
     """
     folder = Path(fairseq_aggdec.__file__).parent
     try:
@@ -59,7 +59,7 @@ def commit() -> str | None:
 
 
 def now() -> str:
-    """Date and time, in ISO 8601."""
+    """Present date and time, UTC, in ISO 8601."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 

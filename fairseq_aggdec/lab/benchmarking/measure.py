@@ -1,4 +1,4 @@
-"""One call of the benchmark, from its options to its record."""
+"""Runs `aggdec bench`: from its options to a record."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
 from fairseq_aggdec.lab.benchmarking import machine, module_times, random_models
-from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, lacking_greedy, say
+from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, missing_greedy_modes, print_differences
 from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, run_of
@@ -24,19 +24,19 @@ from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners, Sub
 from fairseq_aggdec.lab.evaluation.bleu import detokenised_bleu
 
 _RANDOM_SENTENCES = 16
-_RANDOM_BLOCK = 25  # k of papers/000
+_RANDOM_BLOCK = 25  # block size k of papers/000
 
 
 def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Record:
-    """Do what the options of `aggdec bench` say.
+    """Measure what the options of `aggdec bench` ask for.
 
     Args:
-        args: the options, checked.
-        modes: peers included.
-        command: for the record.
+        args: the options, already checked.
+        modes: all modes, those of other programs included.
+        command: the command line, for the record.
 
     Raises:
-        AggdecError: files or options that cannot be used.
+        AggdecError: files or options cannot be used.
     """
     with TemporaryDirectory(prefix="aggdec-bench-") as folder:
         references: list[str] = []
@@ -51,7 +51,7 @@ def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Re
 
 
 def _subject(args: argparse.Namespace) -> tuple[Subject, list[str]]:
-    """What to decode, and its references."""
+    """The subject of the benchmark, and the lines of --reference."""
     subject, task = read_subject(args)
     references = list(read_text_lines(args.reference)) if args.reference else []
     sentences = len(task.dataset(args.gen_subset))
@@ -63,6 +63,7 @@ def _subject(args: argparse.Namespace) -> tuple[Subject, list[str]]:
 
 
 def random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path) -> Subject:
+    """Write the model of --random-model, and a drafter if a mode needs one, into a folder; draw random sentences."""
     drafts = any(mode.decoding in ("gad", "gad++", "nar") for mode in modes)
     block_size = args.block_size or _RANDOM_BLOCK
     size = random_models.SIZES[args.random_model]
@@ -93,16 +94,16 @@ def _measure(
 ) -> Record:
     subject, runs = runners.subject, []
     ratios: list[float] = []
-    missing = lacking_greedy(modes, runners.precision)
+    missing = missing_greedy_modes(modes, runners.precision)
     for batch_size in args.batch_sizes:
         made = [runners.make(mode, batch_size) for mode in modes]
         results = compare(made, args.repeats)
         untimed = [runners.make(mode, batch_size) for mode in missing]
         decoded = [*results, *compare(untimed, repeats=1)]
         compared = compare_with_greedy([*made, *untimed], decoded, runners.precision, subject.block_ngrams)
-        say(compared, runners.any_task().target_dictionary.symbols)
+        print_differences(compared, runners.any_task().target_dictionary.symbols)
         for runner, result in zip(made, results, strict=True):
-            result.batch_size = batch_size  # a runner knows that of its largest batch
+            result.batch_size = batch_size  # a runner knows the size of its largest batch only
             run = run_of(result, runners.precision(result.mode), compared.get(result.mode.name))
             if args.profile and run.implementation == "fairseq_aggdec":
                 run.modules = profile(runner)
@@ -126,12 +127,12 @@ def _measure(
 
 
 def profile(runner: Runner) -> dict[str, float]:
-    """Seconds by module of one round of a mode of this plugin; the clocks themselves cost a little."""
+    """Seconds by module of one round of a mode of this plugin; reading the clocks adds a little."""
     warm_up(runner)
     result = ModeResult(runner.mode, runner.batch_size, runner.batches)
     with module_times.measured(runner.wait) as seconds:
         run_once(runner, result)
-    return {module: round(time, 6) for module, time in module_times.shares(seconds, result.seconds).items()}
+    return {module: round(time, 6) for module, time in module_times.with_rest(seconds, result.seconds).items()}
 
 
 def _bleu(runners: Runners, result: ModeResult, references: Sequence[str]) -> float:
@@ -145,7 +146,7 @@ def _bleu(runners: Runners, result: ModeResult, references: Sequence[str]) -> fl
 
 
 def _edit_ratios(runners: Runners, results: Sequence[ModeResult], batch_size: int) -> list[float]:
-    """Of each sentence: how far the output of `greedy`, or of the first mode, is from what it can be copied from."""
+    """Edit ratio of each sentence: from the text that `iad` copies from to the output of `greedy` or the first mode."""
     result = next((result for result in results if result.mode.decoding == "greedy"), results[0])
     task = runners.any_task()
     source, target = task.source_dictionary.symbols, task.target_dictionary.symbols

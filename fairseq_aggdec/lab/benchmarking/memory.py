@@ -1,6 +1,6 @@
-"""Peak memory of a mode, measured in a process that does nothing else (papers/000 Table 16).
+"""Measures the peak memory of each mode in a process of its own (papers/000 Table 16).
 
-In the process that runs all modes side by side their memory could not be told apart.
+One process that runs all modes cannot tell their memory apart.
 """
 
 import logging
@@ -22,26 +22,26 @@ from fairseq_aggdec.lab.benchmarking.rounds import WARM_UP_BATCHES
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
 
 Peak = tuple[int, int | None]
-"""bytes on the host, and on the device where there is one that PyTorch measures"""
+"""peak in bytes on the host, and on the GPU (None without one, or for a program that does not use PyTorch)"""
 
 
 def peak_memory(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int) -> list[Peak]:
-    """Memory of a process that decodes some batches by one mode, at each batch size: models, libraries and all.
+    """Peak memory of a process that decodes a few batches in one mode, at each batch size.
 
-    What reading the checkpoint takes for a moment is not counted, where the system can leave it out (Linux).
+    It includes the models and all libraries. On Linux, the short peak while the checkpoint is read is left out.
 
     Args:
         subject: what to decode.
-        mode: how.
-        batch_sizes: one after another, in this order.
-        threads: of PyTorch.
+        mode: the mode to measure.
+        batch_sizes: measured one after another, in this order.
+        threads: number of PyTorch's threads.
 
     Raises:
-        AggdecError: the process came to an end; most likely there was not enough memory.
+        AggdecError: the process was killed, most likely for want of memory.
     """
     context = multiprocessing.get_context("spawn")
     try:
-        quiet = partial(logging.basicConfig, level=logging.WARNING)  # before fairseq is imported, which sets up its own
+        quiet = partial(logging.basicConfig, level=logging.WARNING)  # before fairseq sets up its own logging
         with ProcessPoolExecutor(1, mp_context=context, initializer=quiet) as pool:
             return pool.submit(_peaks, subject, mode, batch_sizes, threads).result()
     except BrokenProcessPool as error:
@@ -51,7 +51,7 @@ def peak_memory(subject: Subject, mode: Mode, batch_sizes: Sequence[int], thread
 
 
 def _peaks(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: int) -> list[Peak]:
-    """In the process of its own."""
+    """Run `peak_memory` in the new process."""
     import fairseq_aggdec
 
     torch.set_num_threads(threads)
@@ -74,11 +74,11 @@ def _forget_peak() -> None:
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # sets the peak to what is taken now
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the present use
 
 
 def _host_peak() -> int:
-    """Bytes; of the memory map since `_forget_peak`, else since the process began."""
+    """Peak resident memory in bytes, since `_forget_peak` on Linux, elsewhere since the process began."""
     status = Path("/proc/self/status")
     if status.is_file():
         for line in status.read_text().splitlines():

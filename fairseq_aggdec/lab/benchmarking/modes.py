@@ -1,4 +1,4 @@
-"""Names of the ways to decode that the benchmark knows."""
+"""The decoding modes that the benchmark can run, and their names on the command line."""
 
 import re
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fairseq_aggdec.errors import AggdecError
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "exact")
-"""exact: single precision under --bit-exact"""
+"""`exact` is fp32 with --bit-exact"""
 CTRANSLATE2 = "ctranslate2"
 PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy@int8", "beam5", "beam5@int8"))}
-"""of --peers: the modes that a peer's name stands for"""
+"""the modes that a name in --peers stands for"""
 
 _OWN = ("greedy", "iad", "nar", "gad", "gad++", "blockwise", "hybrid")
 _ADAPTIVE = "+adaptive"
@@ -23,21 +23,21 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class NatPeer:
-    """A non-autoregressive model of fairseq's, and how to decode with it."""
+    """One of fairseq's non-autoregressive models, and its decoding options."""
 
     label: str
     path: str
     iterations: int = 10
-    """decoder passes at most, the first included: one more than fairseq's --iter-decode-max-iter"""
+    """largest number of decoder passes, the first included: fairseq's --iter-decode-max-iter plus 1"""
     length_beam: int = 1
-    """lengths that are tried side by side: fairseq's --iter-decode-with-beam"""
+    """number of lengths that are tried: fairseq's --iter-decode-with-beam"""
 
     @classmethod
     def parse(cls, text: str) -> "NatPeer":
-        """The peer of LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]].
+        """Read LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]].
 
         Raises:
-            AggdecError: it is written otherwise, or the label is a mode's name.
+            AggdecError: the text has another form, or the label is a mode's name.
         """
         match = re.fullmatch(r"(?P<label>[\w.+-]+)=(?P<path>[^:]+)(:(?P<passes>\d+)(:(?P<beam>\d+))?)?", text, re.ASCII)
         if match is None:
@@ -54,35 +54,36 @@ class NatPeer:
 
     @property
     def option(self) -> str:
-        """What errors call it."""
+        """The option as error messages name it."""
         return f"--nat-peer {self.label}"
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to decode; a beam is stock fairseq's, unless it is a peer's."""
+    """One way to decode. `beam` is fairseq's own beam search, or that of `peer`."""
 
     name: str
     decoding: str
     beam: int = 1
     top_beta: int | None = None
-    """of gad++ and blockwise; None for the default"""
+    """β of gad++ and blockwise; None for the default"""
     tolerance: float | None = None
-    """of gad++; None for the default"""
+    """τ of gad++; None for the default"""
     peer: str | None = None
-    """another program that decodes"""
+    """another program that decodes, such as `ctranslate2`"""
     precision: str | None = None
-    """one of `PRECISIONS`; None for the benchmark's"""
+    """one of `PRECISIONS`; None for the precision of the benchmark"""
     adaptive: bool = False
-    """under --adaptive-draft"""
+    """whether --adaptive-draft is on"""
     oracle: float | None = None
-    """of random models, after `~`: accepted tokens (gad, gad++) or edit ratio (iad, hybrid); None: the benchmark's"""
+    """quality of a random model's drafts: mean accepted tokens (gad, gad++) or edit ratio (iad, hybrid); None for
+    that of the benchmark"""
     nat: NatPeer | None = None
-    """the other model that decodes, non-autoregressively"""
+    """a non-autoregressive model that decodes instead of the checkpoint"""
 
     @classmethod
     def parse(cls, name: str) -> "Mode":
-        """The mode of a name: [PEER:]MODE[+adaptive][~ORACLE][@PRECISION].
+        """Read [PEER:]MODE[+adaptive][~ORACLE][@PRECISION].
 
         Raises:
             AggdecError: no such mode.
@@ -130,23 +131,23 @@ class Mode:
         """Whether its outputs are promised to be those of `greedy` in the same precision."""
         if self.implementation != "fairseq_aggdec":
             return False
-        if self.decoding == "gad++":  # then nothing passes but the model's own choice
+        if self.decoding == "gad++":  # with either, only the verifier's best token passes
             return self.top_beta == 1 or self.tolerance == 0
         return self.decoding in ("greedy", "iad", "gad", "hybrid", "blockwise") and self.top_beta in (None, 1)
 
     @property
     def implementation(self) -> str:
-        """Whose code decodes."""
+        """The program that decodes: `fairseq_aggdec`, `fairseq` or a peer."""
         return self.peer or ("fairseq" if self.decoding == "beam" or self.nat else "fairseq_aggdec")
 
 
 def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> list[Mode]:
-    """The modes of comma-separated lists.
+    """Read comma-separated lists of modes.
 
     Args:
-        modes: names that `Mode.parse` knows.
+        modes: names for `Mode.parse`.
         peers: keys of `PEERS`, or modes of peers.
-        nat_peers: as `NatPeer.parse` reads them.
+        nat_peers: texts for `NatPeer.parse`.
 
     Raises:
         AggdecError: an unknown or malformed name, the same one twice, or none at all.

@@ -1,4 +1,4 @@
-"""Where the time of a decoding mode goes, by module (papers/000 Table 15)."""
+"""Measures the time of each module while a mode decodes (papers/000 Table 15)."""
 
 import time
 from collections import defaultdict
@@ -23,16 +23,16 @@ MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "drafter's encoder": [(LoadedDrafter, "start")],
     "drafter": [(kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter, HybridDrafter)],
 }
-"""what is timed as what; a call within a timed call belongs to the outer one"""
+"""the methods that are timed, by the name of the module; a call within a timed call counts for the outer one"""
 REST = "rest"
 
 
 @contextmanager
 def measured(synchronise: Callable[[], None] | None = None) -> Iterator[dict[str, float]]:
-    """Seconds spent in each of `MODULES` while the context lasts, filled in as it goes.
+    """Seconds spent in each of `MODULES` during the context; the dictionary fills up while it lasts.
 
     Args:
-        synchronise: waits for the device, before each look at the clock.
+        synchronise: waits for the device; called before each reading of the clock.
     """
     seconds: dict[str, float] = defaultdict(float)
     running: list[str] = []
@@ -58,8 +58,8 @@ def measured(synchronise: Callable[[], None] | None = None) -> Iterator[dict[str
         yield seconds
 
 
-def shares(seconds: dict[str, float], total: float) -> dict[str, float]:
-    """Seconds of every module that was called, and of the rest of `total`."""
+def with_rest(seconds: dict[str, float], total: float) -> dict[str, float]:
+    """Seconds of each module that was called, and `REST`: what they leave of `total` seconds."""
     return {module: seconds[module] for module in MODULES if module in seconds} | {REST: total - sum(seconds.values())}
 
 
@@ -70,5 +70,5 @@ def _now(synchronise: Callable[[], None] | None) -> float:
 
 
 def device_wait(models: Sequence[torch.nn.Module]) -> Callable[[], None]:
-    """How to wait for the device of some models."""
+    """A function that waits until the device of the models has finished its work."""
     return torch.cuda.synchronize if next(models[0].parameters()).is_cuda else lambda: None

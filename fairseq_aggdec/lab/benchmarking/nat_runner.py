@@ -1,4 +1,4 @@
-"""fairseq's non-autoregressive models as peers: its task `translation_lev`, its generator, the same sentences."""
+"""Runs fairseq's non-autoregressive models, by its task `translation_lev` and its generator, on the same sentences."""
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -22,18 +22,18 @@ Loaded = tuple[TranslationLevenshteinTask, BaseFairseqModel]
 
 
 class NatRunner:
-    """A non-autoregressive model with its batches on its device."""
+    """One non-autoregressive model, with the batches on its device."""
 
     def __init__(self, loaded: Loaded, mode: Mode, sentences: Sequence[torch.Tensor], batch_size: int) -> None:
         """
         Args:
             loaded: from `load_nat`.
-            mode: with the peer's settings.
-            sentences: token numbers of the source, EOS last.
-            batch_size: sentences a batch.
+            mode: a mode with `nat`.
+            sentences: sources as token numbers, EOS included.
+            batch_size: sentences in a batch.
 
         Raises:
-            AggdecError: a length beam for a model that does not predict lengths.
+            AggdecError: a length beam is asked of a model that does not predict lengths.
         """
         self._task, self._model = loaded
         assert mode.nat is not None
@@ -48,7 +48,7 @@ class NatRunner:
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         self.batch_size = max(map(len, self.batches), default=0)
         self.wait: Callable[[], None] = module_times.device_wait([self._model])
-        # fairseq counts the passes after the first
+        # fairseq does not count the first pass
         settings = Namespace(iter_decode_max_iter=mode.nat.iterations - 1, iter_decode_with_beam=mode.nat.length_beam)
         self._generator = self._task.build_generator([self._model], settings)
 
@@ -59,7 +59,7 @@ class NatRunner:
         return decoded
 
     def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
-        """Tokens as the other modes have them: these models' outputs begin with BOS."""
+        """See `Runner.outputs`; BOS, with which these models' outputs begin, is left out."""
         bos = self._task.target_dictionary.bos()
         found = {}
         for sentence, (best, *_) in zip(self.batches[number], decoded, strict=True):
@@ -70,20 +70,20 @@ class NatRunner:
 
 
 def load_nat(peer: NatPeer, data: str, source_lang: str | None, target_lang: str | None) -> Loaded:
-    """A model of fairseq's and the task that it decodes with.
+    """A non-autoregressive model of fairseq and the task that it decodes with.
 
     Args:
-        peer: whose checkpoint to load.
+        peer: the model's checkpoint and options.
         data: folder with the dictionaries.
         source_lang, target_lang: suffixes of the dictionaries' names.
 
     Raises:
-        AggdecError: the checkpoint cannot be read, is of another kind of model, or of other dictionaries.
+        AggdecError: the checkpoint cannot be read, or its architecture or dictionaries do not fit.
     """
     checkpoint = read_checkpoint(peer.path)
     _check_architecture(peer, checkpoint)
     config = TranslationLevenshteinConfig(data=data, source_lang=source_lang, target_lang=target_lang)
-    # these point into fairseq's whole configuration, which only its own command lines build
+    # by default these refer to the whole configuration of a fairseq command, which does not exist here
     config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
     task = TranslationLevenshteinTask.setup_task(config)
     for side, dictionary in (("encoder", task.source_dictionary), ("decoder", task.target_dictionary)):

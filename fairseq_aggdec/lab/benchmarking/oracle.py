@@ -1,10 +1,9 @@
-"""Drafts of a given quality for models that have learned nothing, so that full sizes can be timed without training.
+"""Makes drafts of a given quality for random models, so that models of full size can be timed without training.
 
-A random model's greedy output is decoded beforehand, outside the clock. Drafts are then made from it: IAD copies from a
-version of it that has a given edit ratio, as a corrected sentence has to its source, and a block drafter, which runs as
-always, has its proposals replaced by that output, wrong at so many positions that a given number of tokens is accepted.
-Encoding, drafting, verification and bookkeeping are those of ordinary decoding; the model does not know that the text
-that it encodes is not the text that is copied from, nor is that dearer or cheaper.
+The random model's greedy output is decoded first, outside the timed part. Input-guided drafts copy from an edited
+version of that output, with a given edit ratio. A block drafter runs as always, but its draft is replaced by the
+output, with wrong tokens at so many positions that a given mean number of tokens is accepted. Encoding, drafting,
+verification and bookkeeping cost what they cost in ordinary decoding.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,24 +25,24 @@ _GOLDEN_RATIO = 0.6180339887498949
 
 
 Texts = Mapping[int, Sequence[int]]
-"""tokens by sentence number, EOS included"""
+"""token numbers by sentence number, EOS included"""
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """What drafts are made from; made before the clock starts."""
+    """The texts that drafts are made from."""
 
     texts: Texts
-    """`iad` and `hybrid`: what to copy from; `gad` and `gad++`: what to propose at each position of the output"""
+    """`iad` and `hybrid` copy from these; for `gad` and `gad++` they hold the token to draft at each output position"""
 
     @classmethod
     def to_copy_from(cls, outputs: Texts, edit_ratio: float, vocabulary: range) -> "Oracle":
-        """For `iad` and `hybrid`: texts that differ from the outputs by about `edit_ratio`.
+        """Texts for `iad` and `hybrid`: the outputs with about `edit_ratio` edits for each token.
 
         Args:
-            outputs: of greedy decoding in the same precision.
-            edit_ratio: edits a token.
-            vocabulary: ordinary symbols, for the edits.
+            outputs: outputs of greedy decoding in the same precision.
+            edit_ratio: edits divided by tokens.
+            vocabulary: ordinary symbols, to draw new tokens from.
         """
         return cls(
             {
@@ -54,14 +53,14 @@ class Oracle:
 
     @classmethod
     def to_propose(cls, outputs: Texts, accepted: float, block_size: int, vocabulary: range) -> "Oracle":
-        """For `gad` and `gad++`: the outputs, with wrong tokens where drafts are to fail.
+        """Texts for `gad` and `gad++`: the outputs, with wrong tokens where drafts are to be rejected.
 
         Args:
-            outputs: of greedy decoding in the same precision.
-            accepted: mean tokens an iteration of an endless sentence, the verifier's own included; the end of a
-                sentence cuts its last block short.
-            block_size: drafted tokens.
-            vocabulary: ordinary symbols, for the wrong tokens.
+            outputs: outputs of greedy decoding in the same precision.
+            accepted: mean accepted tokens (committed tokens of an iteration) in a sentence without end; a real sentence
+                has a little less, since its end cuts the last block.
+            block_size: tokens of a draft.
+            vocabulary: ordinary symbols, to draw wrong tokens from.
         """
         texts = {}
         for number, output in outputs.items():
@@ -73,14 +72,14 @@ class Oracle:
 
 
 def edited(words: Sequence[int], ratio: float, vocabulary: Sequence[int], number: int) -> list[int]:
-    """A text with `ratio` times as many edits as words: in three of five a word is another, in one each it is left out
-    or has one put before it.
+    """A text after random edits: three of five replace a word, one inserts and one deletes a word.
 
     Args:
         words: the text.
-        ratio: edits a word; counts that are not whole are rounded up or down in turns, so that the mean is right.
-        vocabulary: words to choose from.
-        number: of the sentence: the same edits for the same number.
+        ratio: edits divided by words; fractions are rounded up for some sentences and down for others, so that the
+            mean over sentences is right.
+        vocabulary: the words to draw from.
+        number: number of the sentence, which seeds the edits.
     """
     rng = Random(number)
     exact = ratio * len(words)
@@ -94,34 +93,35 @@ def edited(words: Sequence[int], ratio: float, vocabulary: Sequence[int], number
 
 
 def wrong_positions(length: int, accepted: float, block_size: int, number: int) -> list[int]:
-    """Positions at which drafts of a sentence fail.
+    """Positions of the wrong draft tokens of a sentence.
 
-    As if every drafted token were right with one probability: the number of tokens from one bifurcation to the next is
-    geometric with mean `accepted`. Its quantiles are taken evenly, so that few sentences have that mean too.
+    They are as if each draft token were right with the same probability: the distance from one wrong token to the next
+    has a geometric distribution. Its quantiles are taken in a low-discrepancy sequence instead of at random, so that
+    also a few sentences have the wanted mean.
 
     Args:
-        length: of the output.
-        accepted: mean tokens an iteration, the verifier's own included.
-        block_size: drafted tokens; more than these and the bonus token no iteration brings.
-        number: of the sentence.
+        length: tokens of the output.
+        accepted: mean accepted tokens: committed tokens of an iteration.
+        block_size: tokens of a draft; an iteration commits at most these and the bonus token.
+        number: number of the sentence.
     """
-    right = _right_share(accepted, block_size)
-    first = number * length  # sentences go on where the last one has stopped
+    right = _right_probability(accepted, block_size)
+    first = number * length  # each sentence continues the sequence of the one before
     gaps = (_geometric(((first + i + 1) * _GOLDEN_RATIO) % 1.0, right) for i in range(length))
     ends = accumulate(gaps)
     return [end - 1 for end in ends if end <= length]
 
 
 def _geometric(quantile: float, right: float) -> int:
-    """The smallest number of tokens n with a share of at most 1 - right^n below the quantile."""
+    """The quantile of a geometric distribution: the smallest n with 1 - right^n >= quantile."""
     tokens, beyond = 1, right
     while beyond > 1.0 - quantile and tokens < 10_000:
         tokens, beyond = tokens + 1, beyond * right
     return tokens
 
 
-def _right_share(accepted: float, block_size: int) -> float:
-    """The probability p of a right token at which blocks bring `accepted` tokens: 1 + p + ... + p^k of them."""
+def _right_probability(accepted: float, block_size: int) -> float:
+    """The probability p of a right token for which the mean 1 + p + ... + p^k of committed tokens is `accepted`."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -131,15 +131,15 @@ def _right_share(accepted: float, block_size: int) -> float:
 
 
 class OracleBlockDrafter(Drafter):
-    """Lets a block drafter do its work, and proposes something else."""
+    """Runs a block drafter, for its cost, and replaces its draft by given tokens."""
 
     def __init__(self, drafter: Drafter, block_size: int, drafts: Tensor, eos: int) -> None:
         """
         Args:
-            drafter: drafts blocks.
-            block_size: its longest draft.
-            drafts: what to propose at each position of the output, B x L.
-            eos: what follows it is cut off.
+            drafter: the block drafter.
+            block_size: its longest draft, in tokens.
+            drafts: the token to draft at each output position, B x L.
+            eos: EOS; a draft ends with its first EOS.
         """
         self._drafter = drafter
         self._block_size = block_size
@@ -159,7 +159,7 @@ class OracleBlockDrafter(Drafter):
 
 
 class OracleGenerator(AggressiveGenerator):
-    """Decodes with an oracle's drafts."""
+    """A generator whose drafts come from an oracle."""
 
     def __init__(self, *args: Any, oracle: Oracle, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -186,6 +186,6 @@ class OracleGenerator(AggressiveGenerator):
 
 
 def padded(sentences: Sequence[Sequence[int]], fill: int, device: torch.device) -> Tensor:
-    """B x L, `fill` behind each sentence."""
+    """Sentences as one tensor, B x L, padded at the end with `fill`."""
     width = max(map(len, sentences))
     return torch.tensor([[*sentence, *[fill] * (width - len(sentence))] for sentence in sentences], device=device)

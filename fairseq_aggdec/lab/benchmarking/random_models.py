@@ -1,4 +1,4 @@
-"""Models of the papers' sizes with random weights, as checkpoints, so that the engine can be timed without training."""
+"""Writes checkpoints of the papers' model sizes with random weights, so that decoding can be timed without training."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ SOURCE, TARGET = "src", "tgt"
 VOCABULARY = 32_000
 _COMMON = {"share_all_embeddings": True, "max_source_positions": 1024, "max_target_positions": 1024}
 _SEED = 1
-_SHARED = ("encoder.", "decoder.embed_tokens.", "decoder.output_projection.")  # by model and drafter
+_SHARED = ("encoder.", "decoder.embed_tokens.", "decoder.output_projection.")  # weights that drafter and model share
 
 
 @dataclass(frozen=True)
 class RandomModel:
-    """A folder that stands for a data-bin and its checkpoints."""
+    """A folder with dictionaries, as in a data-bin, and checkpoints."""
 
     folder: Path
     drafter: Path | None
@@ -44,14 +44,14 @@ class RandomModel:
 def write_random_model(
     folder: Path, size: Size, drafter_layers: int = 0, block_size: int = 25, vocabulary: int = VOCABULARY
 ) -> RandomModel:
-    """Write a random model, its dictionaries and, where it has layers, a random drafter that shares its encoder.
+    """Write a random model, its dictionaries and, if wanted, a random drafter that shares its encoder.
 
     Args:
-        folder: made if it is not there; what was written there before with the same sizes is taken as it is.
-        size: of the model; the drafter has its width.
-        drafter_layers: of the drafter's decoder; 0 for no drafter.
-        block_size: of the drafter.
-        vocabulary: symbols of the dictionary.
+        folder: created if needed; checkpoints that are there already are kept.
+        size: the model's size; the drafter has the same width.
+        drafter_layers: decoder layers of the drafter; 0 for no drafter.
+        block_size: the drafter's block size.
+        vocabulary: number of symbols in the dictionary.
 
     Raises:
         AggdecError: a file cannot be written.
@@ -82,13 +82,13 @@ def write_random_model(
 
 
 def _random(kind: type[FairseqEncoderDecoderModel], args: Namespace, dictionaries: Any) -> Any:
-    """A model with fairseq's initial weights, the same whenever it is made."""
+    """A model with fairseq's initial weights, from a fixed seed."""
     torch.manual_seed(_SEED)
     return kind.build_model(args, dictionaries)
 
 
 def random_sentences(count: int, length: int, vocabulary: int = VOCABULARY) -> list[list[int]]:
-    """Made-up sources: `length` ordinary symbols and EOS."""
+    """Random sources: each has `length` ordinary symbols and EOS."""
     symbols, rng = Dictionary(), Random(_SEED)
     words = range(symbols.nspecial, vocabulary)
     return [[*rng.choices(words, k=length), symbols.eos()] for _ in range(count)]
@@ -96,18 +96,20 @@ def random_sentences(count: int, length: int, vocabulary: int = VOCABULARY) -> l
 
 @torch.no_grad()
 def vary_outputs(model: FairseqEncoderDecoderModel) -> None:
-    """Keep a random model from saying one token for ever, which nothing could be copied from.
+    """Change a random model's weights so that its output does not repeat one token for ever.
 
-    The state is made to be mostly the last token's embedding, which the last layer turns into something else: with
-    shared embeddings that token would win again otherwise.
+    An output of one token is no test for copying. The decoder's state is made to depend mostly on the embedding of the
+    last token, and the last layer maps it far away from that embedding: with shared embeddings the same token would
+    win again otherwise.
     """
     decoder = model.decoder
-    decoder.embed_tokens.weight.mul_(2)  # against the positions, which hardly change from token to token
+    decoder.embed_tokens.weight.mul_(2)  # more weight than the positional embeddings, which change little
     for layer in decoder.layers:
         for projection in (layer.self_attn.out_proj, layer.encoder_attn.out_proj, layer.fc2):
-            projection.weight.mul_(0.1)  # against what all tokens of a sentence share
+            projection.weight.mul_(0.1)  # less weight for what all tokens of a sentence have in common
     last = decoder.layers[-1].fc2.weight
-    last.sub_(last.mean(dim=1, keepdim=True)).mul_(1000)  # nothing that all tokens share, and hardly the token itself
+    # without the mean, which all tokens have in common, and so large that the token's own embedding counts little
+    last.sub_(last.mean(dim=1, keepdim=True)).mul_(1000)
 
 
 def _save(path: Path, weights: Mapping[str, torch.Tensor], args: Namespace) -> None:

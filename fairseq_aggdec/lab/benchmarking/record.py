@@ -1,4 +1,4 @@
-"""What a benchmark leaves behind: raw times and counters of every sentence, as JSON. All else is arithmetic on it."""
+"""The record of a benchmark as JSON: raw times and counters of each sentence, from which all tables are computed."""
 
 import json
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from fairseq_aggdec.lab.lossless.differences import Difference
 from fairseq_aggdec.structured_files import made_of, read_json
 
 FORMAT = 2
-"""1 was a list of modes without counters"""
+"""version of the format; version 1 was a list of modes without counters"""
 
 
 @dataclass
 class Run(Timed):
-    """One mode at one batch size. Lists without other notice have one entry a sentence, by its number."""
+    """One mode at one batch size. Unless said otherwise, lists have one entry for each sentence, by its number."""
 
     mode: str
     implementation: str
@@ -30,30 +30,34 @@ class Run(Timed):
     precision: str
     batch_size: int
     batches: list[list[int]]
-    """the sentences' numbers, in the order of decoding"""
+    """numbers of the sentences in each batch, in the order of decoding"""
     latencies: list[list[float]]
-    """seconds of each batch, one list a round"""
+    """seconds of each batch, one list for each round"""
     tokens: list[int]
-    """of the output, EOS counted"""
+    """length of the output, EOS counted"""
     outputs: list[str]
-    """fingerprints of the output tokens"""
+    """fingerprint of the output tokens"""
     iterations: list[int] | None = None
-    """of this plugin's modes; of non-autoregressive peers the decoder's passes"""
+    """iterations of this plugin's modes; decoder passes of non-autoregressive models"""
     drafted: list[int] | None = None
+    """draft tokens; None for other programs"""
     accepted: list[int] | None = None
+    """accepted draft tokens; None for other programs"""
     bleu: float | None = None
+    """BLEU of all sentences, 0 to 100"""
     modules: dict[str, float] | None = None
-    """seconds by module of one further round"""
+    """seconds by module, from one further round"""
     host_bytes: int | None = None
     """peak resident memory of a process that runs this mode alone"""
     device_bytes: int | None = None
-    """peak memory that PyTorch took on the device there"""
+    """peak memory that PyTorch allocated on the GPU in that process"""
     differences: list[dict[str, Any]] | None = None
-    """of lossless modes, each `Difference` from greedy (of greedy: from fairseq's beam of 1); None: not compared"""
+    """of a lossless mode, each `Difference` from `greedy` (of `greedy`, from fairseq's beam of 1); None if the mode was
+    not compared"""
 
     @property
     def sentence_latencies(self) -> list[float]:
-        """Seconds that each sentence takes, the median of the rounds: as long as its whole batch."""
+        """Seconds of each sentence: the time of its whole batch, median of the rounds."""
         latencies = [0.0] * len(self.tokens)
         for batch, times in zip(self.batches, zip(*self.latencies, strict=True), strict=True):
             for number in batch:
@@ -61,7 +65,7 @@ class Run(Timed):
         return latencies
 
     def percentile(self, share: float) -> float:
-        """Of `sentence_latencies`, in seconds; between two of them linearly.
+        """A percentile of `sentence_latencies` in seconds, interpolated linearly.
 
         Args:
             share: 0 to 100.
@@ -70,29 +74,33 @@ class Run(Timed):
 
     @property
     def tokens_per_second(self) -> float:
-        """Output tokens, EOS counted."""
+        """Output tokens per second, EOS counted."""
         return sum(self.tokens) / self.seconds
 
     @property
     def mean_iterations(self) -> float | None:
-        """Iterations a sentence."""
+        """Mean iterations of a sentence."""
         return None if self.iterations is None else sum(self.iterations) / len(self.iterations)
 
     @property
     def mean_accepted_tokens(self) -> float | None:
-        """Committed tokens an iteration, the verifier's own included (papers/000 Table 6, "Tok."); not of peers."""
+        """Mean committed tokens of an iteration, the verifier's own included (papers/000 Table 6, "Tok.").
+
+        None for other programs.
+        """
         return None if self.iterations is None or self.accepted is None else sum(self.tokens) / sum(self.iterations)
 
     @property
     def acceptance_rate(self) -> float | None:
-        """Accepted of drafted tokens; None where they were not counted."""
+        """Accepted draft tokens divided by all draft tokens; None if they were not counted."""
         return None if self.drafted is None else sum(self.accepted or ()) / max(1, sum(self.drafted))
 
     @property
     def mean_accepted_block(self) -> float | None:
-        """Tokens that a pass which verifies a block commits (k-hat of papers/004).
+        """Mean tokens committed by a pass that verifies a block (k-hat of papers/004).
 
-        All passes do but the first of each sentence, which commits one token and proposes the first block.
+        The first pass of each sentence verifies no block and is not counted: it commits one token and drafts the first
+        block.
         """
         if not self.iterations:
             return None
@@ -101,7 +109,7 @@ class Run(Timed):
 
     @property
     def differing(self) -> list[Difference]:
-        """What `differences` holds."""
+        """The `differences` as objects; empty if the mode was not compared."""
         return [Difference(**fields) for fields in self.differences or []]
 
     def identical_to(self, other: "Run") -> int:
@@ -111,34 +119,35 @@ class Run(Timed):
 
 @dataclass
 class Record:
-    """One call of the benchmark."""
+    """All that one call of `aggdec bench` measured."""
 
     title: str
-    """what was decoded by what"""
+    """the test set and the model"""
     command: str
     date: str
     commit: str | None
     machine: dict[str, Any]
     source_tokens: list[int]
-    """EOS counted"""
+    """length of each source, EOS counted"""
     edit_ratios: list[float]
-    """edit distance of `greedy`'s output (the first mode's without) from what it may copy, over the latter's length"""
+    """of each sentence, the edit distance between the text that `iad` copies from and the output of `greedy` (of the
+    first mode without it), divided by the length of that text"""
     runs: list[Run] = field(default_factory=list)
     format: int = FORMAT
     search: dict[str, Any] = field(default_factory=dict)
-    """options of the search that were given, by fairseq's names of the fields"""
+    """search options that differ from the defaults, under fairseq's names"""
 
     @property
     def batch_sizes(self) -> list[int]:
-        """In the order of the runs."""
+        """The batch sizes, in the order of the runs."""
         return list(dict.fromkeys(run.batch_size for run in self.runs))
 
     def at(self, batch_size: int) -> list[Run]:
-        """The runs with a batch size."""
+        """The runs of one batch size."""
         return [run for run in self.runs if run.batch_size == batch_size]
 
     def save(self, path: Path) -> None:
-        """Write JSON, one line an entry and a run."""
+        """Write JSON with one line for each field and each run."""
         content = asdict(self)
         runs = ",\n".join("  " + json.dumps(run) for run in content.pop("runs"))
         head = "".join(f' "{name}": {json.dumps(value)},\n' for name, value in content.items())
@@ -147,7 +156,7 @@ class Record:
 
 
 def run_of(result: ModeResult, precision: str, differences: Sequence[Difference] | None = None) -> Run:
-    """What to keep of a mode's result; times are rounded to microseconds."""
+    """The part of a mode's result that is recorded; times are rounded to microseconds."""
     outputs = [result.outputs[number] for number in sorted(result.outputs)]
     stats = [output.stats for output in outputs if output.stats is not None]
     has_stats = len(stats) == len(outputs)
@@ -169,7 +178,7 @@ def run_of(result: ModeResult, precision: str, differences: Sequence[Difference]
 
 
 def fingerprint(tokens: Sequence[int]) -> str:
-    """Equal for equal outputs."""
+    """Ten hexadecimal digits of a hash of the tokens."""
     return sha256(" ".join(map(str, tokens)).encode()).hexdigest()[:10]
 
 
@@ -177,28 +186,28 @@ def load_record(path: Path) -> Record:
     """Read what `Record.save` wrote.
 
     Raises:
-        AggdecError: it is something else, or damaged.
-        OSError: it cannot be read.
+        AggdecError: the file is no record, or damaged.
+        OSError: the file cannot be read.
     """
     content = read_json(path, "give a file that aggdec bench --json wrote")
     return record_of(content, str(path))
 
 
 def record_of(content: Any, where: str) -> Record:
-    """The record that a JSON value is.
+    """Turn parsed JSON into a record.
 
     Args:
-        content: what `Record.save` wrote, read.
-        where: what an error calls it.
+        content: the JSON that `Record.save` wrote, parsed.
+        where: how an error message names it.
 
     Raises:
-        AggdecError: it is something else.
+        AggdecError: the content is no record, or damaged.
     """
     if not isinstance(content, dict) or "modes" in content or "runs" not in content:
         raise AggdecError(f"{where}: not written by this version of aggdec bench --json; measure again")
     if content.get("format") != FORMAT:
         raise AggdecError(f"{where}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
-    content = {"search": {}, **content}  # older ones were all searched with the defaults, and nothing was compared
+    content = {"search": {}, **content}  # older records lack this field and `differences`
     if isinstance(content["runs"], list):
         content["runs"] = [{"differences": None, **run} if isinstance(run, dict) else run for run in content["runs"]]
     record: Record = made_of(Record, content, where, "measure again")
@@ -208,7 +217,7 @@ def record_of(content: Any, where: str) -> Record:
 
 
 def _check(run: Run, sentences: int, where: str) -> None:
-    """Raises `AggdecError` where lists do not have the lengths that they must have."""
+    """Raise `AggdecError` if the lists do not have the lengths that they must have."""
     numbers = sorted(number for batch in run.batches for number in batch)
     counters: list[list[Any] | None] = [run.tokens, run.outputs, run.iterations, run.drafted, run.accepted]
     if (

@@ -1,4 +1,4 @@
-"""A record in Markdown."""
+"""Writes a record as Markdown."""
 
 from fairseq_aggdec.lab.benchmarking.machine import describe
 from fairseq_aggdec.lab.benchmarking.record import Record
@@ -8,7 +8,7 @@ from fairseq_aggdec.lab.grid import text_table
 
 
 def markdown(record: Record) -> str:
-    """Header, and for each batch size the tables of speed, of ratios and of modules."""
+    """A header, then for each batch size the tables of speeds, of ratios and of modules."""
     repeats = len(record.runs[0].latencies) if record.runs else 0
     lines = [
         f"{record.title}, {repeats} rounds",

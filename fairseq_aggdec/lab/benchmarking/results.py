@@ -1,4 +1,4 @@
-"""What a mode did with the sentences, as long as the process lasts; `record` keeps what is worth keeping."""
+"""Results of a mode while the process lasts: outputs, counters and times. `record` stores a part of them."""
 
 from dataclasses import dataclass, field
 from statistics import median
@@ -13,41 +13,41 @@ class Output:
     """One decoded sentence."""
 
     tokens: list[int]
-    """of the target dictionary, EOS included"""
+    """token numbers of the target dictionary, EOS included"""
     stats: SentenceStats | None = None
-    """of this plugin's modes"""
+    """counters; None for other programs"""
     hypothesis: dict[str, Any] | None = None
-    """fairseq's"""
+    """the hypothesis as fairseq's generator returns it; None for other programs"""
     passes: int | None = None
-    """of a non-autoregressive peer's decoder"""
+    """decoder passes of a non-autoregressive model; None for all others"""
 
 
 class Timed:
-    """Arithmetic on the times of a mode's rounds."""
+    """Sums and medians of a mode's times."""
 
     latencies: list[list[float]]
-    """seconds of each batch, one list a round"""
+    """seconds of each batch, one list for each round"""
 
     @property
     def rounds(self) -> list[float]:
-        """Seconds for all sentences, one entry a round."""
+        """Seconds of each round over all sentences."""
         return [sum(latencies) for latencies in self.latencies]
 
     @property
     def seconds(self) -> float:
-        """Median of the rounds."""
+        """Seconds of a round over all sentences, median of the rounds."""
         return median(self.rounds)
 
 
 @dataclass
 class ModeResult(Timed):
-    """What one mode did with all sentences."""
+    """Results of one mode for all sentences."""
 
     mode: Mode
     batch_size: int
     batches: list[list[int]]
-    """the sentences' numbers, in the order of decoding"""
+    """numbers of the sentences in each batch, in the order of decoding"""
     latencies: list[list[float]] = field(default_factory=list)
-    """seconds of each batch, one list a round"""
+    """seconds of each batch, one list for each round"""
     outputs: dict[int, Output] = field(default_factory=dict)
-    """of the last round, by sentence number"""
+    """outputs of the last round, by sentence number"""

@@ -1,7 +1,8 @@
-"""The clock: all modes on the same batches, in turns.
+"""Times all modes on the same batches, in turns.
 
-One process, batch after batch, the modes interleaved in rounds so that a machine that slows down slows them all; the
-first batches of each mode are run once before any clock starts; a device is waited for before each look at the clock.
+One process decodes batch after batch. The modes take turns, round by round, so that a machine that slows down slows all
+of them. Before the first round, each mode decodes a few batches untimed. The device is waited for before each reading
+of the clock.
 """
 
 import time
@@ -17,33 +18,33 @@ WARM_UP_BATCHES = 3
 
 
 class Runner(Protocol):
-    """One mode, ready to decode the batches."""
+    """One mode, ready to decode its batches."""
 
     mode: Mode
     batch_size: int
     batches: list[list[int]]
-    """the sentences' numbers"""
+    """numbers of the sentences in each batch"""
 
     def decode(self, number: int) -> Any:
-        """Decode a batch: what is timed."""
+        """Decode one batch; this call is timed."""
 
     def outputs(self, number: int, decoded: Any) -> dict[int, Output]:
-        """What `decode` returned for a batch, by sentence number."""
+        """The result of `decode` for a batch, by sentence number."""
 
     def wait(self) -> None:
-        """Until the device has done all."""
+        """Wait until the device has finished its work."""
 
 
 def compare(runners: Sequence[Runner], repeats: int = 3, progress: bool = True) -> list[ModeResult]:
     """Decode all batches with every mode, `repeats` times.
 
     Args:
-        runners: one a mode.
-        repeats: how often each mode runs through all batches.
-        progress: show a bar, on a terminal.
+        runners: one runner for each mode.
+        repeats: number of rounds over all batches.
+        progress: whether to show a progress bar on a terminal.
 
     Returns:
-        one result a mode, in the given order.
+        one result for each mode, in the given order.
     """
     results = [ModeResult(runner.mode, runner.batch_size, runner.batches) for runner in runners]
     steps = repeats * sum(len(runner.batches) for runner in runners)
@@ -59,14 +60,14 @@ def compare(runners: Sequence[Runner], repeats: int = 3, progress: bool = True) 
 
 
 def warm_up(runner: Runner) -> None:
-    """Decode the first batches."""
+    """Decode the first batches, untimed."""
     for number in range(min(WARM_UP_BATCHES, len(runner.batches))):
         runner.decode(number)
     runner.wait()
 
 
 def run_once(runner: Runner, result: ModeResult, after_batch: Callable[[], Any] = lambda: None) -> None:
-    """One round: adds to `result`."""
+    """Time one round over all batches, and add its times and outputs to `result`."""
     latencies = []
     for number in range(len(runner.batches)):
         runner.wait()

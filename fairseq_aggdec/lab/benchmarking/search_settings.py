@@ -1,4 +1,4 @@
-"""How outputs are searched for while they are timed: as they were when they were scored."""
+"""The search options of a benchmark, which are those of fairseq-generate."""
 
 import argparse
 import math
@@ -15,19 +15,20 @@ _CTRANSLATE2_LACKS = ("unkpen", "temperature")
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Options of the search and of reading the sources; all modes have the same."""
+    """Options of the search and of reading the sources, the same for all modes."""
 
     generation: Mapping[str, Any] = field(default_factory=dict)
-    """fairseq's generation options, those that were given"""
+    """fairseq's generation options that were given"""
     block_ngrams: bool = False
-    """of this plugin's modes: ban repeated n-grams where fairseq's own blocker does nothing, as on every CPU"""
+    """whether this plugin's modes ban repeated n-grams where fairseq's own search does not, as on every CPU"""
     truncate_source: bool = False
+    """whether longer sources are cut to `max_source_positions`"""
     max_source_positions: int | None = None
-    """tokens of a source, EOS included; None for fairseq's default"""
+    """longest source in tokens, EOS included; None for fairseq's default"""
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> "SearchSettings":
-        """What a command line says; commands that lack an option have its default."""
+        """The settings of a command line; options that the command does not have keep their defaults."""
         return cls(
             generation=given_search_options(args),
             block_ngrams=getattr(args, "block_ngrams", False),
@@ -37,7 +38,7 @@ class SearchSettings:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What differs from the defaults, by fairseq's names of the fields; for the record."""
+        """The options that differ from the defaults, under fairseq's names, for the record."""
         others = {
             "block_ngrams": self.block_ngrams,
             "truncate_source": self.truncate_source,
@@ -46,19 +47,19 @@ class SearchSettings:
         return {**self.generation, **{name: value for name, value in others.items() if value}}
 
     @property
-    def reading(self) -> dict[str, Any]:
-        """Options of the task that reads the sources."""
+    def task_options(self) -> dict[str, Any]:
+        """The options that belong to the task, which reads the sources."""
         cut: dict[str, Any] = {"truncate_source": True} if self.truncate_source else {}
         return cut if self.max_source_positions is None else {**cut, "max_source_positions": self.max_source_positions}
 
     def check_lengths(self, sizes: Sequence[int]) -> None:
-        """As fairseq-generate does, take no sentence that is longer than asked for.
+        """Refuse sources longer than `max_source_positions`, as fairseq-generate does.
 
         Args:
-            sizes: tokens of each source, EOS included.
+            sizes: length of each source in tokens, EOS included.
 
         Raises:
-            AggdecError: one is; the first is named.
+            AggdecError: a source is too long; the message names the first one.
         """
         longest = math.inf if self.max_source_positions is None else self.max_source_positions
         number = next((number for number, size in enumerate(sizes) if size > longest), None)
@@ -69,10 +70,10 @@ class SearchSettings:
             )
 
     def check_peers(self, modes: Sequence[Mode]) -> None:
-        """Refuse what another program cannot honour: its outputs would be other ones than those beside it.
+        """Refuse search options that another program does not have: its outputs would not be comparable.
 
         Raises:
-            AggdecError: naming the mode and the options.
+            AggdecError: a mode lacks an option; the message names both.
         """
         for mode in modes:
             lacking = self._lacking(mode)
@@ -87,7 +88,7 @@ class SearchSettings:
                 )
 
     def _lacking(self, mode: Mode) -> list[str]:
-        if mode.nat is not None:  # refines whole sentences: only the lengths that it predicts count
+        if mode.nat is not None:  # it predicts lengths and refines whole sentences: no search option applies
             return [*self.generation, *(["block_ngrams"] if self.block_ngrams else [])]
         if mode.peer == CTRANSLATE2:
             return [name for name in _CTRANSLATE2_LACKS if name in self.generation]
@@ -95,7 +96,7 @@ class SearchSettings:
 
 
 def as_options(given: Mapping[str, Any]) -> str:
-    """As they stand on a command line.
+    """The options as they are written on a command line.
 
     Args:
         given: from `SearchSettings.given`.

@@ -1,4 +1,4 @@
-"""What is timed, as plain data that another process can take, and the runners made of it."""
+"""What a benchmark decodes, as plain data that another process can receive, and the runners for it."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -27,51 +27,53 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 
 @dataclass(frozen=True)
 class OracleSettings:
-    """How good the drafts for a random model are, where a mode does not say so itself."""
+    """Quality of the drafts for a random model, for modes whose names do not give it."""
 
     edit_ratio: float = 0.1
+    """of `iad` and `hybrid`: edits divided by tokens"""
     accepted: float = 5.5
+    """of `gad` and `gad++`: mean accepted tokens"""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Checkpoints, sentences and options."""
+    """The checkpoints, sentences and options of a benchmark."""
 
     path: str
     data: str
     sentences: Sequence[Sequence[int]]
-    """sources, EOS included"""
+    """sources as token numbers, EOS included"""
     source_lang: str | None = None
     target_lang: str | None = None
     drafter_path: str | None = None
     block_size: int = 0
     device: str = "cpu"
     precision: str = "fp32"
-    """of modes that name none"""
+    """precision of modes whose names do not give one"""
     generation: Mapping[str, Any] = field(default_factory=dict)
     """fairseq's generation options"""
     block_ngrams: bool = False
-    """under --block-ngrams"""
+    """whether --block-ngrams is on"""
     full_drafts: bool = False
-    """under --full-drafts"""
+    """whether --full-drafts is on"""
     oracle: OracleSettings | None = None
-    """for random models"""
+    """how to make drafts for a random model; None for a trained one"""
     keep: str | None = None
-    """folder for what is converted for peers; None to make and remove one"""
+    """folder for models converted for other programs; None for a temporary one"""
 
 
 def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslationTask]:
-    """What the options of a command name: the first sentences of a split, and the task, which has loaded the split.
+    """Read the first sentences of a split; returns the subject and the task that has loaded the split.
 
     Args:
         args: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`, `target_lang`, `device`,
-            `precision` and, where the command has them, `block_size` and those of `SearchSettings`.
+            `precision` and, where the command has them, `block_size` and the options of `SearchSettings`.
 
     Raises:
         AggdecError: the data or the checkpoint cannot be used.
     """
     search = SearchSettings.of(args)
-    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, **search.reading)
+    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, **search.task_options)
     task.load_dataset(args.gen_subset)
     sources = task.dataset(args.gen_subset).src
     search.check_lengths(sources.sizes[: args.limit].tolist())
@@ -95,17 +97,19 @@ Loaded = tuple[AggressiveTranslationTask, list[BaseFairseqModel]]
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
-"""the task's options that make the engine compute otherwise than the model, which stays in single precision"""
+"""options of the task for precisions that only the engine has; the model itself stays in fp32"""
 
 
 class Runners:
-    """Makes runners of a subject; what they need is loaded once a precision. A context that frees it and removes
-    temporary files."""
+    """Makes the runners of a subject, and loads the models once for each precision.
+
+    It is a context manager: at its end, models are freed and temporary files removed.
+    """
 
     def __init__(self, subject: Subject) -> None:
         """
         Raises:
-            AggdecError: there is no such device.
+            AggdecError: there is no GPU.
         """
         if subject.device == "cuda" and not torch.cuda.is_available():
             raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
@@ -127,19 +131,19 @@ class Runners:
         self._stack.close()
 
     def precision(self, mode: Mode) -> str:
-        """In which a mode computes."""
+        """The precision in which a mode computes."""
         return mode.precision or self.subject.precision
 
     def load(self, precision: str, stock: bool = False, beam: int = 1) -> Loaded:
-        """Task and models of a precision; each precision has its own, engines and drafter included.
+        """The task and the models of a precision, with an engine and a drafter of their own.
 
         Args:
             precision: one of `PRECISIONS`.
-            stock: for fairseq's own search, which knows only models that are converted as a whole.
-            beam: for models of a search of this width alone.
+            stock: whether fairseq's own search decodes, which needs the whole model in that precision.
+            beam: beam of the search, where models must be loaded separately for it.
 
         Raises:
-            AggdecError: the engine does not have it.
+            AggdecError: the engine does not have this precision.
         """
         kept = precision if precision == "fp16" or (precision == "bf16" and (stock or self._on_gpu)) else "fp32"
         key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam)
@@ -163,31 +167,31 @@ class Runners:
 
         Args:
             mode: how to decode.
-            batch_size: sentences, of similar length.
-            shuffled: put them together as they come instead; not of peers.
+            batch_size: sentences in a batch; sentences of similar length share one.
+            shuffled: put sentences into batches in random order instead; other programs ignore it.
 
         Raises:
-            AggdecError: the mode cannot decode this.
+            AggdecError: the mode cannot decode the subject.
         """
         precision = self.precision(mode)
         if mode.nat is not None:
-            return self._nat(mode, precision, batch_size)
+            return self._nat_runner(mode, precision, batch_size)
         if mode.peer == CTRANSLATE2:
-            return self._peer(mode, precision, batch_size)
+            return self._ctranslate2_runner(mode, precision, batch_size)
         task, models = self.load(precision, stock=mode.decoding == "beam")
         if mode.beam > 1 and any(hasattr(model, "set_beam_size") for model in models):
-            # fairseq's search tells BART how wide it is, and BART does not forget
+            # fairseq's search sets the beam size of BART models, and they keep it
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
         oracle = self._oracle(mode, precision, batch_size)
         return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
 
     def any_task(self) -> AggressiveTranslationTask:
-        """One with the dictionaries."""
+        """A task, for its dictionaries; any precision will do."""
         return next(iter(self._loaded.values()))[0] if self._loaded else self.load("fp32")[0]
 
     def copied_texts(self, mode: Mode, batch_size: int) -> Mapping[int, Sequence[int]]:
-        """What `iad` copies from, in the symbols of the source, EOS included."""
+        """The texts that `iad` copies from, as token numbers of the source dictionary, EOS included."""
         if self.subject.oracle is None:
             return dict(enumerate(self.subject.sentences))
         return self._copying_oracle(self.precision(mode), batch_size, self.subject.oracle.edit_ratio).texts
@@ -201,7 +205,7 @@ class Runners:
             order = Random(1).sample(range(len(self.subject.sentences)), len(self.subject.sentences))
         return loading.batches_of(task, self._sentences(), size, by_length=size > 1, order=order)
 
-    def _nat(self, mode: Mode, precision: str, batch_size: int) -> NatRunner:
+    def _nat_runner(self, mode: Mode, precision: str, batch_size: int) -> NatRunner:
         assert mode.nat is not None
         key = (mode.nat.path, precision)
         if key not in self._nat_models:
@@ -210,7 +214,7 @@ class Runners:
             self._nat_models[key] = task, model.to(device=subject.device, dtype=_DTYPES[precision])
         return NatRunner(self._nat_models[key], mode, self._sentences(), batch_size)
 
-    def _peer(self, mode: Mode, precision: str, batch_size: int) -> CTranslate2Runner:
+    def _ctranslate2_runner(self, mode: Mode, precision: str, batch_size: int) -> CTranslate2Runner:
         task = self.any_task()
         languages = (task.cfg.source_lang, task.cfg.target_lang)
         if precision not in self._translators:
@@ -235,13 +239,14 @@ class Runners:
         if mode.decoding in ("gad", "gad++"):
             accepted = settings.accepted if mode.oracle is None else mode.oracle
             outputs = self._greedy_outputs(precision, batch_size)
-            return Oracle.to_propose(outputs, accepted, self.subject.block_size, self._words(precision))
+            return Oracle.to_propose(outputs, accepted, self.subject.block_size, self._vocabulary(precision))
         return None
 
     def _copying_oracle(self, precision: str, batch_size: int, ratio: float) -> Oracle:
-        return Oracle.to_copy_from(self._greedy_outputs(precision, batch_size), ratio, self._words(precision))
+        return Oracle.to_copy_from(self._greedy_outputs(precision, batch_size), ratio, self._vocabulary(precision))
 
-    def _words(self, precision: str) -> range:
+    def _vocabulary(self, precision: str) -> range:
+        """Token numbers of the ordinary symbols of the target dictionary."""
         dictionary = self.load(precision)[0].target_dictionary
         return range(dictionary.nspecial, len(dictionary))
 

@@ -1,4 +1,4 @@
-"""Tables of records: every number is computed from the rounds and counters of `record`."""
+"""Tables of a record, computed from its times and counters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from fairseq_aggdec.lab.benchmarking.record import Run
 
 Table = tuple[list[str], list[list[str]]]
-"""headers (line feeds where they may be broken) and rows"""
+"""headers and rows; a line feed in a header is a place where it may be broken"""
 
 BASELINES = ("beam5", "beam1", "greedy")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that each run fills by itself."""
+    """A column of a table: its header, and the function that gives the cell of a run."""
 
     header: str
     cell: Callable[[Run], str]
@@ -44,20 +44,20 @@ _OPTIONAL = (
     Column("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
     Column("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
 )
-"""shown where a run has them"""
+"""columns that are shown if a run has an entry for them"""
 
 
 def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
-    """Times, speed-ups, counters and identity with `greedy`, a row each mode.
+    """Times, speed-ups, counters and number of outputs identical to `greedy`, a row for each mode.
 
     Args:
-        runs: of one batch size.
-        short: leave out percentiles, throughput and memory.
+        runs: runs of one batch size.
+        short: whether to leave out percentiles, throughput and memory.
     """
     baselines = [run for name in BASELINES for run in runs if run.mode == name]
     columns = [_SECONDS, *(_speed_up(baseline) for baseline in baselines)]
     columns += [] if short else [*_LATENCIES, _THROUGHPUT]
-    columns += [*_COUNTERS, Column("identical\nto greedy", lambda run: identity(run, runs))]
+    columns += [*_COUNTERS, Column("identical\nto greedy", lambda run: identical_to_greedy(run, runs))]
     columns += [column for column in _OPTIONAL[: 1 if short else None] if any(column.cell(run) for run in runs)]
     return ["mode", *(column.header for column in columns)], [
         [run.mode, *(column.cell(run) for column in columns)] for run in runs
@@ -68,8 +68,8 @@ def _speed_up(baseline: Run) -> Column:
     return Column(f"speed-up\nover {baseline.mode}", lambda run: f"{baseline.seconds / run.seconds:.2f}x")
 
 
-def identity(run: Run, runs: Sequence[Run]) -> str:
-    """How many outputs are those of `greedy` in the same precision, or of `greedy` where that was not run."""
+def identical_to_greedy(run: Run, runs: Sequence[Run]) -> str:
+    """Number of outputs identical to those of `greedy` in the same precision, or in another one if that was not run."""
     greedy = [other for other in runs if other.mode.partition("@")[0] == "greedy"]
     same = [other for other in greedy if other.precision == run.precision]
     reference = next(iter([*same, *greedy]), None)
@@ -82,10 +82,10 @@ def identity(run: Run, runs: Sequence[Run]) -> str:
 
 
 def ratio_table(runs: Sequence[Run]) -> Table:
-    """How many times faster the mode of a row is than that of a column: ratio of the median times.
+    """How many times faster the mode of a row is than the mode of a column: the ratio of the median times.
 
     Args:
-        runs: of one batch size.
+        runs: runs of one batch size.
     """
     return ["mode", *(f"over {other.mode}" for other in runs)], [
         [run.mode, *(f"{other.seconds / run.seconds:.2f}x" for other in runs)] for run in runs
@@ -93,7 +93,7 @@ def ratio_table(runs: Sequence[Run]) -> Table:
 
 
 def module_table(runs: Sequence[Run]) -> Table:
-    """Milliseconds a sentence and share of the time, by module (papers/000 Table 15)."""
+    """Milliseconds per sentence and share of the time, by module (papers/000 Table 15)."""
     profiled = [(run, run.modules) for run in runs if run.modules]
     modules = list(dict.fromkeys(module for _, times in profiled for module in times))
     rows = []

@@ -1,9 +1,8 @@
 """BLEU (Papineni et al. 2002) by sacrebleu (Post 2018), of running text and of tokens.
 
-papers/000 §4.2.1: tokenised BLEU, for WMT14 English-German with compound splitting as in fairseq's
-`scripts/compound_split_bleu.sh`: a hyphen between two characters becomes a token of its own, `##AT##-##AT##`, in
-output and reference. One pass from left to right, whose matches do not overlap, as there: `a-b-c` becomes `a
-##AT##-##AT## b-c`.
+papers/000 §4.2.1 reports tokenised BLEU, for WMT14 English-German with compound splitting as in fairseq's
+`scripts/compound_split_bleu.sh`: in output and reference, a hyphen between two characters becomes a token of its own,
+`##AT##-##AT##`. As in that script, matches do not overlap: `a-b-c` becomes `a ##AT##-##AT## b-c`.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ _HYPHEN = re.compile(r"(\S)-(\S)")
 
 
 def detokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]], language: str | None) -> float:
-    """Returns sacrebleu's BLEU (its own 13a tokens, mixed case), 0 to 100.
+    """Returns sacrebleu's BLEU (13a tokenisation, mixed case), 0 to 100.
 
     Args:
-        outputs: Moses tokens joined by spaces, subwords joined already, one a sentence.
-        references: running text as it was before any tokenisation; one list a reference.
-        language: of the outputs; its rules put punctuation back to the words. None: the outputs are running text.
+        outputs: one sentence each, as Moses tokens joined by spaces, without subwords.
+        references: running text before any tokenisation; one list for each reference.
+        language: language of the outputs, for Moses' detokeniser; None if the outputs are running text.
     """
     if language is not None:
         detokeniser = subwords.moses(language)
@@ -34,26 +33,27 @@ def detokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]
 
 
 def tokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """Returns BLEU of the tokens as they are, 0 to 100; not smoothed, as fairseq-score and multi-bleu.perl have it.
+    """Returns BLEU of the given tokens, 0 to 100, without smoothing, as fairseq-score and multi-bleu.perl.
 
-    fairseq-score never counts a word of the reference that is `<unk>` in the model's dictionary as right; here the
-    references are the text, not what the dictionary made of it.
+    It differs from fairseq-score where the reference has words that are `<unk>` in the model's dictionary:
+    fairseq-score always counts them as wrong.
 
     Args:
-        outputs: tokens joined by spaces, one a sentence.
-        references: the same; one list a reference; of several, empty lines are no references.
+        outputs: one sentence each, as tokens joined by spaces.
+        references: tokens likewise, one list for each reference. With several lists, an empty line means that the
+            sentence lacks that reference.
     """
     score = sacrebleu.corpus_bleu(list(outputs), _known(references), smooth_method="none", force=True, tokenize="none")
     return float(score.score)
 
 
 def _known(references: Sequence[Sequence[str]]) -> Any:
-    """References with None for empty lines: of several, sentences may have some less."""
+    """References in sacrebleu's form: with several lists, None for an empty line."""
     return [[line or None for line in part] if len(references) > 1 else list(part) for part in references]
 
 
 def compound_split(line: str) -> str:
-    """Returns a line of tokens with hyphens within words as tokens of their own."""
+    """Returns a line of tokens in which each hyphen within a word is a token of its own."""
     return _HYPHEN.sub(r"\1 ##AT##-##AT## \2", line)
 
 

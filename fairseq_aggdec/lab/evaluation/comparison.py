@@ -8,7 +8,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.generate_file import Generated
 from fairseq_aggdec.lab.lossless.differences import NEAR_TIE
 
-_NEAR = NEAR_TIE / math.log(2) + 1e-4  # in base 2, and what four decimals leave out
+_NEAR = NEAR_TIE / math.log(2) + 1e-4  # in base 2, plus the rounding to four decimals
 
 
 def differing(first: dict[int, Generated], second: dict[int, Generated]) -> list[int]:
@@ -26,10 +26,7 @@ def differing(first: dict[int, Generated], second: dict[int, Generated]) -> list
 
 
 def describe(index: int, first: Generated, second: Generated) -> str:
-    """Returns both hypotheses with their scores and the position of the first difference.
-
-    Of a near-tie it is said.
-    """
+    """Returns both hypotheses, their scores and the position of the first difference, and says if it is a near-tie."""
     same = _same_tokens(first, second)
     tie = ", a near-tie" if is_near_tie(first, second) else ""
     return (
@@ -39,9 +36,9 @@ def describe(index: int, first: Generated, second: Generated) -> str:
 
 
 def is_near_tie(first: Generated, second: Generated) -> bool:
-    """Whether rounding alone decides between the first tokens that differ, as their printed scores have it.
+    """Whether rounding explains the first difference, by the printed token scores.
 
-    After the same beginning both tokens are about equally probable, so that neither has more than half.
+    Both tokens then have about the same probability, so that neither can have more than one half.
     """
     place = _same_tokens(first, second)
     if place >= min(len(first.token_scores), len(second.token_scores)):
@@ -51,7 +48,7 @@ def is_near_tie(first: Generated, second: Generated) -> bool:
 
 
 def _same_tokens(first: Generated, second: Generated) -> int:
-    """How many tokens the hypotheses begin with in common."""
+    """Number of tokens before the first difference."""
     tokens = first.hypothesis.split(), second.hypothesis.split()
     same = 0
     while same < min(map(len, tokens)) and tokens[0][same] == tokens[1][same]:

@@ -1,9 +1,9 @@
 """All minimal ways to turn one token sequence into another, as a lattice (Dahlmeier and Ng 2012, section 4.1).
 
-A vertex (i, j) says that the first i source tokens have become the first j output tokens. Steps lead along the
-shortest paths of the Levenshtein distance, once with a substitution that costs as much as an insertion and once as
-much as an insertion and a deletion: the union of both, as in version 3.2 of the official scorer. Arcs span steps: they
-are edits of phrases. An arc may step over at most `max_unchanged` unchanged tokens.
+A vertex (i, j) means that the first i source tokens have become the first j output tokens. A step changes, inserts,
+deletes or keeps one token. The lattice has the steps of all shortest paths of two Levenshtein distances: one in which a
+substitution costs 1 and one in which it costs 2, as in version 3.2 of the official scorer. An arc joins several steps
+to one edit of a phrase; at most `max_unchanged` of its tokens may be unchanged.
 """
 
 from __future__ import annotations
@@ -19,30 +19,33 @@ Cell = tuple[int, int]
 
 
 class Arc(NamedTuple):
-    """From one vertex to a later one."""
+    """An edge from one vertex to a later one."""
 
     origin: int
-    """number of the vertex"""
+    """number of the first vertex"""
     target: int
+    """number of the last vertex"""
     start: int
-    """of the source tokens that are replaced"""
+    """first source token that is replaced"""
     end: int
+    """position after the last source token that is replaced"""
     correction: str
-    """the output tokens in their place, joined by spaces"""
+    """the output tokens that replace them, joined by spaces"""
     steps: int
-    """insertions, deletions, substitutions and unchanged tokens"""
+    """number of insertions, deletions, substitutions and unchanged tokens"""
     changes: bool
-    """whether any of them is an edit"""
+    """whether any step is not an unchanged token"""
     times: int
-    """how often the official scorer lists it: a step in both lattices twice, a longer arc once for each shorter way
-    that was found to it; it adds up the weight of an edit as often"""
+    """how often the official scorer lists the arc, since it adds the weight of an edit that often: twice for a step
+    that belongs to both distances; for a longer arc, once more each time a shorter way to it is found"""
 
 
 @dataclass(frozen=True)
 class EditLattice:
-    """Arcs into each vertex; vertices are in an order in which arcs lead forward, the last one is the goal."""
+    """The lattice. Arcs lead from lower to higher vertex numbers; the last vertex is (n, m)."""
 
     arcs_into: list[list[Arc]]
+    """the arcs that end in each vertex"""
 
 
 def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: int = 2) -> EditLattice:
@@ -51,7 +54,7 @@ def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: in
     Args:
         source: n tokens.
         output: m tokens.
-        max_unchanged: most unchanged tokens within an arc of several steps.
+        max_unchanged: largest number of unchanged tokens in an arc of several steps.
     """
     steps_into = _union(source, output)
     cells = sorted(steps_into)
@@ -63,8 +66,8 @@ def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: in
             for origin in sorted(steps_into[cell])
         ]
         into = {origin: (1, int(unchanged), times) for origin, unchanged, times in steps}
-        # Each longer arc ends with a step and begins with an arc that is known by now. As in the official scorer the
-        # way with fewest steps counts, the first of several, even if another one steps over less that is unchanged.
+        # A longer arc is an arc that is known by now, followed by one step. As in the official scorer, of several ways
+        # the first with the fewest steps counts, even if another one has fewer unchanged tokens.
         for middle, unchanged, _ in steps:
             for origin, (length, kept, _) in spans[middle].items():
                 if kept + unchanged > max_unchanged:
@@ -77,14 +80,14 @@ def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: in
 
 
 Span = tuple[int, int, int]
-"""of an arc: steps, unchanged tokens among them, times"""
+"""of an arc: number of steps, number of unchanged tokens, and `Arc.times`"""
 
 
 def _arcs(target: int, cells: Sequence[Cell], into: dict[int, Span], output: Sequence[str]) -> list[Arc]:
     end, last = cells[target]
     arcs = []
     for origin, (steps, unchanged, times) in into.items():
-        if steps == unchanged > 1:  # several unchanged tokens at once: no edit
+        if steps == unchanged > 1:  # several unchanged tokens are no edit
             continue
         start, first = cells[origin]
         correction = " ".join(output[first:last])
@@ -98,7 +101,7 @@ def _is_unchanged(origin: Cell, target: Cell, source: Sequence[str], output: Seq
 
 
 def _union(source: Sequence[str], output: Sequence[str]) -> dict[Cell, dict[Cell, int]]:
-    """Where the steps into each vertex come from, and in how many of the two lattices they are."""
+    """For each vertex, the vertices that a step leads from, each with its number of distances, 1 or 2."""
     numbers = {token: number for number, token in enumerate(dict.fromkeys([*source, *output]))}
     first = np.array([numbers[token] for token in source], dtype=np.int32)
     second = np.array([numbers[token] for token in output], dtype=np.int32)
@@ -141,7 +144,7 @@ def _distances(unequal: NDArray[np.int32], substitution: int) -> NDArray[np.int3
         row, above = distances[i], distances[i - 1]
         row[0] = i
         np.minimum(above[1:] + 1, above[:-1] + substitution * unequal[i - 1], out=row[1:])
-        # a run of insertions costs its length: the best place to start it is a running minimum
+        # a run of insertions costs its length: a running minimum finds where it should begin
         row -= position
         np.minimum.accumulate(row, out=row)
         row += position

@@ -1,4 +1,4 @@
-"""Scores of everything that an experiment has decoded, by its prepare.yaml."""
+"""Scores all decoded outputs of an experiment by the metrics in its prepare.yaml."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
 
 
 def subsets(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Returns the test sets by fairseq's names of them: `test`, `test1`, ...; `m2` names the first two's M2 files."""
+    """Returns the settings of the test sets by fairseq's names `valid`, `test`, `test1`, ...
+
+    The M2 files of `valid` and `test` come from the field `m2`, those of others from their own entries.
+    """
     gold = config.get("m2", {})
     sets = {name: {"name": name} | ({"m2": gold[name]} if name in gold else {}) for name in ("valid", "test")}
     return sets | {f"test{number}": item for number, item in enumerate(config.get("test_sets", []), start=1)}
@@ -28,7 +31,7 @@ def experiment_set(config: dict[str, Any], item: dict[str, Any], work: Path, dat
 
     Args:
         config: the experiment's `prepare.yaml`.
-        item: a test set of it; its M2 file is `m2`, in the folder of the data sets, if it has one.
+        item: settings of the test set; `m2` names its M2 file in the folder of the data sets, if it has one.
         work: the experiment's work folder.
         data: folder of the data sets.
     """
@@ -37,7 +40,9 @@ def experiment_set(config: dict[str, Any], item: dict[str, Any], work: Path, dat
     reference_files = sorted((work / "tok").glob(f"{name}.ref*")) or [work / "tok" / f"{name}.{target_side}"]
     source_file = work / "tok" / f"{name}.{source_side}"
     sources = read_tokens(source_file)
-    tokenizer_language = config.get("tokenizer_language") or target_side  # sides need not be called by their language
+    tokenizer_language = (
+        config.get("tokenizer_language") or target_side
+    )  # the sides may have names that are no languages
     if isinstance(tokenizer_language, dict):
         tokenizer_language = tokenizer_language[target_side]
     m2_file = data / item["m2"] if "m2" in item else None
@@ -54,8 +59,8 @@ def experiment_set(config: dict[str, Any], item: dict[str, Any], work: Path, dat
     )
 
 
-def joining(config: dict[str, Any], work: Path) -> Callable[[str], str]:
-    """Returns what makes text of an experiment's subwords."""
+def subword_joiner(config: dict[str, Any], work: Path) -> Callable[[str], str]:
+    """Returns the function that joins an experiment's subwords to text."""
     if "gpt2" not in (config.get("bpe") or {}):
         return join_subwords
     encoder = subwords.gpt2(work / "data-bin/encoder.json", work / "data-bin/vocab.bpe")
@@ -65,22 +70,22 @@ def joining(config: dict[str, Any], work: Path) -> Callable[[str], str]:
 def experiment_tables(
     config: dict[str, Any], work: Path, data: Path, only: Container[tuple[str, str]] | None = None
 ) -> list[ScoreTable]:
-    """Returns a table for each decoded test set, a row for each decoding; for tasks that edit, doing nothing first.
+    """Returns a table for each decoded test set, with a row for each decoding.
 
-    Source, outputs and references are compared in the tokens that the model reads and writes; `sacrebleu` compares
-    running text.
+    For editing tasks, the first row has the scores of the unchanged source. All metrics compare the tokens that the
+    model reads and writes, except `sacrebleu`, which compares running text.
 
     Args:
         config: the experiment's `prepare.yaml`.
         work: its work folder.
         data: folder of the data sets.
-        only: test sets and labels of the decodings to score; None for all.
+        only: pairs of test set and decoding to score; None for all.
 
     Raises:
         AggdecError: nothing is decoded, a metric is unknown, or files do not belong together.
     """
     tables = []
-    join = joining(config, work)
+    join = subword_joiner(config, work)
     for subset, item in subsets(config).items():
         files = sorted((work / "decode" / subset).glob(f"*/generate-{subset}.txt"))
         files = [file for file in files if only is None or (subset, file.parent.name) in only]
@@ -88,7 +93,7 @@ def experiment_tables(
             continue
         test = experiment_set(config, item, work, data)
         table = ScoreTable(item["name"], test, choose_metrics(config["score"], test))
-        if "edit-ratio" in config["score"]:  # a task where doing nothing is something
+        if "edit-ratio" in config["score"]:  # an editing task
             table.add("source, unchanged", dict(enumerate(test.sources)))
         for file in files:
             table.add(file.parent.name, read_outputs(file, test.size, join))

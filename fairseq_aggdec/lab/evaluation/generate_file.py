@@ -15,9 +15,10 @@ class Generated:
 
     Attributes:
         source: subwords of the `S-` line; empty if there is none.
-        hypothesis: subwords of the (first) `H-` line.
-        score: its score as printed, in base 2.
-        token_scores: of each of its tokens and EOS, in base 2 with four decimals (`P-` line); empty if there are none.
+        hypothesis: subwords of the first `H-` line.
+        score: the hypothesis' score as printed, in base 2.
+        token_scores: scores of the hypothesis' tokens and of EOS in base 2, with four decimals (`P-` line); empty if
+            there is no such line.
     """
 
     source: str = ""
@@ -29,7 +30,7 @@ class Generated:
 def read_generate_file(path: Path) -> dict[int, Generated]:
     """Returns the sentences of a generate file by their number in the data set.
 
-    Lines behind a progress bar are found, and the bar is taken out of those that it stands in.
+    Lines with a progress bar before or in them are found, and the bar is removed.
 
     Raises:
         AggdecError: the file holds no hypothesis, or a line is damaged (the message names it).
@@ -41,10 +42,10 @@ def read_generate_file(path: Path) -> dict[int, Generated]:
 
 
 def _generated(number: int, sentence: GeneratedSentence) -> Generated:
-    """The sentence with its first hypothesis: with --nbest the best."""
+    """The sentence with its first hypothesis, which is the best one of an n-best list."""
     readings = sentence.hypotheses[0]
     if len(readings) > 1 and len(sentence.scores) == len(sentence.hypotheses):
-        # a bar stood within a word or between two: as many tokens as scores, with EOS
+        # a progress bar stood within or between words: the right reading has as many tokens as there are scores
         readings = [reading for reading in readings if len(reading.split(" ")) + 1 in sentence.scores[0]]
     if len(readings) != 1 or not all(sentence.sources):
         raise AggdecError(f"{sentence.place}: a line of sentence {number} is damaged; decode it again")
@@ -55,7 +56,7 @@ def _generated(number: int, sentence: GeneratedSentence) -> Generated:
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    """Numbers separated by blanks; none where one is damaged."""
+    """Numbers separated by blanks; an empty tuple if one is damaged."""
     try:
         return tuple(map(float, text.split()))
     except ValueError:
@@ -63,5 +64,5 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def join_subwords(line: str, separator: str = "@@ ") -> str:
-    """Returns subwords as the tokens they came from."""
+    """Returns the tokens of a line of subwords."""
     return (line + " ").replace(separator, "").rstrip()

@@ -9,12 +9,13 @@ For n = 1..4, over a corpus with source S, hypothesis H and reference R:
 
     GLEU = BP * exp(1/4 * sum log p_n),   BP = 1 if |H| > |R| else exp(1 - |R| / |H|)
 
-The subtracted term counts the n-grams that the hypothesis kept from the source although the reference has none of them:
-errors left uncorrected. The clipping at zero per sentence is that of the authors' own tool.
+The subtracted term counts the n-grams that the hypothesis keeps from the source although the reference lacks them:
+errors that were not corrected. The authors' own tool clips at zero for each sentence, as here.
 
-With several references one is drawn per sentence and the corpus score is taken; this is repeated 500 times and
-averaged. The draws are those of JFLEG's `gleu.py` under Python 3, so that its digits come out. On JFLEG's test set one
-draw has a standard deviation of 0.8 points, the mean of 500 one of 0.035: tools with other draws differ that much.
+With several references, one reference is drawn for each sentence and the corpus is scored; the result is the mean of
+500 such scores. The draws are those of JFLEG's `gleu.py` under Python 3, so the digits are the same. On JFLEG's test
+set the standard deviation is 0.8 points for one draw and 0.035 for the mean of 500: tools with other draws differ by
+about that much.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ MAX_ORDER = 4
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """Counts the n-grams of length `order` in a token sequence."""
+    """Counts the n-grams of `order` tokens in a token sequence."""
     return Counter(tuple(tokens[start : start + order]) for start in range(len(tokens) - order + 1))
 
 
 @dataclass
 class GleuStatistics:
-    """Sufficient statistics of one sentence against one reference, or of a corpus: they add up.
+    """Counts of one sentence against one reference; those of a corpus are their sum.
 
     Attributes:
         hypothesis_length: tokens of the hypothesis.
@@ -54,16 +55,16 @@ class GleuStatistics:
     totals: list[int]
 
     def row(self) -> list[int]:
-        """All numbers in one list, to be added up."""
+        """All numbers in one list, for numpy."""
         return [self.hypothesis_length, self.reference_length, *self.matches, *self.totals]
 
     @classmethod
     def of(cls, row: Sequence[int]) -> GleuStatistics:
-        """The statistics of such a list."""
+        """The statistics from a list that `row` made."""
         return cls(row[0], row[1], list(row[2 : 2 + MAX_ORDER]), list(row[2 + MAX_ORDER :]))
 
     def score(self) -> float:
-        """Returns GLEU in 0..1; 0 if no n-gram of some order matches, or, as in a corpus of short sentences, occurs."""
+        """Returns GLEU, 0 to 1; 0 if for some order no n-gram matches or sentences are too short to have one."""
         if 0 in self.matches or not self.reference_length:
             return 0.0
         pairs = zip(self.matches, self.totals, strict=True)
@@ -99,7 +100,7 @@ def corpus_gleu(
         sources: tokenised source sentences.
         hypotheses: tokenised outputs, one per source.
         references: sets of references; each set holds one tokenised reference per source.
-        draws: with more than one set, the number of random choices of one reference per sentence that are averaged.
+        draws: with several sets, the number of draws that are averaged.
 
     Raises:
         AggdecError: the numbers of sentences differ, or there is nothing to score.

@@ -1,4 +1,4 @@
-"""Pictures that show several versions of the same images side by side."""
+"""Draws several versions of the same images side by side."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from PIL import Image, ImageDraw, ImageFont
 
 from fairseq_aggdec.files import written_whole
 
-_CELL = 128  # the least side of an image in a picture, in pixels
+_CELL = 128  # smallest side of an image in the picture, in pixels
 _GAP = 8
 _TEXT = 14
 _LABEL = 2 * _TEXT + _GAP
 
 
 def draw_grid(columns: Mapping[str, Sequence[np.ndarray]], path: Path) -> None:
-    """Write a PNG file: one row an image, one labelled column a version.
+    """Write a PNG file with a row for each image and a labelled column for each version.
 
     Args:
-        columns: images, H x W x C, uint8, C 1 or 3, of any sizes; as many in each column. By the column's label, of
-            which a second line may follow a line feed.
-        path: of the file.
+        columns: the images of each column by its label, equally many in each: H x W x C, uint8, C 1 or 3, of any size.
+            A label may have two lines.
+        path: path of the file.
     """
     rows = max(map(len, columns.values()))
     side = max(image.shape[0] for images in columns.values() for image in images)
@@ -42,7 +42,7 @@ def draw_grid(columns: Mapping[str, Sequence[np.ndarray]], path: Path) -> None:
 
 
 def enlarged(image: np.ndarray, size: int) -> np.ndarray:
-    """An image enlarged by bicubic interpolation, what super-resolution has to beat.
+    """An image enlarged by bicubic interpolation, the baseline of super-resolution.
 
     Args:
         image: H x W x C, uint8.

@@ -1,8 +1,9 @@
 """Precision, recall and F of corrections against the gold edits of an M2 file: the M2 scorer in Python 3.
 
 Dahlmeier and Ng 2012, "Better Evaluation for Grammatical Error Correction"; F0.5 and the choice of the annotator as in
-the CoNLL-2014 shared task (Ng et al. 2014). The metric of papers/000 Tables 1-4 and papers/002. The counts are meant
-to be those of the official scorer, see `maxmatch`; its option to ignore case and whitespace is not offered.
+the CoNLL-2014 shared task (Ng et al. 2014). It is the metric of papers/000 Tables 1-4 and of papers/002. The counts
+are meant to equal those of the official scorer (see `maxmatch`), except that case and whitespace
+cannot be ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fairseq_aggdec.lab.evaluation.maxmatch import best_edits, count_correct
 
 @dataclass(frozen=True)
 class M2Counts:
-    """Numbers of edits, of a sentence or a corpus."""
+    """Numbers of edits in a sentence or a corpus."""
 
     correct: int = 0
     proposed: int = 0
@@ -31,21 +32,21 @@ class M2Counts:
 
     @property
     def precision(self) -> float:
-        """Share of the proposed edits that are correct; 1 if none is proposed."""
+        """Share of proposed edits that are correct; 1 if none is proposed."""
         return self.correct / self.proposed if self.proposed else 1.0
 
     @property
     def recall(self) -> float:
-        """Share of the gold edits that were found; 1 if there are none."""
+        """Share of gold edits that are proposed; 1 if there are none."""
         return self.correct / self.gold if self.gold else 1.0
 
     def f(self, beta: float = 0.5) -> float:
-        """Weighted harmonic mean of both; a small beta favours precision."""
+        """F: the weighted harmonic mean of precision and recall; beta < 1 favours precision."""
         below = beta * beta * self.precision + self.recall
         return (1 + beta * beta) * self.precision * self.recall / below if below else 0.0
 
     def _f_to_compare(self, beta: float) -> float:
-        """F from the counts: unlike `f`, 1 where there is neither a gold nor a proposed edit."""
+        """F computed from the counts; unlike `f`, it is 1 if there are neither gold nor proposed edits."""
         below = beta * beta * self.gold + self.proposed
         return (1 + beta * beta) * self.correct / below if below else 1.0
 
@@ -57,17 +58,19 @@ def corpus_m2(
     beta: float = 0.5,
     progress: bool = True,
 ) -> M2Counts:
-    """Counts the edits of a corpus; per sentence those of the annotator who makes the corpus so far score highest.
+    """Counts the edits of a corpus.
+
+    For each sentence, the annotator counts with whom the corpus up to there has the highest F.
 
     Args:
-        outputs: corrected sentences in the tokens of the M2 file.
+        outputs: corrected sentences, tokenised as in the M2 file.
         sentences: sources and gold edits.
-        max_unchanged_words: within an edit.
-        beta: of the F that chooses the annotator.
-        progress: show a bar on a terminal.
+        max_unchanged_words: largest number of unchanged words within an edit.
+        beta: beta of the F that chooses the annotator.
+        progress: whether to show a progress bar on a terminal.
 
     Raises:
-        AggdecError: not as many outputs as sentences.
+        AggdecError: the numbers of outputs and sentences differ.
     """
     if len(outputs) != len(sentences):
         raise AggdecError(f"M2: {len(outputs)} outputs for {len(sentences)} sentences of the M2 file")
@@ -77,7 +80,7 @@ def corpus_m2(
         pairs, "M2", len(sentences), leave=False, unit=" sentences", disable=None if progress else True
     ):
         readings = (total + counts for counts in _by_annotator(output, sentence, max_unchanged_words))
-        # of equal ones the first, which is the lowest annotator
+        # of equal ones max takes the first, which is the annotator with the lowest number
         total = max(
             readings,
             key=lambda reading: (
@@ -103,14 +106,14 @@ def _by_annotator(output: Sequence[str], sentence: M2Sentence, max_unchanged: in
 def edits_from_references(
     sources: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]]
 ) -> list[M2Sentence]:
-    """Gold edits where nobody has annotated any: the differences between source and references, each an annotator.
+    """Gold edits made from references, for data without annotated edits; each reference is one annotator.
 
-    They are runs of changed tokens; people often draw the borders of an edit otherwise, so that scores against such
-    edits are no scores against an annotated M2 file.
+    An edit is a run of changed tokens. Human annotators often choose other borders, so these scores cannot be compared
+    with scores against an annotated M2 file.
 
     Args:
-        sources: tokens.
-        references: tokens; one list a reference.
+        sources: tokens of each sentence.
+        references: tokens of each sentence, one list for each reference.
     """
     return [
         M2Sentence(tuple(source), {number: _differences(source, choice) for number, choice in enumerate(choices)})

@@ -1,19 +1,19 @@
-"""MaxMatch: the reading of an output as edits that has most in common with the gold edits (Dahlmeier and Ng 2012).
+"""MaxMatch: splits an output into the edits that match the most gold edits (Dahlmeier and Ng 2012).
 
-The shortest path through the edit lattice, where an arc that is a gold edit weighs less than nothing. Counts are those
-of the official scorer (version 3.2 with its later corrections), its peculiarities included:
+The edits are those of the shortest path through the edit lattice, in which an arc that is a gold edit has a negative
+weight. The counts are those of the official scorer (version 3.2 with its later corrections), peculiarities included:
 
-- Other arcs weigh their number of steps, plus 0.001 if they change anything: of equally long paths the one with fewer
-  edits counts, so that edits beside each other, or with at most `max_unchanged` tokens between them, count as one. The
-  official scorer adds the 0.001 as often as it lists the arc (`Arc.times`), so that this rule has exceptions.
-- A gold insertion is given to one arc at most: arcs at its place are looked at from both ends in turns, each time for
-  the first gold insertion (from the other end, the last) that is not yet given away.
-- Correct edits are counted in the order of the gold edits: what is out of order in the file may be missed, and an edit
-  that stands there twice counts twice.
+- Other arcs weigh their number of steps, plus 0.001 if they change anything. Of equally long paths the one with fewer
+  edits wins, so adjacent edits, or edits at most `max_unchanged` tokens apart, become one. The official scorer
+  adds the 0.001 as often as it lists the arc (`Arc.times`), which makes exceptions to this rule.
+- A gold insertion matches one arc at most. The arcs at its place are visited from both ends in turns; an arc from the
+  left takes the first gold insertion that fits and is still free, an arc from the right the last.
+- Correct edits are counted in the order of the gold edits: a gold edit that is out of order in the file may be missed,
+  and one that is there twice counts twice.
 
-The lattice has no cycles, so that one pass over its vertices in order finds the path; the official scorer adds arcs by
-Floyd and Warshall's and finds the path by Bellman and Ford's algorithm, which takes hours for long sentences. Where
-source and output have nothing in common, arcs still join nearly all pairs of vertices: half a minute for 60 tokens.
+The lattice has no cycles, so one pass over its vertices finds the path. (The official scorer adds the arcs by the
+algorithm of Floyd and Warshall and finds the path by that of Bellman and Ford, which takes hours for long sentences.)
+If source and output have nothing in common, arcs join nearly all pairs of vertices: 60 tokens take half a minute.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from fairseq_aggdec.data.m2_file import GoldEdit
 from fairseq_aggdec.lab.evaluation.edit_lattice import Arc, EditLattice
 
 _EDIT = 0.001
-"""what an arc that changes something weighs more than its steps"""
+"""additional weight of an arc that changes something"""
 
 
 class Edit(NamedTuple):
-    """The source tokens from `start` up to `end` have become the correction."""
+    """The source tokens from `start` to before `end` become `correction`."""
 
     start: int
     end: int
@@ -37,11 +37,11 @@ class Edit(NamedTuple):
 
 
 def best_edits(lattice: EditLattice, gold: Sequence[GoldEdit] = ()) -> list[Edit]:
-    """The edits of the path that matches most gold edits, by position.
+    """The edits that match the most gold edits, by position.
 
     Args:
-        lattice: of a source and an output.
-        gold: edits of one annotator, in the file's order.
+        lattice: lattice of a source and an output.
+        gold: gold edits of one annotator, in the order of the file.
     """
     weights = _weights_of_matches(lattice, gold)
     best = [0.0] * len(lattice.arcs_into)
@@ -69,13 +69,13 @@ def best_edits(lattice: EditLattice, gold: Sequence[GoldEdit] = ()) -> list[Edit
 def _plain_weight(arc: Arc) -> float:
     weight = float(arc.steps)
     if arc.changes:
-        for _ in range(arc.times):  # one by one: rounded as in the official scorer, where it decides between equals
+        for _ in range(arc.times):  # added one by one: the rounding, as in the official scorer, decides between equals
             weight += _EDIT
     return weight
 
 
 def _weights_of_matches(lattice: EditLattice, gold: Sequence[GoldEdit]) -> dict[Arc, float]:
-    """Weights of the arcs that are gold edits, and of others that lie where one inserts."""
+    """Weights of the arcs that are gold edits, and of all arcs where a gold edit inserts."""
     golds: dict[tuple[int, int], list[GoldEdit]] = {}
     for edit in gold:
         golds.setdefault((edit.start, edit.end), []).append(edit)
@@ -86,29 +86,29 @@ def _weights_of_matches(lattice: EditLattice, gold: Sequence[GoldEdit]) -> dict[
         for arc in arcs:
             if (arc.start, arc.end) in golds:
                 at.setdefault((arc.start, arc.end), []).append(arc)
-    match = -float(sum(arc.times for arcs in lattice.arcs_into for arc in arcs))  # more than any path weighs
+    match = -float(sum(arc.times for arcs in lattice.arcs_into for arc in arcs))  # outweighs any path
     weights: dict[Arc, float] = {}
     for (start, end), arcs in at.items():
         choices = golds[start, end]
         if start == end:
             listed = [arc for arc in sorted(arcs) for _ in range(arc.times)]
             weights.update(_weights_of_insertions(listed, choices, match))
-        else:  # a path covers these tokens once: no need to choose
+        else:  # a path has at most one arc over these tokens, so a gold edit cannot match twice
             weights.update((arc, match) for arc in arcs if any(arc.correction in edit.corrections for edit in choices))
     return weights
 
 
 def _weights_of_insertions(arcs: Sequence[Arc], gold: Sequence[GoldEdit], match: float) -> dict[Arc, float]:
-    """Weights of the arcs that insert at one place: several may follow one another, as may gold edits.
+    """Weights of the arcs that insert at one place, where a path may have several.
 
     Args:
-        arcs: sorted by origin, then target; each as often as the official scorer lists it.
-        gold: insertions at this place.
-        match: weight of an arc that is one of them.
+        arcs: sorted by origin, then target, each as often as the official scorer lists it.
+        gold: gold insertions at this place.
+        match: weight of an arc that is a gold insertion.
     """
     weights = {arc: float(arc.steps) for arc in arcs}
     left, right = 0, len(arcs) - 1
-    first, last = 0, len(gold) - 1  # not given away yet
+    first, last = 0, len(gold) - 1  # gold insertions that are still free
     turn = left
     while left <= right:
         arc, from_left = arcs[turn], turn == left
@@ -137,7 +137,7 @@ def _weights_of_insertions(arcs: Sequence[Arc], gold: Sequence[GoldEdit], match:
 
 
 def count_correct(edits: Sequence[Edit], gold: Sequence[GoldEdit]) -> int:
-    """How many edits are gold edits, in the order of both."""
+    """Number of edits that are gold edits, searched in the order of both lists."""
     correct = begin = 0
     for edit in edits:
         for number in range(begin, len(gold)):

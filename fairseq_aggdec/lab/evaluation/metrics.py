@@ -1,4 +1,4 @@
-"""The metrics by their names, each with what it needs and the columns that it fills."""
+"""All metrics by name, with the inputs that each needs and the columns that it fills."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from fairseq_aggdec.lab.evaluation.rouge import rouge
 from fairseq_aggdec.lab.evaluation.sari import corpus_sari, mean_sentence_sari
 
 REFERENCES, SOURCES, TEXT, M2 = "references", "sources", "text", "m2"
-"""what a metric can need: fields of `ReferenceSet`"""
+"""inputs that a metric can need: fields of `ReferenceSet`"""
 OPTIONS = {REFERENCES: "--references", SOURCES: "--sources", TEXT: "--text-references", M2: "--m2"}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of metrics."""
+    """Options of the metrics."""
 
     max_unchanged_words: int = 2
-    """of M2: within an edit"""
+    """M2: largest number of unchanged words within an edit"""
     beta: float = 0.5
-    """of M2: the weight of recall"""
+    """M2: weight of recall in F"""
     draws: int = 500
-    """of GLEU: random choices of one reference a sentence"""
+    """GLEU: number of random draws of one reference for each sentence"""
     stem: bool = False
-    """of ROUGE: compare stems"""
+    """ROUGE: whether to compare stems"""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Metric:
     columns: tuple[str, ...]
     needs: tuple[str, ...]
     score: Callable[[ReferenceSet, Lines], Sequence[float]]
-    """one number a column, in percent"""
+    """one number for each column, in percent"""
     by_default: bool = True
-    """whether it is computed wherever there is what it needs"""
+    """whether it is computed when no metric is named and its inputs are there"""
 
     def missing(self, test: ReferenceSet) -> list[str]:
-        """What it needs and the test set lacks."""
+        """The inputs that the metric needs and the test set lacks."""
         return [need for need in self.needs if not getattr(test, need)]
 
 
@@ -122,10 +122,10 @@ def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
 
 
 def choose_metrics(names: Sequence[str], test: ReferenceSet, settings: Settings | None = None) -> dict[str, Metric]:
-    """The named metrics; without names all that the test set has what they need for.
+    """The named metrics; without names, all default metrics whose inputs the test set has.
 
     Raises:
-        AggdecError: there is no such metric, or the test set lacks what it needs.
+        AggdecError: there is no such metric, or the test set lacks its inputs.
     """
     metrics = all_metrics(settings)
     if not names:
@@ -154,7 +154,7 @@ def _three(test: ReferenceSet, outputs: Lines) -> tuple[list[str], list[str], li
 
 
 def mean_edit_ratio(sources: Lines, outputs: Lines) -> float:
-    """Returns the mean over sentences of the edit ratio (papers/000 Figure 5)."""
+    """Returns the edit ratio, mean over sentences (papers/000 Figure 5)."""
     pairs = list(zip(sources, outputs, strict=True))
     return sum(edit_ratio(source, output) for source, output in pairs) / len(pairs)
 
@@ -165,5 +165,5 @@ def unchanged(sources: Lines, outputs: Lines) -> float:
 
 
 def exact(outputs: Lines, references: Sequence[Lines]) -> float:
-    """Returns the share of outputs that equal one of their references."""
+    """Returns the share of outputs that equal a reference."""
     return sum(output in choices for output, *choices in zip(outputs, *references, strict=True)) / len(outputs)

@@ -1,6 +1,6 @@
-"""Calls the official scorer of a metric, where the user has it, to show its number beside ours.
+"""Calls the official scorer of a metric, if the user has it, to show its number beside ours.
 
-Which one it is shows in its name:
+The name of the program tells which metric it computes:
 
 - `m2scorer`, `m2scorer.py` (Dahlmeier and Ng): `m2`
 - `gleu.py` of JFLEG (Napoles et al.): `gleu`
@@ -33,12 +33,12 @@ _OUTPUTS = {
     "sari": (rf"['\"]sari['\"]\s*:\s*{_NUMBER}", 1),
     "bleu": (rf"BLEU = {_NUMBER}", 1),
 }
-"""of each metric: where its numbers stand in what the scorer prints, and what makes percent of them"""
+"""for each metric, the pattern of the numbers in the scorer's output, and the factor that turns them into percent"""
 
 
 @dataclass(frozen=True)
 class OfficialScorer:
-    """A program that computes a metric."""
+    """An official program and the metric it computes."""
 
     metric: str
     command: tuple[str, ...]
@@ -50,7 +50,7 @@ class OfficialScorer:
         A Python file that is not executable runs under this Python.
 
         Raises:
-            AggdecError: it is none of those known here.
+            AggdecError: the scorer is unknown.
         """
         words = shlex.split(command)
         name = Path(words[-1]).name if words else ""
@@ -62,7 +62,7 @@ class OfficialScorer:
         return cls(metric, tuple(words))
 
     def score(self, test: ReferenceSet, outputs: Lines, settings: Settings) -> list[float]:
-        """The official numbers in percent, in the order of the metric's columns.
+        """The official scores in percent, in the order of the metric's columns.
 
         Raises:
             AggdecError: the program cannot be started, fails, or prints something else.
@@ -95,7 +95,9 @@ class OfficialScorer:
             return [*options, system, str(gold)]
         references = [_write(folder / f"reference{n}", part) for n, part in enumerate(test.references)]
         if self.metric == "bleu":
-            return [str(folder / "reference")]  # what their names begin with; the output is its standard input
+            return [
+                str(folder / "reference")
+            ]  # the common beginning of the file names; the output is its standard input
         source = _write(folder / "source", test.sources)
         if self.metric == "gleu":
             return ["-r", *references, "-s", source, "--hyp", system]

@@ -1,4 +1,4 @@
-"""A test set as its outputs are judged, and the outputs, read from files."""
+"""Reads a test set with its references, and outputs, from files."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ _HYPOTHESIS = re.compile(r"^H-\d+\t", re.MULTILINE)
 
 @dataclass(frozen=True)
 class ReferenceSet:
-    """What outputs are compared with; what is not known is empty."""
+    """Sources and references of a test set; unknown fields are empty."""
 
     sources: Lines
-    """tokens"""
+    """tokens of each source"""
     references: Sequence[Lines]
-    """tokens, one list a reference"""
+    """tokens of each sentence, one list for each reference"""
     text: Sequence[Sequence[str]] = ()
-    """the references before tokenisation"""
+    """running text of the references, before tokenisation"""
     language: str | None = None
-    """of the references; None where the outputs are running text"""
+    """language of the references, for detokenisation; None if the outputs are running text"""
     m2: Sequence[M2Sentence] = ()
+    """gold edits of each sentence"""
     m2_file: Path | None = None
-    """that `m2` was read from, where the two are still the same"""
+    """the file that `m2` was read from; None if `m2` was changed since"""
 
     @property
     def size(self) -> int:
-        """Number of sentences; 0 if nothing is known."""
+        """Number of sentences; 0 if all fields are empty."""
         return next((len(part) for part in (self.sources, *self.references, *self.text, self.m2) if part), 0)
 
     def only(self, numbers: Sequence[int]) -> ReferenceSet:
-        """Returns the set of the sentences with these numbers."""
+        """Returns a set with these sentences only."""
         if list(numbers) == list(range(self.size)):
             return self
         return replace(
@@ -52,7 +53,7 @@ class ReferenceSet:
         )
 
     def in_characters(self) -> ReferenceSet:
-        """Returns the set with each character a token, for Chinese; without running text."""
+        """Returns the set with each character as a token, for Chinese, and without running text."""
         return replace(
             self,
             sources=characters(self.sources),
@@ -64,7 +65,7 @@ class ReferenceSet:
 
 
 def characters(lines: Lines) -> Lines:
-    """Lines with each character a token."""
+    """The lines with each character as a token."""
     return [list("".join(line)) for line in lines]
 
 
@@ -72,16 +73,16 @@ def read_tokens(path: Path) -> Lines:
     """Returns a file's lines, split at spaces.
 
     Raises:
-        AggdecError: there are none, or they are not UTF-8.
+        AggdecError: the file is empty or not UTF-8.
     """
-    return [line.split() for line in _text(path)]
+    return [line.split() for line in _nonempty(path)]
 
 
-def read_beside(sources: Path, outputs: Path) -> tuple[Lines, Lines]:
-    """Tokens of two files, line by line.
+def read_parallel(sources: Path, outputs: Path) -> tuple[Lines, Lines]:
+    """Returns the tokens of two files whose lines belong together.
 
     Raises:
-        AggdecError: one is empty, or has another number of lines.
+        AggdecError: a file is empty, or the numbers of lines differ.
     """
     source, output = read_tokens(sources), read_tokens(outputs)
     if len(source) != len(output):
@@ -89,7 +90,7 @@ def read_beside(sources: Path, outputs: Path) -> tuple[Lines, Lines]:
     return source, output
 
 
-def _text(path: Path) -> list[str]:
+def _nonempty(path: Path) -> list[str]:
     lines = read_text_lines(path)
     if not lines:
         raise AggdecError(f"{path}: is empty")
@@ -100,14 +101,14 @@ def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwor
     """Returns the tokens that a model wrote, by sentence number.
 
     Args:
-        path: a sentence a line, or what fairseq-generate printed; of that the first hypothesis, subwords joined.
-        size: of the test set; sentences that fairseq-generate left out as too long may be missing.
-        join: makes text of what fairseq-generate printed; by default of subword-nmt's subwords.
+        path: a file with one sentence a line, or the output of fairseq-generate, whose first hypotheses are taken.
+        size: number of sentences in the test set; fairseq-generate may have left out some that are too long.
+        join: joins the subwords in the output of fairseq-generate; by default those of subword-nmt.
 
     Raises:
         AggdecError: the file is empty or holds another number of sentences.
     """
-    lines = _text(path)
+    lines = _nonempty(path)
     if any(_HYPOTHESIS.search(line) for line in lines):
         generated = read_generate_file(path)
         if max(generated) >= size:
@@ -125,7 +126,7 @@ def read_reference_set(
     language: str | None = None,
     m2: Path | None = None,
 ) -> ReferenceSet:
-    """Reads a test set; the sentences of an M2 file are its sources if no others are given.
+    """Reads a test set. Without `sources`, the sentences of the M2 file are the sources.
 
     Raises:
         AggdecError: nothing is given, a file is empty, the numbers of lines differ, or the M2 file has other sentences.
@@ -136,7 +137,7 @@ def read_reference_set(
         gold = read_m2(m2)
         sizes[m2] = len(gold)
     tokens = {path: read_tokens(path) for path in (*([sources] if sources else []), *references)}
-    running = {path: _text(path) for path in text}
+    running = {path: _nonempty(path) for path in text}
     sizes |= {path: len(lines) for path, lines in (tokens | running).items()}
     if not sizes:
         raise AggdecError("nothing to compare with: give --references, --text-references, --m2 or --sources")
@@ -152,10 +153,10 @@ def read_reference_set(
 
 
 def check_sources(sources: Lines, gold: Sequence[M2Sentence], source_file: Path, m2_file: Path) -> None:
-    """Makes sure that an M2 file annotates these sentences.
+    """Checks that an M2 file annotates these sentences.
 
     Raises:
-        AggdecError: it has others; the message names the first.
+        AggdecError: it has other sentences; the message names the first.
     """
     if len(sources) != len(gold):
         raise AggdecError(f"{m2_file} has {len(gold)} sentences, {source_file} has {len(sources)}")

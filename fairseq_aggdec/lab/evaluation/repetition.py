@@ -1,9 +1,9 @@
-"""Token repetition ratio, a sign that a model decodes positions independently of each other.
+"""Token repetition ratio: high if a model decodes positions independently of each other.
 
-papers/001 Appendix B and Table 9, after Ghazvininejad et al. 2019 ("Mask-Predict"). Neither says which tokens count:
-here a token is repeated if it equals the one right before it in the same sentence, and the ratio is over all tokens of
-all sentences. What is a token decides: "New York-York" repeats nothing as words. Scores of other programs differ where
-they count subwords or any second occurrence.
+It is used in papers/001 Appendix B and Table 9, after Ghazvininejad et al. 2019 ("Mask-Predict"). Neither paper defines
+it. Here a token is repeated if it equals the token right before it in the same sentence, and the ratio is over all
+tokens of all sentences. It depends on the tokenisation: "New York-York" has no repeated word. Programs that count
+subwords, or any second occurrence, give other numbers.
 """
 
 from collections.abc import Hashable, Sequence
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 
 def repetition_ratio(outputs: Sequence[Sequence[Hashable]]) -> float:
-    """Share of all tokens that repeat the token before them, 0 to 1; 0 for no tokens.
+    """Share of tokens that equal the token before them, 0 to 1; 0 without tokens.
 
     Args:
         outputs: tokens of each sentence.

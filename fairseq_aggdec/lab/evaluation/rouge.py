@@ -1,13 +1,13 @@
-"""ROUGE (Lin 2004), the metric of summarisation, by the package rouge-score; papers/000 Table 10.
+"""ROUGE (Lin 2004), the metric of summarisation (papers/000 Table 10), by the package rouge-score.
 
-The package does what ROUGE-1.5.5.pl does, up to the last digits. F1, mean over the documents; of several references the
-one with the highest F1 counts, for each kind by itself. Words are runs of the letters a to z and of digits, after
-lowercasing: text in other scripts has none and scores 0.
+The package agrees with ROUGE-1.5.5.pl except in the last digits. Scores are F1, mean over the documents; of several
+references, the one with the highest F1 counts, for each kind of ROUGE separately. Words are runs of letters a to z and
+digits, after lowercasing: text in other scripts has no words and scores 0.
 
-The paper follows BART, whose authors tokenise with Stanford's PTB tokeniser and call files2rouge: ROUGE-1.5.5.pl with
-R-L of the summary's sentences (R-Lsum here), without stemming as it stands today, though once with it. Here a sentence
-ends at a `.`, `!` or `?` before a space; the tokenisation can be given, and matters little, since punctuation is
-dropped. ROUGE-1.5.5.pl's means come from resampling: they differ by chance in the last digit.
+The paper follows BART, whose authors tokenise with Stanford's PTB tokeniser and use files2rouge. That is ROUGE-1.5.5.pl
+with R-L over sentences (R-Lsum here), in its present version without stemming. Here a sentence ends at a `.`, `!` or
+`?` before a space. Tokenisation matters little, since punctuation is dropped. The means of ROUGE-1.5.5.pl come from
+resampling, so their last digit varies by chance.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 @dataclass(frozen=True)
 class Rouge:
-    """F1, 0 to 1."""
+    """F1 of each kind of ROUGE, 0 to 1."""
 
     rouge1: float
-    """unigrams"""
+    """of unigrams"""
     rouge2: float
-    """bigrams"""
+    """of bigrams"""
     rouge_l: float
-    """longest common subsequence of the whole texts"""
+    """of the longest common subsequence of the whole texts"""
     rouge_lsum: float
-    """longest common subsequences of sentences"""
+    """of the longest common subsequences of sentences"""
 
 
 def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]], stem: bool = False) -> Rouge:
     """ROUGE of a corpus.
 
     Args:
-        outputs: a document each.
-        references: one list a reference.
-        stem: compare the stems of words (Porter's), as ROUGE-1.5.5.pl -m.
+        outputs: one document each.
+        references: one list for each reference.
+        stem: compare the stems of words by Porter's algorithm, as ROUGE-1.5.5.pl -m.
 
     Raises:
         AggdecError: rouge-score is not installed, the numbers of documents differ, or there is nothing to score.
@@ -57,7 +57,7 @@ def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]], stem: boo
             f"ROUGE needs as many references as outputs, at least one: {len(outputs)} outputs, "
             f"references {[len(part) for part in references]}"
         )
-    logging.getLogger("absl").setLevel(logging.WARNING)  # it tells about its tokeniser
+    logging.getLogger("absl").setLevel(logging.WARNING)  # it prints the name of its tokeniser
     kinds = ("rouge1", "rouge2", "rougeL", "rougeLsum")
     scorer = RougeScorer(kinds, use_stemmer=stem)
     scores: dict[str, list[float]] = {kind: [] for kind in kinds}

@@ -1,26 +1,27 @@
 """SARI, the metric of text simplification (Xu et al. 2016, "Optimizing Statistical Machine Translation for Text
 Simplification"); papers/000 Table 4.
 
-n-grams of up to four tokens that the output adds to the source, keeps of it and deletes from it, against what the
-references add, keep and delete, an n-gram that only some references keep counting in part. Two programs are in use,
-whose numbers differ; both are here:
+SARI compares the n-grams of up to four tokens that the output adds to the source, keeps and deletes with those that the
+references add, keep and delete; an n-gram that only some references keep counts in part. Two programs are in use, and
+their numbers differ. Both are here:
 
-- `corpus_sari` is that of EASSE (Alva-Manchego et al. 2019), by its defaults: counts are summed over the corpus; for
-  each order, F1 of adding, keeping and deleting; mean over orders and operations. Text is lowercased and tokenised by
+- `corpus_sari` is that of EASSE (Alva-Manchego et al. 2019) with its defaults. Counts are summed over the corpus. The
+  score is the mean over n-gram orders of the F1 of adding, keeping and deleting. Text is lowercased and tokenised by
   mteval's rules (`13a`).
-- `sentence_sari` is that of the authors' own script, for one sentence; a corpus scores its mean. For each order, F1 of
-  adding and keeping, precision of deleting; of n-grams that are kept or deleted the shares are averaged over distinct
-  n-grams. A deletion is right there only as far as the references have less of the n-gram than was deleted, where EASSE
-  has less of it than the source. Text is lowercased and split at spaces.
+- `sentence_sari` is that of the authors' own script, for one sentence; a corpus scores the mean of its sentences. It
+  takes the F1 of adding and keeping but the precision of deleting, and averages kept and deleted shares over distinct
+  n-grams. A deleted n-gram counts as right as far as it was deleted more often than the references have it; in EASSE,
+  as far as the source has it more often than the references. Text is lowercased and split at spaces.
 
-In both, a share of nothing is 0: an output that rightly changes nothing scores 0 for adding and deleting.
+In both, precision or recall of an empty set is 0: an output that rightly changes nothing scores 0 for adding and
+deleting.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
@@ -35,7 +36,7 @@ Grams = Counter[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Sari:
-    """The score and its parts, 0 to 1."""
+    """SARI and its three parts, 0 to 1."""
 
     add: float
     keep: float
@@ -43,13 +44,13 @@ class Sari:
 
     @property
     def score(self) -> float:
-        """Their mean."""
+        """SARI: the mean of the parts."""
         return (self.add + self.keep + self.delete) / 3
 
 
 @dataclass
 class _Operations:
-    """n-grams of one order in one sentence, all counts of source and output times the number of references."""
+    """n-grams of one order in one sentence. Counts of source and output are multiplied by the number of references."""
 
     added: Mapping[tuple[str, ...], int]
     to_add: Mapping[tuple[str, ...], int]
@@ -72,7 +73,7 @@ class _Operations:
         )
 
     def pairs(self) -> list[tuple[Grams, Grams]]:
-        """What was done and what was wanted: added, kept, deleted."""
+        """For adding, keeping and deleting: the n-grams of the output and those of the references."""
         return [
             (Counter(self.added), Counter(self.to_add)),
             (self.kept, self.to_keep),
@@ -109,39 +110,32 @@ class _Totals:
         return _f1(_share(self.right, self.done), _share(self.right, self.wanted))
 
 
-@dataclass
-class _CorpusTotals:
-    operations: list[_Totals] = field(default_factory=lambda: [_Totals() for _ in range(3)])
-
-
 def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:
-    """SARI of a corpus as EASSE has it.
+    """SARI of a corpus as EASSE computes it.
 
     Args:
         sources: text, one sentence each.
-        outputs: their simplifications.
-        references: one list a reference.
+        outputs: the simplified sentences.
+        references: simplified sentences by people, one list for each reference.
 
     Raises:
         AggdecError: the numbers of sentences differ, or there is nothing to score.
     """
     _check(sources, outputs, references)
     tokenise = Tokenizer13a()
-    totals = {order: _CorpusTotals() for order in ORDERS}
+    totals = {order: [_Totals() for _ in range(3)] for order in ORDERS}  # of adding, keeping, deleting
     for sentence in zip(sources, outputs, *references, strict=True):
         tokens = [tokenise(text.lower()).split() for text in sentence]
         for order in ORDERS:
             source, output, *wanted = (ngrams(part, order) for part in tokens)
-            for total, pair in zip(
-                totals[order].operations, _Operations.of(source, output, wanted).pairs(), strict=True
-            ):
+            for total, pair in zip(totals[order], _Operations.of(source, output, wanted).pairs(), strict=True):
                 total.add(*pair)
-    by_order = ([total.f1() for total in totals[order].operations] for order in ORDERS)
+    by_order = ([total.f1() for total in totals[order]] for order in ORDERS)
     return Sari(*map(fmean, zip(*by_order, strict=True)))
 
 
 def sentence_sari(source: str, output: str, references: Sequence[str]) -> Sari:
-    """SARI of one sentence as the authors' script has it.
+    """SARI of one sentence as the authors' script computes it.
 
     Args:
         source: tokens joined by spaces.
@@ -166,7 +160,7 @@ def sentence_sari(source: str, output: str, references: Sequence[str]) -> Sari:
 
 
 def _mean_share(part: Grams, whole: Grams) -> float:
-    """Mean over the distinct n-grams of the whole."""
+    """The share of each n-gram's count, mean over the distinct n-grams of the whole."""
     return _share(sum(count / whole[gram] for gram, count in part.items()), len(whole))
 
 

@@ -1,4 +1,4 @@
-"""Scores of several outputs of one test set, as a table and as a record for files."""
+"""Scores several outputs of one test set, for a printed table and for a JSON record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairseq_aggdec.lab.grid import TERMINAL, text_table
 
 @dataclass
 class Row:
-    """Scores of one output, in percent, by column."""
+    """Scores of one output in percent, by the name of the column."""
 
     name: str
     sentences: int
@@ -28,25 +28,26 @@ class Row:
 
 @dataclass
 class ScoreTable:
-    """Scores outputs as they are added."""
+    """A table of scores; each output is scored when it is added."""
 
     name: str
     test: ReferenceSet
     metrics: Mapping[str, Metric]
     official: Mapping[str, OfficialScorer] = field(default_factory=dict)
-    """by metric"""
+    """official scorers by metric"""
     settings: Settings = field(default_factory=Settings)
     rows: list[Row] = field(default_factory=list)
     _scored: list[tuple[list[int], list[list[str]], Row]] = field(default_factory=list, init=False, repr=False)
 
     def add(self, name: str, outputs: Mapping[int, Sequence[str]]) -> None:
-        """Scores an output.
+        """Scores an output and adds a row.
 
-        What equals an earlier output has its scores: lossless decodings all say the same, and some metrics are slow.
+        An output that equals an earlier one takes over its scores: lossless modes have equal outputs, and some metrics
+        are slow.
 
         Args:
-            name: of its row.
-            outputs: tokens by sentence number; what is missing is left out of the test set too.
+            name: name of the row.
+            outputs: tokens by sentence number; missing sentences are left out of the test set too.
         """
         numbers = sorted(outputs)
         lines = [list(outputs[number]) for number in numbers]
@@ -65,7 +66,7 @@ class ScoreTable:
         self._scored.append((numbers, lines, row))
 
     def text(self) -> str:
-        """The table; a row that lacks sentences says how many it has."""
+        """The table for a terminal; a row that lacks sentences says how many it has."""
         size = self.test.size
         rows = []
         for row in self.rows:
@@ -78,7 +79,7 @@ class ScoreTable:
         return text_table(headers, rows, TERMINAL, numbers=True)
 
     def record(self) -> dict[str, Any]:
-        """All that the table says, and what computed it."""
+        """The table as JSON, with the settings and versions of the scorers."""
         return {
             "test_set": self.name,
             "sentences": self.test.size,
@@ -106,7 +107,7 @@ def files_table(args: argparse.Namespace) -> ScoreTable:
     """The table of `aggdec score files`.
 
     Raises:
-        AggdecError: files are empty or do not belong together, or a metric or scorer cannot be had.
+        AggdecError: files are empty or do not belong together, or a metric or scorer cannot be used.
     """
     if args.characters and args.text_references:
         raise AggdecError("--characters: splits tokens, but --text-references are running text; leave one out")
@@ -120,10 +121,10 @@ def files_table(args: argparse.Namespace) -> ScoreTable:
     names = [name.strip() for name in args.metrics.split(",") if name.strip()]
     scorers = [OfficialScorer.of(command) for command in args.official]
     metrics = choose_metrics(names, test, settings)
-    if names:  # an official scorer needs our number beside it
+    if names:  # the metrics of official scorers are added, to stand beside them
         metrics = choose_metrics(list(dict.fromkeys([*names, *(scorer.metric for scorer in scorers)])), test, settings)
     elif unfit := [scorer.metric for scorer in scorers if scorer.metric not in metrics]:
-        choose_metrics(unfit, test, settings)  # says what it needs
+        choose_metrics(unfit, test, settings)  # raises an error that names the missing input
     table = ScoreTable("outputs", test, metrics, {scorer.metric: scorer for scorer in scorers}, settings)
     for path, lines in outputs.items():
         table.add(str(path), lines)

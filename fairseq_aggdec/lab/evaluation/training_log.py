@@ -1,4 +1,4 @@
-"""Reads how well a drafter drafted, and after how long a training, from the log of fairseq-hydra-train."""
+"""Reads the validations of a drafter's training, and the training time before each, from fairseq-hydra-train's log."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FIGURE = re.compile(r"\b(\w+)[= ](-?\d+(?:\.\d+)?(?:e-?\d+)?)\b")
 
 @dataclass(frozen=True)
 class Validation:
-    """One look at the validation set.
+    """One validation.
 
     Attributes:
-        update: the number of updates before it.
-        seconds: spent in training steps until then, without validations and saving.
-        accepted: mean number of leading right tokens of a block.
+        update: number of updates before it.
+        seconds: time of all training steps before it, without validations and saving.
+        accepted: number of right tokens at the beginning of a block, mean over blocks.
     """
 
     update: int
@@ -31,7 +31,7 @@ class Validation:
 def read_validations(path: Path) -> list[Validation]:
     """The validations in a log of `log_format: simple`, by number of updates.
 
-    Of a training that was resumed, what it did again replaces what was lost.
+    If a training was resumed, the updates that it repeated replace the earlier ones.
 
     Raises:
         AggdecError: the log holds no validation of a drafter, or no time (`log_interval` must divide
@@ -42,7 +42,7 @@ def read_validations(path: Path) -> list[Validation]:
     for line in read_text_lines(path):
         if "[train_inner]" in line:
             figures = _figures(line)
-            seconds[int(figures["num_updates"])] = figures["train_wall"]  # since the line before
+            seconds[int(figures["num_updates"])] = figures["train_wall"]  # seconds since the line before
         elif "[valid]" in line and " accepted " in line:
             figures = _figures(line)
             accepted[int(figures["num_updates"])] = figures["accepted"]
@@ -63,8 +63,8 @@ def _figures(line: str) -> dict[str, float]:
     return {name: float(value) for name, value in _FIGURE.findall(line)}
 
 
-def seconds_to(validations: Sequence[Validation], level: float) -> float | None:
-    """Training time until `accepted` first reached a level, linear between two validations; None if it never did."""
+def seconds_to_reach(validations: Sequence[Validation], level: float) -> float | None:
+    """Seconds of training until `accepted` first reaches a level, interpolated linearly; None if it never does."""
     before = None
     for now in validations:
         if now.accepted >= level:

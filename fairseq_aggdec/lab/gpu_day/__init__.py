@@ -1,1 +1,1 @@
-"""What is to be tried and measured on a GPU, in parts that can be stopped and taken up again: docs/gpu-day.md."""
+"""Runs all tests and measurements that need a GPU, in parts that can be interrupted and resumed: docs/gpu-day.md."""

@@ -1,4 +1,4 @@
-"""Sentences for the shipped models, in fairseq's binary form."""
+"""Makes a data-bin of sentences for a shipped model."""
 
 import os
 import subprocess
@@ -11,41 +11,42 @@ from fairseq_aggdec.data.text_files import read_lines, write_lines
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.errors import AggdecError
 
-_HELD_OUT = 0.05  # share of the pairs that is `valid`, and again `test`
+_HELD_OUT = 0.05  # share of the pairs in `valid`, and likewise in `test`
 
 
 def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
-    """Binarise pairs of Tatoeba, short ones and long ones, with a shipped model's subwords; one that is there is kept.
+    """Binarise Tatoeba sentence pairs of all lengths with the subwords of a shipped model.
 
     Args:
-        folder: to make.
+        folder: the data-bin; nothing is done if it exists.
         data: folder of the data sets.
-        task: whose model; the grammar corrector's "pairs" are English sentences and themselves.
-        pairs: about how many.
+        task: a key of `TASKS`, which names the model; for grammatical error correction, source and target are the same
+            English sentence.
+        pairs: about how many pairs to take.
 
     Raises:
-        AggdecError: fairseq-preprocess failed, or there is no such file.
+        AggdecError: fairseq-preprocess failed, or the data set is not there.
     """
     if folder.exists():
         return
     demo, file = TASKS[task], data / "tatoeba-en-de/deu.txt.gz"
     lines = list(read_lines(file))
-    rows = [line.split("\t") for line in lines[:: max(1, len(lines) // pairs)]]  # the file has the short ones first
+    rows = [line.split("\t") for line in lines[:: max(1, len(lines) // pairs)]]  # the file is sorted by length
     held_out = int(_HELD_OUT * len(rows))
     source, target = demo.source_language, demo.target_language
-    names = ("src", "tgt") if source == target else (source, target)  # fairseq-preprocess needs two
+    names = ("src", "tgt") if source == target else (source, target)  # fairseq-preprocess needs two different names
     sides = {names[0]: (0, source), names[1]: (int(task == "mt"), target)}
     with TemporaryDirectory(prefix="aggdec-data-") as place:
         text = Path(place)
         for suffix, (column, language) in sides.items():
-            workers = min(os.cpu_count() or 1, 1 + len(rows) // 1000)  # each takes seconds to start
+            workers = min(os.cpu_count() or 1, 1 + len(rows) // 1000)  # a worker takes seconds to start
             encoded = list(
                 subwords.encode_lines((row[column] for row in rows), subwords.moses, language, workers=workers)
             )
             encoded = list(
                 subwords.encode_lines(encoded, subwords.subword_nmt, demo.folder / "bpecodes", workers=workers)
             )
-            # every n-th, so that all lengths are in all splits
+            # every n-th line, so that each split has all lengths
             step = len(encoded) // max(1, held_out)
             write_lines(text / f"test.{suffix}", encoded[::step])
             write_lines(text / f"valid.{suffix}", encoded[1::step])

@@ -1,4 +1,4 @@
-"""What the parts left, as one Markdown page."""
+"""Writes the records of all parts as one Markdown page."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from fairseq_aggdec.lab.grid import text_table
 
 
 def markdown(records: Sequence[dict[str, Any]]) -> str:
-    """A page: machine, the state of every step, and what each measured.
+    """The page: machines, the state of each step, and the results of each.
 
     Args:
-        records: of parts, as `running.run` leaves them.
+        records: records of parts, from `running.run`.
     """
     steps = [step for record in records for step in record["steps"]]
     machines = list(dict.fromkeys(describe(step["machine"]) for step in steps))
@@ -47,7 +47,7 @@ def _gpu(step: dict[str, Any]) -> str:
 
 
 def _body(step: dict[str, Any]) -> list[str]:
-    """Tables of a benchmark; of anything else, and where it went wrong, the end of what it printed."""
+    """The tables of a benchmark; for other steps and failed ones, the end of what they printed."""
     result = step.get("result")
     if isinstance(result, dict) and "runs" in result and "source_tokens" in result:
         return _benchmark(record_of(result, step["name"]))

@@ -1,4 +1,4 @@
-"""The parts of a GPU day and their commands, at full size on a GPU and, to rehearse, tiny on a CPU."""
+"""The parts of a GPU day and their commands: at full size on a GPU, and tiny on a CPU for a rehearsal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,26 +10,27 @@ from fairseq_aggdec.lab.gpu_day.running import RESULT, Part, Step
 _PRECISIONS = ("fp32", "fp16", "bf16", "exact")
 _ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,hybrid,nar"
 _LIMITS = {1: 16, 8: 32, 32: 64, 128: 128}
-"""sentences that are timed, by batch size"""
+"""number of sentences to time, by batch size"""
 _STAGES = {"prepare": 200, "teacher": 420, "distill": 420, "verifier": 420, "redistill": 420, "drafter": 420,
            "decode": 420, "score": 100, "bench": 420, "table": 60}  # fmt: skip
-"""of the translation experiment, with the seconds that each should take; a stage that takes longer goes on"""
+"""stages of the translation experiment, with the seconds that each should take; a longer one is resumed"""
 
 
 @dataclass(frozen=True)
 class Day:
-    """Where everything is, and how large."""
+    """The folders of a GPU day, and whether it is a rehearsal. All paths are absolute."""
 
     root: Path
-    """of the repository, where the commands are run; all paths are absolute"""
+    """root of the repository, where the commands run"""
     work: Path
-    """for models and data that are made"""
+    """folder for models and data that the steps make"""
     data: Path
     """folder of the data sets"""
     rehearse: bool = False
+    """whether to run tiny versions of all steps on a CPU"""
 
     def _path(self, path: Path) -> str:
-        """As a command run in the repository's root knows it, without the machine's folders where that can be."""
+        """A path for a command in the repository's root: relative if it lies in the repository."""
         return str(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
 
     @property
@@ -40,7 +41,7 @@ class Day:
         return ("bart-small",) if self.rehearse else names
 
     def parts(self) -> list[Part]:
-        """In the order in which they run, the most useful first."""
+        """All parts in the order in which they run, the most useful first."""
         speeds = [
             Part(name, f"Random {size} model", self._speed(size))
             for name, size in (("base", "base"), ("big", "big"), ("big-9-3", "big-9-3"), ("bart", "bart-12-2"))
@@ -50,7 +51,7 @@ class Day:
             Part("verify", "aggdec verify", self._verify()),
             *speeds,
             Part("train", "Training in half precision", self._train()),
-            # what it runs is rehearsed by the tests of the small experiment
+            # not rehearsed: the tests of the small experiment run the same stages
             *([] if self.rehearse else [Part("translation", "Base-size translation", self._translation())]),
         ]
 
@@ -72,13 +73,13 @@ class Day:
         return steps
 
     def _make_data(self, task: str) -> Step:
-        """Sentences for a shipped model."""
+        """The step that makes sentences for a shipped model."""
         pairs = "60" if self.rehearse else "20000" if task == "mt" else "2000"
         place = [task, self._data(task), "--data", self._path(self.data), "--pairs", pairs]
         return Step(f"data-{task}", [*"python -m fairseq_aggdec.cli.gpu_day data".split(), *place], 60)
 
     def _verified(self) -> list[tuple[str, str, list[str]]]:
-        """Name, modes and model."""
+        """For each model that is verified: its name, the modes, and the options that name the model."""
         gec, mt = (TASKS[name] for name in ("gec", "mt"))
         shipped = [
             ("gec", "greedy,iad,hybrid", ["-s", "src", "-t", "tgt", "--path", self._path(gec.folder / "model.pt")]),
@@ -95,7 +96,7 @@ class Day:
         return self._path(self.work / "data" / task)
 
     def _at(self, full: tuple[str, int], tiny: tuple[str, int]) -> list[str]:
-        """Device, batch sizes and number of sentences."""
+        """Options for the device, the batch sizes and the number of sentences; `tiny` is for a rehearsal."""
         sizes, limit = tiny if self.rehearse else full
         return ["--device", self.device, "--batch-sizes", sizes, "--limit", str(limit)]
 
@@ -106,7 +107,7 @@ class Day:
         return [*"python -m fairseq_aggdec.cli.bench".split(), *random, *where, *chosen]
 
     def _kept(self) -> list[str]:
-        """Of random models: where they are, for all steps, and how much they say."""
+        """Options of random models: the folder that all steps share and, in a rehearsal, a short output."""
         return ["--keep", self._path(self.work / "models"), *["--length", "5"] * self.rehearse]
 
     def _half(self) -> list[str]:
@@ -116,7 +117,7 @@ class Day:
         (size,) = self.sizes(name)
         steps = []
         for batch_size, limit in ({1: 2} if self.rehearse else _LIMITS).items():
-            # in a process for each mode, at the ends
+            # at the smallest and the largest batch size only: each mode needs a process of its own
             memory = "--memory" if batch_size in (1, 128) and not self.rehearse else "--no-memory"
             command = self._bench(size, str(batch_size), limit, _ALL_MODES, memory, *self._half())
             steps.append(Step(f"batch-{batch_size}", command, 200))
@@ -171,7 +172,7 @@ class Day:
                 ["bash", "scripts/reproduce.sh", "tatoeba_en_de_base", stage],
                 _STAGES[stage],
                 {"AGGDEC_WORK": self._path(self.work), "AGGDEC_DATA": self._path(self.data), "BENCH_LIMIT": "128"},
-                goes_on=True,
+                resumable=True,
                 after=stages[:place],
             )
             for place, stage in enumerate(stages)

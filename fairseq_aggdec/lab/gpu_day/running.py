@@ -1,4 +1,4 @@
-"""Running parts step by step under a limit of time; what is done is kept, what is not is taken up by the next call."""
+"""Runs the steps of parts within a time limit. Finished steps are recorded; the next call continues with the others."""
 
 import json
 import os
@@ -18,29 +18,29 @@ from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lab.benchmarking import machine
 
 RESULT = "{result}"
-"""in a step's command: the JSON file that it writes"""
+"""placeholder in a step's command for the JSON file that it writes"""
 _TAIL = 40  # lines of a step's output that are kept
-_GRACE = 10  # seconds that a step gets to end by itself
+_GRACE = 10  # seconds that a stopped step has to end by itself
 
 
 @dataclass(frozen=True)
 class Step:
-    """One command."""
+    """One command of a part."""
 
     name: str
     command: Sequence[str]
     seconds: int = 150
-    """what it should take at most: it is not begun where a call has less left"""
+    """longest time it should take; it is not started if the call has less time left"""
     environment: Mapping[str, str] = field(default_factory=dict)
-    goes_on: bool = False
-    """whether it goes on where it was stopped; any other is begun anew"""
+    resumable: bool = False
+    """whether a stopped step continues where it was; others start again"""
     after: Sequence[str] = ()
-    """names of the part's steps that must be done: until then it is left"""
+    """names of steps of the same part that must be done before"""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Steps that belong together; each is run whatever became of those that it does not need."""
+    """Steps that belong together; a step that failed holds up only those that name it in `after`."""
 
     name: str
     title: str
@@ -50,17 +50,17 @@ class Part:
 def run(
     parts: Sequence[Part], results: Path, out: Path | None, seconds: float, again: bool = False
 ) -> list[dict[str, Any]]:
-    """Run what is left of some parts.
+    """Run the steps of some parts that are not done yet.
 
     Args:
-        parts: in this order.
-        results: folder of PART.json and of the steps' whole output; what it says is done is not done again.
-        out: a further folder for the PART.json of parts that something was done for.
-        seconds: for this call.
-        again: also run what has failed before.
+        parts: the parts, run in this order.
+        results: folder of the records PART.json and of the steps' complete output; steps recorded as done are skipped.
+        out: a further folder, which gets PART.json of each part in which a step ran; or None.
+        seconds: time limit of this call.
+        again: whether to run failed steps again.
 
     Returns:
-        the parts' records.
+        the records of the parts.
     """
     deadline = time.monotonic() + seconds
     records, facts, kept = [], machine.machine(), ("done",) if again else ("done", "failed")
@@ -89,7 +89,7 @@ def run(
 
 
 def load(results: Path, part: str) -> dict[str, Any] | None:
-    """What is known of a part; None where nothing is.
+    """The record of a part; None if no step has run.
 
     Raises:
         AggdecError: the file is damaged.
@@ -118,7 +118,7 @@ def _write(record: Mapping[str, Any], results: Path) -> None:
 
 
 def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
-    """Run one command; its output goes to STEM.log and is kept in part."""
+    """Run one step. Its output goes to STEM.log, and its last lines into the record."""
     result, log = stem.with_name(stem.name + ".result.json"), stem.with_name(stem.name + ".log")
     log.parent.mkdir(parents=True, exist_ok=True)
     result.unlink(missing_ok=True)
@@ -131,8 +131,8 @@ def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
         written.seek(first)
         tail = written.read().decode(errors="replace").splitlines()[-_TAIL:]
     if code is None:
-        # where it had all the time that a call has, another call would not help it
-        state = "stopped" if step.goes_on or limit < step.seconds else "failed"
+        # a step that had its full time and cannot be resumed would be stopped again
+        state = "stopped" if step.resumable or limit < step.seconds else "failed"
         tail.append(f"stopped after {limit:.0f} seconds")
     else:
         state = "done" if code == 0 else "failed"
@@ -149,7 +149,7 @@ def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
 
 
 def _call(command: Sequence[str], environment: Mapping[str, str], output: Any, limit: float) -> int | None:
-    """The exit code; None where it was stopped for want of time, with all that it had started."""
+    """Run a command and return its exit code; None if time ran out, when it and all its children were stopped."""
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True
@@ -161,7 +161,7 @@ def _call(command: Sequence[str], environment: Mapping[str, str], output: Any, l
         return process.wait(limit)
     except subprocess.TimeoutExpired:
         return None
-    finally:  # also after Ctrl-C: nothing is left running
+    finally:  # also after Ctrl-C, nothing is left running
         for how in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, how)

@@ -1,4 +1,4 @@
-"""Wheels for a narrow way: compiled files without their symbols, packed as tightly as zip files can be."""
+"""Makes wheels smaller for a slow connection: strips the symbols of compiled files and compresses by LZMA."""
 
 import shutil
 import subprocess
@@ -7,11 +7,11 @@ import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-_WORTHWHILE = 2_000_000  # bytes; smaller ones are left alone
+_WORTHWHILE = 2_000_000  # bytes; smaller wheels are left as they are
 
 
 def shrink(wheel: Path) -> None:
-    """Write a wheel anew; pip installs it as before."""
+    """Replace a wheel by a smaller one, which pip installs as before."""
     if wheel.stat().st_size < _WORTHWHILE:
         return
     partial = wheel.with_name(wheel.name + ".partial")

@@ -1,1 +1,1 @@
-"""Whether outputs that must be the same are the same."""
+"""Checks that lossless modes give the same output as fairseq."""

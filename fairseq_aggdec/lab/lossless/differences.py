@@ -1,7 +1,7 @@
-"""Where an output that must be the same is another one, and whether rounding explains it.
+"""Finds where two outputs that must be the same differ, and whether rounding explains it.
 
-Two tokens whose log-probabilities are as good as equal after the same beginning may come in either order when they are
-computed in blocks of another width: a near-tie. Every other difference is a fault of this plugin.
+If two tokens have almost the same log-probability, rounding decides which one is the best, and it depends on the width
+of the block in which they are computed. That is a near-tie. Every other difference is a fault of this plugin.
 """
 
 import math
@@ -9,43 +9,44 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # who reads records of differences does not wait for PyTorch
+if TYPE_CHECKING:  # reading records must not import PyTorch
     from fairseq.sequence_generator import SequenceGenerator
 
 NEAR_TIE = 1e-4
-"""log-probabilities (natural logarithms) that are closer than this may be ordered by rounding in single precision"""
+"""largest difference of log-probabilities (nats) that rounding in fp32 explains"""
 NEAR_TIES = {"fp16": 0.1, "bf16": 0.5}
-"""by the precision of a whole model: logits of about twenty have steps of 0.016 in fp16 and of 0.125 in bf16"""
+"""the same for models converted to other precisions: logits near 20 have steps of 0.016 in fp16 and 0.125 in bf16"""
 
 
 def stock_computes(precision: str, device: str) -> bool:
-    """Whether a whole model is converted to a precision on such a device, so that fairseq's own code can run it."""
+    """Whether this precision converts the whole model on this device, so that fairseq's own search can run it."""
     return precision in ("fp32", "fp16") or (precision == "bf16" and device != "cpu")
 
 
 def near_tie_of(precision: str, device: str) -> float:
-    """The largest gap, nats, that rounding explains."""
+    """The largest difference of log-probabilities in nats that rounding explains."""
     return NEAR_TIES.get(precision, NEAR_TIE) if stock_computes(precision, device) else NEAR_TIE
 
 
 Gap = Callable[[int, Sequence[int], int, int], float]
-"""sentence, its beginning, expected token, found token -> by how much the expected one's log-probability is higher"""
+"""number of the sentence, tokens before the difference, expected token, found token -> log-probability of the expected
+token minus that of the found one"""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first token of a sentence that is another one."""
+    """The first difference between two outputs of a sentence."""
 
     sentence: int
-    """its number"""
+    """number of the sentence"""
     position: int
-    """of the token, from 0"""
+    """position of the token, from 0"""
     expected: int
     """the reference's token"""
     found: int
     gap: float | None
-    """log p(expected) - log p(found) by the reference, after the beginning that both outputs share; None where a rule
-    of the search leaves the reference no choice"""
+    """log p(expected) - log p(found) by the reference, after the tokens that both outputs share; None if a rule of the
+    search forbids one of them"""
     near_tie: bool
     """whether rounding explains it"""
 
@@ -60,7 +61,7 @@ class Difference:
 
 
 def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:
-    """The position of the first token that is another one; None for equal outputs. Both end with EOS."""
+    """The position of the first token that differs; None for equal outputs. Both outputs end with EOS."""
     if list(expected) == list(found):
         return None
     return next(
@@ -76,9 +77,9 @@ def differences(
 
     Args:
         expected: the reference's outputs by sentence number, EOS included.
-        found: those of another mode.
-        gap: asked for the sentences that differ alone.
-        near_tie: gaps below this are near-ties.
+        found: outputs of another mode.
+        gap: called only for sentences that differ.
+        near_tie: a smaller gap is a near-tie.
 
     Raises:
         ValueError: the outputs are of different sentences.
@@ -98,12 +99,12 @@ def differences(
 
 
 def gap_of(generator: "SequenceGenerator", models: list[Any], samples: Mapping[int, dict[str, Any]]) -> Gap:
-    """Measures gaps by the reference itself: it is made to say the beginning and then the one or the other token.
+    """Measures gaps by the reference: both tokens are forced as a prefix, and their scores compared.
 
     Args:
-        generator: of the reference: fairseq's own with a beam of one, or this plugin's, `greedy`.
+        generator: the generator of the reference: fairseq's with a beam of one, or this plugin's `greedy`.
         models: its models.
-        samples: of each sentence, a batch of it alone, as it was decoded.
+        samples: for each sentence, a batch of this sentence alone, padded as it was decoded.
     """
     import torch
 
@@ -113,7 +114,7 @@ def gap_of(generator: "SequenceGenerator", models: list[Any], samples: Mapping[i
         with torch.no_grad():
             ((best, *_),) = generator.generate(models, sample, prefix_tokens=prefix)
         if best["tokens"][: len(tokens)].tolist() != list(tokens):
-            return -math.inf  # a rule, such as that of the longest output, leaves another token only
+            return -math.inf  # a rule of the search, such as the length limit, forces another token
         return float(best["positional_scores"][len(tokens) - 1])
 
     def gap(sentence: int, beginning: Sequence[int], expected: int, found: int) -> float:

@@ -1,9 +1,8 @@
-"""Every mode in every precision against its reference, on the user's own model and machine.
+"""Compares every mode in every precision with its reference, on the user's own model and machine.
 
-The reference is fairseq's own search with a beam of one, wherever fairseq can compute in that precision. For what it
-cannot do (8-bit integers, products in bfloat16) it is `greedy` in the same precision. Bit-exact decoding promises more:
-there every sentence is compared to the last bit, scores included, with `greedy` on that sentence alone, in batches of
-similar length and in shuffled ones.
+The reference is fairseq's own search with a beam of one if fairseq can compute in that precision; otherwise (int8, and
+bf16 on a CPU) it is `greedy` in the same precision. Bit-exact decoding promises more: its tokens and scores are
+compared bit by bit with those of `greedy` on each sentence alone, in batches of similar length and in shuffled batches.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +21,13 @@ from fairseq_aggdec.lab.lossless.differences import Difference, Gap, differences
 EXACT = "exact"
 """the precision of bit-exact decoding"""
 BEAM_ONE, GREEDY, ALONE = "fairseq's beam 1", "greedy", "greedy on each sentence alone"
-"""references"""
+"""names of the references"""
 _BEAM_ONE, _GREEDY = Mode.parse("beam1"), Mode.parse("greedy")
 
 
 @dataclass(frozen=True)
 class ScoreDifference:
-    """The first token that has another log-probability, of a sentence whose tokens are the same."""
+    """The first token with another log-probability, in a sentence whose tokens are the same."""
 
     sentence: int
     position: int
@@ -45,28 +44,28 @@ class ScoreDifference:
 
 @dataclass
 class Check:
-    """One mode against its reference."""
+    """Result of comparing one mode with its reference."""
 
     mode: str
     precision: str
     batch_size: int
     shuffled: bool
-    """whether batches hold sentences as they come, in place of those of similar length"""
+    """whether batches have sentences in random order instead of similar length"""
     reference: str
     """one of `BEAM_ONE`, `GREEDY`, `ALONE`"""
     lossless: bool
     """whether the mode promises the reference's output"""
     sentences: int
     identical: int
-    """to the last bit where the reference is `ALONE`, else in all tokens"""
+    """number of sentences with the same tokens, and if the reference is `ALONE` with the same scores to the last bit"""
     near_ties: int
     differing: int
     drafted: int | None
-    """tokens; None for modes that verify no drafts"""
+    """draft tokens; None for modes that verify no drafts"""
     accepted: int | None
-    """tokens; likewise"""
+    """accepted draft tokens; None for modes that verify no drafts"""
     differences: list[Difference] = field(default_factory=list)
-    """of lossless modes, near-ties included"""
+    """differences of a lossless mode, near-ties included"""
     score_differences: list[ScoreDifference] = field(default_factory=list)
 
     @property
@@ -79,12 +78,12 @@ class Check:
 
     @property
     def batches(self) -> str:
-        """In words."""
+        """The batches in words."""
         words = "alone" if self.batch_size == 1 else f"in batches of {self.batch_size}"
         return f"{words}, shuffled" if self.shuffled else words
 
     def lines(self, symbols: Sequence[str]) -> Iterator[str]:
-        """Each difference in a line, what fails first; `symbols` are those of the target dictionary."""
+        """A line for each difference, near-ties last; `symbols` are those of the target dictionary."""
         name = f"{self.mode} in {self.precision}, {self.batches}"
         for difference in sorted(self.differences, key=lambda one: one.near_tie):
             yield difference.describe(name, self.reference, symbols)
@@ -94,11 +93,11 @@ class Check:
 
 @dataclass
 class Verification:
-    """What was found."""
+    """All results."""
 
     checks: list[Check] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
-    """precision: why it cannot be had here"""
+    """the reason why a precision cannot be used here, by precision"""
 
     @property
     def failed(self) -> list[Check]:
@@ -107,7 +106,7 @@ class Verification:
 
 @dataclass(frozen=True)
 class _Way:
-    """To decode all sentences."""
+    """One way to decode all sentences."""
 
     mode: Mode
     batch_size: int
@@ -117,32 +116,32 @@ class _Way:
 @dataclass(frozen=True)
 class _Decoded:
     tokens: dict[int, list[int]]
-    """by sentence, EOS included"""
+    """output tokens by sentence, EOS included"""
     scores: dict[int, Tensor]
-    """log-probability of each token"""
+    """log-probability of each token, by sentence"""
     drafted: int
     accepted: int
 
 
 def default_precisions(device: str) -> list[str]:
-    """Those that a device may have."""
+    """The precisions to try on a device."""
     return ["fp32", "bf16", "int8", EXACT] if device == "cpu" else ["fp32", "fp16", "bf16", EXACT]
 
 
 def verify(
     subject: Subject, modes: Sequence[Mode], precisions: Sequence[str], sizes: Sequence[int], must_run: bool
 ) -> Verification:
-    """Decode and compare; a bar shows the progress on a terminal.
+    """Decode and compare all modes; on a terminal, a bar shows the progress.
 
     Args:
         subject: what to decode.
-        modes: this plugin's, without precisions.
-        precisions: of `benchmarking.modes.PRECISIONS`.
-        sizes: sentences a batch.
-        must_run: whether a precision that cannot be had here is an error; otherwise it is left out.
+        modes: modes of this plugin, without precisions.
+        precisions: some of `benchmarking.modes.PRECISIONS`.
+        sizes: batch sizes in sentences.
+        must_run: whether a precision that cannot be used here is an error; otherwise it is left out.
 
     Raises:
-        AggdecError: the model, a mode or, if it must run, a precision cannot be used; or nothing is to be compared.
+        AggdecError: the model, a mode or, if it must run, a precision cannot be used; or there is nothing to compare.
     """
     sizes = list(dict.fromkeys(min(size, len(subject.sentences)) for size in sizes))
     pairs = {precision: list(_pairs(subject, modes, precision, sizes)) for precision in precisions}
@@ -163,7 +162,7 @@ def verify(
 def _pairs(
     subject: Subject, modes: Sequence[Mode], precision: str, sizes: Sequence[int]
 ) -> Iterator[tuple[_Way, _Way, str]]:
-    """What is compared with what, and what the latter is called."""
+    """What is compared: a way to decode, the way of its reference, and the name of the reference."""
     if precision == EXACT:
         yield from ((_Way(_GREEDY, size), _Way(_BEAM_ONE, size), BEAM_ONE) for size in sizes)
         alone = _Way(_GREEDY, 1)
@@ -181,7 +180,7 @@ def _pairs(
 
 
 def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way, str]], bar: tqdm) -> list[Check]:
-    """Those of one precision, whose models are loaded for the time alone."""
+    """The checks of one precision; its models are freed afterwards."""
     near_tie = near_tie_of(subject.precision, subject.device)
     bar.total += len(subject.sentences) * len({way for pair in pairs for way in pair[:2]})
     with Runners(subject) as runners:
@@ -215,13 +214,13 @@ def _decode(runners: Runners, way: _Way, bar: tqdm) -> _Decoded:
 
 
 def _gap(runners: Runners, reference: Mode) -> Gap:
-    """How far tokens are apart by the reference; what it needs is made when it is first asked."""
+    """The gap of two tokens by the reference, whose runner is made at the first call."""
 
     @cache
     def made() -> Gap:
         runner = runners.make(reference, 1)
         assert isinstance(runner, FairseqRunner)
-        # a sentence may end later in a batch than alone, where its length counts
+        # the length limit can be larger in a batch than for a sentence alone
         runner.generator.max_len_a, runner.generator.max_len_b = 0, runner.generator.max_len
         samples = {number: sample for (number,), sample in zip(runner.batches, runner.samples, strict=True)}
         return gap_of(runner.generator, runner.models, samples)
@@ -233,7 +232,7 @@ def _check(
     precision: str, way: _Way, found: _Decoded, name: str, expected: _Decoded, gap: Gap, near_tie: float
 ) -> Check:
     to_the_bit, lossless, drafts = name == ALONE, way.mode.lossless, way.mode.decoding not in ("greedy", "nar")
-    if not lossless:  # how far each choice is from the verifier's own says nothing
+    if not lossless:  # differences are expected: only their number is given
         differing = sum(tokens != found.tokens[sentence] for sentence, tokens in expected.tokens.items())
         others: list[Difference] = []
     else:
@@ -262,7 +261,7 @@ def _check(
 
 
 def _score_differences(expected: _Decoded, found: _Decoded) -> list[ScoreDifference]:
-    """Of the sentences whose tokens are the same."""
+    """Score differences of the sentences whose tokens are the same."""
     result = []
     for sentence, scores in expected.scores.items():
         others = found.scores[sentence]
@@ -273,7 +272,7 @@ def _score_differences(expected: _Decoded, found: _Decoded) -> list[ScoreDiffere
 
 
 def never_accepted(checks: Sequence[Check]) -> Mapping[str, list[Check]]:
-    """By mode: where it drafted in vain or not at all, so that nothing but its greedy steps was checked."""
+    """By mode, the checks in which no draft token was accepted, which only test its greedy steps."""
     where: dict[str, list[Check]] = {}
     for check in checks:
         if check.accepted == 0:

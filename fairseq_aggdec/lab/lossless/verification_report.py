@@ -1,4 +1,4 @@
-"""A verification in one screen of text, and as JSON."""
+"""Writes a verification as one screen of text, and as JSON."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,29 +13,29 @@ from fairseq_aggdec.lab.grid import TERMINAL, text_table
 from fairseq_aggdec.lab.lossless.verification import Check, Verification, never_accepted
 
 _SHOWN = 20
-"""differences; the JSON has all"""
+"""number of differences in the text; the JSON has all"""
 
 _REMEDIES = {
     False: "Take sentences that it can draft for",
     True: "On a CPU, batches are drafted for where that saves time: --full-drafts verifies whole drafts",
 }
-"""against drafts that never pass, by whether that is so in batches alone"""
+"""advice if no draft token was accepted; True if that happened in batches only"""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A verification with what it was made of."""
+    """A verification, with the command and settings that made it."""
 
     title: str
     command: str
     verification: Verification
     symbols: Sequence[str]
-    """of the target dictionary"""
+    """symbols of the target dictionary"""
     generation: dict[str, Any]
-    """fairseq's generation options, those that were given"""
+    """fairseq's generation options that were given"""
 
     def save(self, path: Path) -> None:
-        """Write JSON, one line a check."""
+        """Write JSON with one line for each check."""
         head = {
             "title": self.title,
             "command": self.command,
@@ -55,7 +55,7 @@ class Report:
         return {**asdict(check), "lines": list(check.lines(self.symbols))}
 
     def text(self) -> str:
-        """What is printed."""
+        """The text for the terminal."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _failed_first(checks: Sequence[Check]) -> list[Check]:
 
 
 def _table(checks: Sequence[Check]) -> str:
-    """A row a mode and precision, a column each way to make batches."""
+    """A table with a row for each precision and mode, and a column for each way to make batches."""
     in_order = sorted(checks, key=lambda check: (check.shuffled, check.batch_size))
     columns = list(dict.fromkeys(check.batches for check in in_order))
     rows: dict[tuple[str, ...], dict[str, Check]] = {}
@@ -125,7 +125,7 @@ def _cell(check: Check) -> str:
 
 
 def _accepted(checks: Sequence[Check]) -> str:
-    """Of all batch sizes together."""
+    """Acceptance rate over all batch sizes."""
     if any(check.drafted is None for check in checks):
         return ""
     drafted, accepted = sum(check.drafted or 0 for check in checks), sum(check.accepted or 0 for check in checks)

@@ -1,4 +1,4 @@
-"""One call of `aggdec verify`, from its options to its report."""
+"""Runs `aggdec verify`: from its options to its report."""
 
 import argparse
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ _RANDOM_MODES = "greedy,iad,hybrid,gad,gad++"
 
 
 def run(args: argparse.Namespace, command: str) -> Report:
-    """Do what the options say.
+    """Verify what the options ask for.
 
     Args:
-        args: the options of `aggdec verify`, checked.
-        command: for the record.
+        args: the options of `aggdec verify`, already checked.
+        command: the command line, for the report.
 
     Raises:
-        AggdecError: files or options that cannot be used.
+        AggdecError: files or options cannot be used.
     """
     args.limit = args.limit or (_RANDOM_SENTENCES if args.random_model else _SENTENCES)
     given = None if args.modes is None else _modes(args.modes)
@@ -55,10 +55,10 @@ def run(args: argparse.Namespace, command: str) -> Report:
 
 
 def _modes(names: str) -> list[Mode]:
-    """Those that are compared.
+    """The modes to compare.
 
     Raises:
-        AggdecError: a precision with a mode, or another program's mode.
+        AggdecError: a mode has a precision in its name, or belongs to another program.
     """
     modes = parse_modes(names)
     for mode in modes:
@@ -70,7 +70,7 @@ def _modes(names: str) -> list[Mode]:
 
 
 def _default_modes(subject: Subject) -> str:
-    """All that the model can."""
+    """All modes that the model can be decoded in."""
     with Runners(subject) as runners:
         _, models = runners.load("fp32")
     drafter = ["gad", "gad++"] if subject.drafter_path else []
@@ -79,7 +79,7 @@ def _default_modes(subject: Subject) -> str:
 
 
 def _uneven(subject: Subject) -> Subject:
-    """The sentences of a random model cut to different lengths, the outputs' too, so that rows leave their batches."""
+    """Cut the sentences of a random model, and its outputs, to different lengths, so that rows leave their batches."""
     sentences: list[Sequence[int]] = []
     for number, sentence in enumerate(subject.sentences):
         *words, end = sentence

@@ -1,1 +1,1 @@
-"""An experiment's results in one file, and the papers' tables with them beside the papers' numbers."""
+"""Gathers an experiment's results, and prints them beside the numbers of the papers' tables."""

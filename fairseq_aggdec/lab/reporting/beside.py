@@ -1,4 +1,4 @@
-"""A paper's table with an experiment's numbers beside the paper's."""
+"""Makes tables with an experiment's numbers beside those of a paper."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from fairseq_aggdec.lab.reporting.results import Results
 _BESIDE = ("paper", "ours", "ratio")
 
 Numbers = dict[tuple[str, str], float]
-"""what was measured, by system and column"""
+"""measured numbers by system and column of a paper's table"""
 
 
 def numbers_of(results: Results, counterparts: Counterparts) -> Numbers:
-    """Looks up everything that stands for an entry of a table."""
+    """The measured numbers for the entries of a paper's table."""
     found = {place: value(results, source) for place, source in counterparts.sources.items()}
     return {place: number for place, number in found.items() if number is not None}
 
 
 def paper_grid(table: PaperTable) -> Grid:
-    """A paper's table alone."""
+    """A paper's table without other numbers."""
     groups = tuple(Group(_heading(column), ("",)) for column in table.columns)
     rows = tuple(
         (system, *(column.text(entry) for column, entry in zip(table.columns, values, strict=True)))
@@ -35,9 +35,9 @@ def paper_grid(table: PaperTable) -> Grid:
 
 
 def side_by_side(counterparts: Counterparts, numbers: Numbers) -> Grid:
-    """Paper's number, ours and their ratio, for the columns of which something was measured.
+    """A paper's table with our numbers and the ratios beside the paper's, for the columns that have any of ours.
 
-    The other columns have the paper's numbers alone. The last column says in what our systems differ from the paper's.
+    The other columns have the paper's numbers alone. The last column says how our systems differ from the paper's.
     """
     table = counterparts.table
     measured, ours_there = {column for _, column in numbers}, {system for system, _ in numbers}
@@ -60,9 +60,9 @@ def side_by_side(counterparts: Counterparts, numbers: Numbers) -> Grid:
 
 
 def changes(counterparts: Counterparts, numbers: Numbers) -> Grid | None:
-    """How much a system's scores differ from those of greedy decoding and of beam search, in the paper and here.
+    """How much each system's scores differ from those of greedy decoding and of beam search, in the paper and here.
 
-    Only systems and columns that were measured; None where nothing can be compared.
+    It has only systems and columns that were measured; None if there is nothing to compare.
     """
     table = counterparts.table
     baselines = [(name, row) for name, row in (("greedy", counterparts.greedy), ("beam", counterparts.beam)) if row]
@@ -86,11 +86,11 @@ def changes(counterparts: Counterparts, numbers: Numbers) -> Grid | None:
 
 
 def header(results: Results, used: Sequence[Source]) -> list[str]:
-    """What holds for all tables of an experiment: what differs from the papers, how much was decoded, and machines.
+    """The lines above an experiment's tables: differences from the papers, sizes of the test sets, and machines.
 
     Args:
-        results: of the experiment.
-        used: where the tables' numbers come from.
+        results: the experiment's results.
+        used: the sources of the numbers in the tables.
     """
     if results.stand_in:
         differs = (
@@ -115,7 +115,7 @@ def header(results: Results, used: Sequence[Source]) -> list[str]:
 
 
 def commands(results: Results, used: Sequence[Source] | None = None) -> list[str]:
-    """How the numbers of `used` were made; None: all numbers."""
+    """The commands that made the numbers of `used`, or all numbers if it is None."""
     decodings, records = results.decodings, results.records
     if used is not None:
         decoded = {(source.set, source.label) for source in used}
@@ -126,7 +126,7 @@ def commands(results: Results, used: Sequence[Source] | None = None) -> list[str
 
 
 def sources_of(results: Results, wanted: Sequence[Counterparts]) -> list[Source]:
-    """Where those numbers of tables come from that were measured."""
+    """The sources of all measured numbers in these tables."""
     return [counterparts.sources[place] for counterparts in wanted for place in numbers_of(results, counterparts)]
 
 
@@ -136,7 +136,7 @@ def _records(results: Results, used: Sequence[Source]) -> dict[str, Record]:
 
 
 def _by_machine(records: Mapping[str, Record]) -> dict[str, dict[str, list[str]]]:
-    """Names of records by machine and by how much was timed."""
+    """Names of records by machine and by number of timed inputs."""
     found: dict[str, dict[str, list[str]]] = {}
     for name, record in records.items():
         timed = found.setdefault(describe(record.machine), {})
@@ -168,8 +168,8 @@ def _change(column: Column, one: Value, other: Value) -> str:
     return text.replace("-", "−")
 
 
-def all_grids(results: Results, wanted: Sequence[Counterparts]) -> tuple[list[Grid], list[str]]:
-    """Tables, each followed by its changes of quality, and the names of those of which nothing was measured."""
+def beside_grids(results: Results, wanted: Sequence[Counterparts]) -> tuple[list[Grid], list[str]]:
+    """All tables, each followed by its changes of quality, and the names of tables without a measured number."""
     grids: list[Grid] = []
     missing = []
     for counterparts in wanted:

@@ -1,34 +1,35 @@
-"""Which of an experiment's measurements stands where in a table: configs/EXPERIMENT/tables.yaml.
+"""Reads configs/EXPERIMENT/tables.yaml, which says what measurement stands in each cell of an experiment's tables.
 
     score: [m2-references]        # metrics of aggdec score that the tables need beside those of prepare.yaml
-    tables:                       # of the papers
+    tables:                       # tables of the papers
       ge2022/5:
-        set: test                 # decoded test set whose scores count, and the file of aggdec bench: the defaults of
-        record: bench/bench       # all entries; a row's or a column's own word comes before them
+        set: test                 # defaults of all cells, which a row or a column may replace: the decoded test set
+        record: bench/bench       # with the scores, and the file of aggdec bench
         greedy: AR verifier (beam = 1)
         beam: AR verifier (beam = 5)
-        ours: k = 10               # what is to be said above the table
-        differs: 4+3 layers of 256 # in what our systems are not the paper's, beside each row; a row may say its own
+        ours: k = 10               # a remark about our numbers, printed above the table
+        differs: 4+3 layers of 256 # how our systems differ from the paper's, printed in each row; a row may replace it
         columns: {Iter.: iterations, EN-DE: sacrebleu, Speed: speed-up}
         rows: {GAD (k = 25): gad}
-    own:                          # without a counterpart; a name stands for several tables, or for those of this name
-      ablation: tatoeba_en_de     # of another experiment
+    own:                          # tables without a counterpart in a paper, lists by name
+      ablation: tatoeba_en_de     # the list of this name in another experiment
       blocks:
         - title: Speed-up over greedy decoding (mean accepted block)
           first: k                # heading of the rows' names
-          axes: {k: [2, 4, 8]}    # a row named "{k}" stands for three
+          axes: {k: [2, 4, 8]}    # a row named "{k}" stands for three rows
           measure: [speed-up, accepted block]
-          form: "{:.2f}x ({:.2f})" # of a cell; without it, its numbers have two decimals
-          figure: [speed-up, mean accepted block] # names of the two numbers, for --figure; a line each column
+          form: "{:.2f}x ({:.2f})" # format of a cell; by default, two decimals for each number
+          figure: [speed-up, mean accepted block] # labels of the y and x axis, for --figure; one line for each column
           columns: {regular: {record: "blocks/regular-{k}"}}
           rows: {"{k}": blockwise}
 
-A row is a label of scripts/decode.sh, which is the mode of aggdec bench too (`gad++-3-1` is `gad++:3:1`), a column a
-measure; each may be a mapping of the fields of `Source` instead: a row's come before a column's, `only` names the
-columns that a row has, `measures` those whose measure it changes. `{...}` in a field stands for another one, or for the
-row's value of an axis, which is the axis's first one where neither the row's name nor its fields say another;
-`{first[k]}` is always the first. The values of an axis `a-b` such as `6-3` are one of `a` and one of `b`. Every table
-has an axis `k`. Of rows with the same name the first one counts.
+The value of a row is a label of scripts/decode.sh, which also names the mode of aggdec bench (`gad++-3-1` is
+`gad++:3:1`); the value of a column is a measure. Either may be a mapping of the fields of `Source` instead; fields of a
+row replace those of a column. In a row's mapping, `only` lists the columns that the row has, and `measures` gives
+another measure for some columns. `{name}` in a field stands for another field, or for the row's value of an axis: the
+one in the row's name or fields, or else the axis's first value. `{first[k]}` is always the first value of `k`. An axis
+`a-b` has values such as `6-3`: 6 for `a`, 3 for `b`. Every table has an axis `k`. Of rows with the same name, the first
+one counts.
 """
 
 from __future__ import annotations
@@ -49,30 +50,32 @@ FILE = "tables.yaml"
 
 @dataclass(frozen=True)
 class Source:
-    """Where a number comes from; empty fields are not needed for every measure."""
+    """Where a number comes from. Not every measure needs all fields."""
 
     measure: str = ""
     """a column of aggdec score, or a name of `measures.MEASURES`"""
     label: str = ""
-    """of the decoded output"""
+    """label of the decoded output"""
     set: str = "test"
     """fairseq's name of the test set"""
     record: str = "bench/bench"
-    """of aggdec bench, in the work folder without suffix"""
+    """file of aggdec bench in the work folder, without suffix"""
     mode: str = "{label}"
+    """mode in that file"""
     batch_size: int = 1
     over: str = "beam5"
-    """the mode that a speed-up compares with; of `decoding speed-up` the label"""
+    """baseline of a speed-up: a mode, or for `decoding speed-up` a label"""
     over_record: str = "{record}"
+    """file with the baseline"""
     modules: tuple[str, ...] = ()
-    """whose time counts; none: of all"""
+    """modules whose time counts; empty for all"""
     training: str = ""
-    """folder of a drafter's training, in the work folder"""
+    """folder of a drafter's training in the work folder"""
     beside: tuple[str, ...] = ()
-    """the trainings of the same table"""
+    """the trainings in the same table"""
 
     def filled(self, values: Mapping[str, Any] = MappingProxyType({})) -> Source:
-        """Every `{field}` replaced by that field, or by the value of that axis."""
+        """The source with each `{name}` replaced by the field, or the value of the axis, of that name."""
         given = {**values, **{name: str(getattr(self, name)) for name in ("label", "set", "record", "mode")}}
         for name in ("set", "record", "label"):
             given[name] = given[name].format(**given)
@@ -83,28 +86,28 @@ class Source:
 
 @dataclass(frozen=True)
 class Counterparts:
-    """Those of one table of a paper."""
+    """The sources of our numbers for one table of a paper."""
 
     table: PaperTable
     sources: dict[tuple[str, str], Source]
-    """by system and column"""
+    """sources by system and column"""
     greedy: str | None = None
-    """the system that decodes greedily, for changes of quality"""
+    """the system with greedy decoding, for changes of quality"""
     beam: str | None = None
-    """and the one with beam search"""
+    """the system with beam search, for changes of quality"""
     ours: str = ""
-    """what our numbers are of, where that needs saying"""
+    """a remark about our numbers; may be empty"""
     differs: Mapping[str, str] = field(default_factory=dict)
-    """in what our system is not the paper's, by the paper's system"""
+    """how our system differs from the paper's, by system"""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Several numbers in one place."""
+    """A cell with one or several numbers."""
 
     sources: tuple[Source, ...]
     form: str
-    """for `str.format`"""
+    """format of the numbers, for `str.format`"""
 
 
 @dataclass(frozen=True)
@@ -113,35 +116,37 @@ class OwnTable:
 
     title: str
     first: str
-    """heading of the rows' names"""
+    """heading of the first column, which has the rows' names"""
     columns: tuple[str, ...]
     cells: dict[tuple[str, str], Cell]
-    """by row and column"""
+    """cells by row and column"""
     axes: tuple[str, ...]
+    """names of the axes"""
     figure: tuple[str, ...] = ()
-    """what a cell's two numbers are, where they are drawn one against the other"""
+    """labels of the y and x axis if the table can be drawn: a cell has two numbers then"""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What an experiment's `FILE` says."""
+    """The content of an experiment's `FILE`."""
 
     score: tuple[str, ...] = ()
-    """metrics beside those of its prepare.yaml"""
+    """metrics to compute beside those of prepare.yaml"""
     counterparts: dict[str, Counterparts] = field(default_factory=dict)
-    """by table"""
+    """counterparts by the name of the paper's table"""
     own: dict[str, list[OwnTable]] = field(default_factory=dict)
+    """tables without a counterpart, by name"""
 
 
 def read_tables(folder: Path, axes: Mapping[str, Sequence[str]] | None = None) -> Tables:
-    """Reads an experiment's `FILE`; without one, there are no tables.
+    """Reads an experiment's `FILE`; an experiment without one has no tables.
 
     Args:
-        folder: of configs/.
-        axes: other values of axes, for its own tables.
+        folder: the experiment's folder in configs/.
+        axes: values of axes that replace those in the file, for tables without a counterpart.
 
     Raises:
-        AggdecError: it names a table, row, column or field that does not exist.
+        AggdecError: the file names a table, row, column or field that does not exist.
     """
     path = folder / FILE
     if not path.is_file():
@@ -163,30 +168,30 @@ def read_tables(folder: Path, axes: Mapping[str, Sequence[str]] | None = None) -
 
 @dataclass(frozen=True)
 class _Row:
-    """A row with all that it says."""
+    """A row of `FILE`."""
 
     name: str
     given: dict[str, Any]
-    """fields of `Source`, and what only one kind of table knows"""
+    """the fields of `Source` that it sets, `only`, `measures` and `differs`"""
     values: dict[str, Any]
-    """of the axes"""
+    """values of the axes"""
 
     def only(self, columns: Mapping[str, Any]) -> list[str]:
-        """The columns that it has."""
+        """The columns that the row has."""
         only = self.given.get("only", columns)
         if odd := [column for column in [*only, *self.given.get("measures", {})] if column not in columns]:
             raise AggdecError(f"row {self.name!r}: there is no column {odd[0]!r}: {', '.join(columns)}")
         return [column for column in columns if column in only]
 
     def fields(self, defaults: Mapping[str, Any], column: str, of_column: Mapping[str, Any]) -> dict[str, Any]:
-        """What is said of a cell: a row's word comes before a column's."""
+        """The fields of a cell: defaults, replaced by those of the column, then by those of the row."""
         own = {name: value for name, value in self.given.items() if name not in ("only", "measures", "differs")}
         measures = self.given.get("measures", {})
         return {**defaults, **of_column, **own, **({"measure": measures[column]} if column in measures else {})}
 
 
 def _rows(entry: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> Iterator[_Row]:
-    """A row each value of the axes that its name holds."""
+    """The rows of a table; a row whose name has an axis stands for one row for each value."""
     first = _values(axes, [values[0] for values in axes.values()])
     for name, given in entry["rows"].items():
         row = dict(given) if isinstance(given, dict) else {"label": str(given)}
@@ -201,7 +206,7 @@ def _rows(entry: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> Iterat
 
 
 def _values(axes: Mapping[str, Sequence[Any]], choice: Sequence[Any]) -> dict[str, Any]:
-    """What the axes' names stand for: an axis `a-b` has one value of `a` and one of `b`."""
+    """The values of the axes; an axis `a-b` gives a value of `a` and one of `b`."""
     found: dict[str, str] = {}
     for axis, value in zip(axes, choice, strict=True):
         names, parts = axis.split("-"), str(value).split("-", axis.count("-"))
@@ -212,31 +217,31 @@ def _values(axes: Mapping[str, Sequence[Any]], choice: Sequence[Any]) -> dict[st
 
 
 def _counterparts(table: PaperTable, entry: Mapping[str, Any]) -> Counterparts:
-    defaults = _besides(entry, "axes", "columns", "rows", "greedy", "beam", "ours", "differs")
-    columns = {table.column(name).name: _of_column(given) for name, given in entry["columns"].items()}
+    defaults = _without(entry, "axes", "columns", "rows", "greedy", "beam", "ours", "differs")
+    columns = {table.column(name).name: _column_fields(given) for name, given in entry["columns"].items()}
     named = {role: table.system(entry[role]) for role in ("greedy", "beam") if role in entry}
     sources, differs = {}, {}
     for row in _rows(entry, {"k": [""], **entry.get("axes", {})}):
         differs[table.system(row.name)] = str(row.given.get("differs", entry.get("differs", "")))
         for column in row.only(columns):
-            said = row.fields(defaults, column, columns[column])
-            sources[row.name, column] = _source(said, row.values)
+            given = row.fields(defaults, column, columns[column])
+            sources[row.name, column] = _source(given, row.values)
     return Counterparts(table, sources, named.get("greedy"), named.get("beam"), entry.get("ours", ""), differs)
 
 
 def _own_table(entry: Mapping[str, Any], chosen: Mapping[str, Sequence[str]]) -> OwnTable:
-    defaults = _besides(entry, "axes", "columns", "rows", "title", "first", "figure")
+    defaults = _without(entry, "axes", "columns", "rows", "title", "first", "figure")
     axes = {"k": [""], **entry.get("axes", {})}
     axes |= {axis: values for axis, values in chosen.items() if axis in axes}
     rows = list(_rows(entry, axes))
-    columns = {str(name).format(**rows[0].values): _of_column(given) for name, given in entry["columns"].items()}
+    columns = {str(name).format(**rows[0].values): _column_fields(given) for name, given in entry["columns"].items()}
     cells: dict[tuple[str, str], Cell] = {}
     for row in rows:
         for column in row.only(columns):
-            said = row.fields(defaults, column, columns[column])
-            measures = [said["measure"]] if isinstance(said["measure"], str) else said["measure"]
-            form = said.pop("form", " / ".join("{:.2f}" for _ in measures))
-            sources = tuple(_source({**said, "measure": measure}, row.values) for measure in measures)
+            given = row.fields(defaults, column, columns[column])
+            measures = [given["measure"]] if isinstance(given["measure"], str) else given["measure"]
+            form = given.pop("form", " / ".join("{:.2f}" for _ in measures))
+            sources = tuple(_source({**given, "measure": measure}, row.values) for measure in measures)
             cells.setdefault((row.name, column), Cell(sources, form))
     beside = tuple(dict.fromkeys(source.training for cell in cells.values() for source in cell.sources))
     cells = {
@@ -246,16 +251,16 @@ def _own_table(entry: Mapping[str, Any], chosen: Mapping[str, Sequence[str]]) ->
     return OwnTable(entry["title"], entry["first"], tuple(columns), cells, tuple(axes), tuple(entry.get("figure", ())))
 
 
-def _besides(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _without(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in names}
 
 
-def _of_column(given: Any) -> dict[str, Any]:
+def _column_fields(given: Any) -> dict[str, Any]:
     return given if isinstance(given, dict) else {"measure": str(given)}
 
 
-def _source(said: Mapping[str, Any], values: Mapping[str, Any]) -> Source:
-    if odd := said.keys() - {entry.name for entry in fields(Source)}:
+def _source(given: Mapping[str, Any], values: Mapping[str, Any]) -> Source:
+    if odd := given.keys() - {entry.name for entry in fields(Source)}:
         known = ", ".join(entry.name for entry in fields(Source))
         raise AggdecError(f"unknown fields {', '.join(sorted(odd))}: choose from {known}")
-    return Source(**said).filled(values)
+    return Source(**given).filled(values)

@@ -1,4 +1,4 @@
-"""Finds in an experiment's work folder what was decoded and measured there."""
+"""Gathers the results of an experiment from its work folder."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from fairseq_aggdec.lab.reporting.results import Decoding, Results
 from fairseq_aggdec.structured_files import parse_json, read_json
 
 STATS, COMMAND = "stats.jsonl", "command.txt"
-"""what scripts/decode.sh writes beside an output: --decoding-stats, and how it called fairseq-generate"""
+"""files of scripts/decode.sh beside an output: that of --decoding-stats, and the command of fairseq-generate"""
 TRAINING_LOG = "train/hydra_train.log"
 _NO_RECORDS = {"data-bin", "checkpoints", "decode"}
-"""folders without measurements"""
+"""folders that are not searched for files of aggdec bench"""
 
 
 def gather(
@@ -37,30 +37,31 @@ def gather(
     records: Mapping[str, Path] | None = None,
     only: Sequence[Source] | None = None,
 ) -> Results:
-    """Reads all that an experiment's stages have left so far.
+    """Reads all results that the stages of an experiment have written so far.
 
     Args:
-        title: of the experiment.
-        stand_in: whether it has not the papers' data.
-        config: its folder of configs/.
+        title: title of the experiment.
+        stand_in: whether the experiment has other data than the papers.
+        config: the experiment's folder in configs/.
         work: its work folder.
-        data: folder of the data sets, where M2 files are.
-        command: that is being run.
-        metrics: of aggdec score, computed beside those of the experiment's prepare.yaml.
-        records: further ones by name; they replace one of the work folder with the same name.
-        only: compute no other scores than these need, and read their trainings.
+        data: folder of the data sets, which has the M2 files.
+        command: the command that is running, for the results.
+        metrics: metrics of aggdec score beside those of prepare.yaml.
+        records: further files of aggdec bench by name; they replace files of the same name in the work folder.
+        only: compute only the scores, and read only the trainings, that these sources need; None for all scores and no
+            trainings.
 
     Raises:
-        AggdecError: there is nothing yet, or a file is damaged.
+        AggdecError: there are no results yet, or a file is damaged.
     """
     scores = _scores(config, work, data, metrics, only)
     paths = {_name(path, work): path for path in _records(work)} | dict(records or {})
     found = {name: load_record(path) for name, path in paths.items()}
     decodings = [read_decoding(path) for path in sorted(work.glob(f"decode/*/*/{STATS}")) if _is_whole(path.parent)]
     for record in found.values():
-        record.command = _from_the_checkout(record.command, config, work)
+        record.command = _relative_paths(record.command, config, work)
     for decoding in decodings:
-        decoding.command = decoding.command and _from_the_checkout(decoding.command, config, work)
+        decoding.command = decoding.command and _relative_paths(decoding.command, config, work)
     trainings = {source.training for source in only or () if (work / source.training / TRAINING_LOG).is_file()}
     if not scores and not found:
         raise AggdecError(f"{work}: nothing is decoded or measured there yet; run the experiment's stages first")
@@ -70,7 +71,7 @@ def gather(
         stand_in=stand_in,
         date=now(),
         commit=commit(),
-        command=_from_the_checkout(command, config, work),
+        command=_relative_paths(command, config, work),
         machine=machine(),
         scores=scores,
         decodings=decodings,
@@ -86,10 +87,10 @@ def _images(folder: Path) -> dict[str, Quality]:
 
 
 def read_decoding(path: Path) -> Decoding:
-    """Sums of a file of --decoding-stats.
+    """Reads a file of --decoding-stats and adds up its counters.
 
     Raises:
-        AggdecError: it is something else.
+        AggdecError: the file has another format or is not complete.
     """
     advice = "decode again"
     try:
@@ -107,8 +108,8 @@ def read_decoding(path: Path) -> Decoding:
     )
 
 
-def _from_the_checkout(command: str, config: Path, work: Path) -> str:
-    """A command without the folders that a checkout and its results happen to be in."""
+def _relative_paths(command: str, config: Path, work: Path) -> str:
+    """A command with paths relative to the checkout, and `work/` for the folder of the work folders."""
     checkout = config.resolve().parents[1]
     for folder, name in ((work.resolve().parent, "work/"), (work.absolute().parent, "work/"), (checkout, "")):
         command = command.replace(f"{folder}/", name)
@@ -138,12 +139,12 @@ def _scores(
 
 
 def _is_whole(output: Path) -> bool:
-    """Whether fairseq-generate has come to its end there, with or without the sentences that it may skip."""
+    """Whether fairseq-generate has finished in this folder; it may have skipped sentences that are too long."""
     return any(line.startswith("Generate ") for path in output.glob("generate-*.txt") for line in read_text_lines(path))
 
 
 def _records(work: Path) -> list[Path]:
-    """Files of aggdec bench --json, also those that stages have put into folders of their own."""
+    """All files of aggdec bench --json in the work folder, up to two folders deep."""
     candidates = [path for depth in ("*.json", "*/*.json", "*/*/*.json") for path in sorted(work.glob(depth))]
     return [path for path in candidates if not _NO_RECORDS & set(path.parts) and _is_record(path)]
 

@@ -1,4 +1,4 @@
-"""Numbers of an experiment's results, by their names."""
+"""All measures that a table can show, by name: functions that look up a number in an experiment's results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fairseq_aggdec.lab.benchmarking.image_record import Quality
 from fairseq_aggdec.lab.benchmarking.record import Run
-from fairseq_aggdec.lab.evaluation.training_log import Validation, seconds_to
+from fairseq_aggdec.lab.evaluation.training_log import Validation, seconds_to_reach
 from fairseq_aggdec.lab.reporting.counterparts import Source
 from fairseq_aggdec.lab.reporting.results import Decoding, Results
 
@@ -14,19 +14,19 @@ Number = Callable[[Results, Source], float | None]
 
 
 def value(results: Results, source: Source) -> float | None:
-    """The number that a source names; None where it was not measured."""
+    """The number that a source names; None if it was not measured."""
     if source.measure in MEASURES:
         return MEASURES[source.measure](results, source)
     return _score(results, source)
 
 
 def run_of(results: Results, source: Source) -> Run | None:
-    """The timed mode that a source names; None where it was not timed."""
+    """The run of the mode that a source names; None if it was not timed."""
     return _run(results, source.record, source.mode, source.batch_size)
 
 
 def _score(results: Results, source: Source) -> float | None:
-    """A column of aggdec score, of `set` and `label`."""
+    """The score in a column of aggdec score, for the source's `set` and `label`."""
     for table in results.scores:
         if table["subset"] == source.set:
             for row in table["rows"]:
@@ -36,14 +36,14 @@ def _score(results: Results, source: Source) -> float | None:
 
 
 def _run(results: Results, record: str, mode: str, batch_size: int) -> Run | None:
-    """A mode of a record. The parts of its name may be joined by `-`, as in the names of folders."""
+    """A run of a record. In the mode's name, `-` may stand for `:`, as in names of folders."""
     if record not in results.records:
         return None
     runs = results.records[record].at(batch_size)
-    return next((run for run in runs if _plain(run.mode) == _plain(mode)), None)
+    return next((run for run in runs if _with_hyphens(run.mode) == _with_hyphens(mode)), None)
 
 
-def _plain(mode: str) -> str:
+def _with_hyphens(mode: str) -> str:
     return mode.replace(":", "-")
 
 
@@ -55,7 +55,7 @@ def _decoding(results: Results, source: Source, label: str | None = None) -> Dec
 
 
 def _counted(ratio: Callable[[Decoding | Run], float | None]) -> Number:
-    """A measure of counters: those of the whole decoded test set, or else of the sentences that were timed."""
+    """A measure of counters, from the whole decoded test set or, if it has none, from the timed sentences."""
 
     def measure(results: Results, source: Source) -> float | None:
         found = _decoding(results, source) or run_of(results, source)
@@ -65,7 +65,7 @@ def _counted(ratio: Callable[[Decoding | Run], float | None]) -> Number:
 
 
 def _timed(number: Callable[[Run], float | None]) -> Number:
-    """A measure of a timed mode."""
+    """A measure of a run."""
 
     def measure(results: Results, source: Source) -> float | None:
         found = run_of(results, source)
@@ -81,7 +81,7 @@ def _speed_up(results: Results, source: Source) -> float | None:
 
 
 def _timed_bleu_of_all(results: Results, source: Source) -> float | None:
-    """Comparable with scores of the whole test set, unlike the BLEU of its first sentences."""
+    """BLEU of a run if the whole test set was timed; only then can it be compared with other scores."""
     run = run_of(results, source)
     sizes = [table["sentences"] for table in results.scores if table["subset"] == source.set]
     return None if run is None or len(run.tokens) not in sizes else run.bleu
@@ -100,7 +100,7 @@ def _decoding_speed_up(results: Results, source: Source) -> float | None:
 
 
 def _modules(ratio: Callable[[float, Run], float | None]) -> Number:
-    """A measure of the seconds of some modules, or of all."""
+    """A measure of the seconds of `source.modules`, or of all modules."""
 
     def measure(results: Results, source: Source) -> float | None:
         run = run_of(results, source)
@@ -116,7 +116,7 @@ def _mebibytes(count: int | None) -> float | None:
 
 
 def _of_images(number: Callable[[Quality], float | None]) -> Number:
-    """A measure of the images of a mode, or of `bicubic` interpolation."""
+    """A measure of the images of a mode, or of `bicubic` enlargement."""
 
     def measure(results: Results, source: Source) -> float | None:
         found = results.images.get(source.record, {}).get(source.mode)
@@ -126,7 +126,7 @@ def _of_images(number: Callable[[Quality], float | None]) -> Number:
 
 
 def _trained(number: Callable[[list[Validation], float], float | None]) -> Number:
-    """A measure of a training, and of the accepted length that all of the table's trainings reach."""
+    """A measure of a training and of a level of `accepted`: the highest that all trainings of the table reach."""
 
     def measure(results: Results, source: Source) -> float | None:
         if source.training not in results.trainings:
@@ -166,6 +166,6 @@ MEASURES: dict[str, Number] = {
     "training seconds": _trained(lambda training, level: training[-1].seconds),
     "best accepted": _trained(lambda training, level: _best(training)),
     "common accepted": _trained(lambda training, level: level),
-    "seconds to common accepted": _trained(seconds_to),
+    "seconds to common accepted": _trained(seconds_to_reach),
 }
-"""beside the columns of aggdec score"""
+"""all measures by name, except the columns of aggdec score"""

@@ -1,4 +1,4 @@
-"""What an experiment has come to without a paper's counterpart: the tables that it declares, and all that there is."""
+"""Tables without a counterpart in a paper: those that an experiment declares, and those of all its measurements."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fairseq_aggdec.lab.reporting.results import Decoding, Results
 
 
 def measured_sources(results: Results, tables: Sequence[OwnTable]) -> list[Source]:
-    """Where those numbers of tables come from that were measured."""
+    """The sources of all measured numbers in these tables."""
     found = [source for table in tables for cell in table.cells.values() for source in cell.sources]
     return [source for source in found if value(results, source) is not None]
 
 
-def head(results: Results, used: Sequence[Source]) -> str:
-    """How much was scored and timed, and on which machines; nothing of what was not."""
+def summary(results: Results, used: Sequence[Source]) -> str:
+    """One line: how many sentences were scored and timed, and on which machines."""
     parts = []
     sets = {source.set for source in used if source.measure not in MEASURES}
     if scored := "/".join(str(table["sentences"]) for table in results.scores if table["subset"] in sets):
@@ -39,28 +39,28 @@ def head(results: Results, used: Sequence[Source]) -> str:
 
 
 def declared_grid(results: Results, table: OwnTable, name: str) -> Grid | None:
-    """A table with the rows of which something was measured; None if there are none.
+    """A declared table with the rows that have a measured number; None if there are none.
 
     Args:
-        results: of the experiment.
-        table: as it is declared.
-        name: for a label of LaTeX.
+        results: the experiment's results.
+        table: the table as declared.
+        name: name for LaTeX's label.
     """
     rows = []
     for row in dict.fromkeys(row for row, _ in table.cells):
         cells = [_cell(results, table.cells.get((row, column))) for column in table.columns]
         if any(cell != DASH for cell in cells):
             rows.append((row, *cells))
-    return Grid(name, table.title, table.first, _plain(table.columns), tuple(rows), numbers=False) if rows else None
+    return Grid(name, table.title, table.first, _ungrouped(table.columns), tuple(rows), numbers=False) if rows else None
 
 
 def draw(results: Results, table: OwnTable, path: Path) -> None:
-    """Draws the first number of the cells against the second: a line each column, a point each row.
+    """Draws a table whose cells have two numbers, y and x: a line for each column, a point for each row.
 
     Args:
-        results: of the experiment.
-        table: one with `figure`.
-        path: of the PNG file.
+        results: the experiment's results.
+        table: a table with `figure`.
+        path: path of the PNG file.
     """
     from matplotlib.figure import Figure
 
@@ -80,8 +80,8 @@ def draw(results: Results, table: OwnTable, path: Path) -> None:
         figure.savefig(partial, format="png", dpi=150)
 
 
-def own_grids(results: Results) -> list[Grid]:
-    """Everything: scores by test set, then times by file of aggdec bench and batch size."""
+def grids_of_everything(results: Results) -> list[Grid]:
+    """Tables of all scores, by test set, then of all times, by file of aggdec bench and batch size."""
     grids = [_scores(results, table) for table in results.scores]
     for name, record in results.records.items():
         for size in record.batch_sizes:
@@ -91,7 +91,7 @@ def own_grids(results: Results) -> list[Grid]:
             label = f"{name}-{size}-times".replace("/", "-").replace("_", "-")
             notes = (f"{describe(record.machine)}.",)
             cells = tuple(tuple(cell or DASH for cell in row) for row in rows)
-            grids.append(Grid(label, title, headers[0], _plain(columns), cells, notes))
+            grids.append(Grid(label, title, headers[0], _ungrouped(columns), cells, notes))
     return grids
 
 
@@ -103,14 +103,14 @@ def _cell(results: Results, cell: Cell | None) -> str:
 
 
 class _NotMeasured:
-    """One of several numbers of a cell: a dash, in whatever form."""
+    """A missing number of a cell, which prints as a dash in any format."""
 
     def __format__(self, form: str) -> str:
         return DASH
 
 
 def _scores(results: Results, table: dict[str, Any]) -> Grid:
-    """A row each decoding; iterations and tokens where counters were kept."""
+    """The scores of a test set, a row for each decoding, with iterations and tokens if they were counted."""
     columns = list(dict.fromkeys(column for row in table["rows"] for column in row["scores"]))
     counted = {entry.label: entry for entry in results.decodings if entry.subset == table["subset"]}
     rows = tuple(
@@ -118,7 +118,7 @@ def _scores(results: Results, table: dict[str, Any]) -> Grid:
         for row in table["rows"]
     )
     title = f"Scores: {table['test_set']} ({table['sentences']} inputs)"
-    headings = _plain([*columns, "iterations", "tokens an iteration"])
+    headings = _ungrouped([*columns, "iterations", "tokens an iteration"])
     return Grid(f"{table['subset']}-scores", title, "decoding", headings, rows)
 
 
@@ -126,7 +126,7 @@ def _counters(found: Decoding | None) -> list[float | None]:
     return [None, None] if found is None else [found.mean_iterations, found.mean_accepted_tokens]
 
 
-def _plain(columns: Sequence[str]) -> tuple[Group, ...]:
+def _ungrouped(columns: Sequence[str]) -> tuple[Group, ...]:
     return tuple(Group(column, ("",)) for column in columns)
 
 

@@ -1,4 +1,4 @@
-"""Pages of tables: the papers' alone, an experiment's beside them, and what an experiment declares as its own."""
+"""Pages of tables: those of the papers, those with an experiment's numbers beside them, and an experiment's own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.alarm import refuse
+from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
 from fairseq_aggdec.lab.grid import Grid, escape, latex, markdown
-from fairseq_aggdec.lab.reporting.beside import all_grids, commands, header, paper_grid, sources_of
+from fairseq_aggdec.lab.reporting.beside import beside_grids, commands, header, paper_grid, sources_of
 from fairseq_aggdec.lab.reporting.counterparts import Counterparts, OwnTable
 from fairseq_aggdec.lab.reporting.measures import run_of
-from fairseq_aggdec.lab.reporting.own_tables import declared_grid, draw, head, measured_sources, own_grids
+from fairseq_aggdec.lab.reporting.own_tables import declared_grid, draw, grids_of_everything, measured_sources, summary
 from fairseq_aggdec.lab.reporting.paper_tables import all_tables, paper_table
 from fairseq_aggdec.lab.reporting.results import Results
 
@@ -19,7 +19,7 @@ FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": late
 
 
 def paper_page(names: Sequence[str], form: str) -> str:
-    """Tables of the papers by their names, such as `ge2022/5`; without names, the list of all.
+    """Tables of the papers by name, such as `ge2022/5`; without names, a list of all tables.
 
     Raises:
         AggdecError: there is no such table.
@@ -33,54 +33,54 @@ def beside_page(results: Results, wanted: Sequence[Counterparts], form: str, own
     """Tables of the papers with an experiment's numbers beside theirs.
 
     Args:
-        results: of the experiment.
-        wanted: those tables; without any, all that was measured stands in their place.
+        results: the experiment's results.
+        wanted: the tables; if empty, the page has tables of all measurements instead.
         form: one of `FORMATS`.
-        own: add all that was measured.
+        own: whether to add tables of all measurements.
     """
-    grids, missing = all_grids(results, wanted)
+    grids, missing = beside_grids(results, wanted)
     used = sources_of(results, wanted)
     lines = header(results, used) if wanted else [f"{results.title}."]
     if missing:
         lines.append(f"Nothing has been measured yet of {', '.join(missing)}.")
     everything = own or not wanted
     if everything:
-        grids += own_grids(results)
+        grids += grids_of_everything(results)
     made = commands(results, None if everything else used)
     return _page(f"{results.experiment} beside the papers" if wanted else results.experiment, lines, grids, made, form)
 
 
 def own_page(results: Results, name: str, tables: Sequence[OwnTable], form: str, figure: Path | None = None) -> str:
-    """Tables that an experiment declares under one name.
+    """The tables that an experiment declares under one name.
 
     Args:
-        results: of the experiment.
-        name: theirs.
-        tables: as declared.
+        results: the experiment's results.
+        name: their name.
+        tables: the tables as declared.
         form: one of `FORMATS`.
-        figure: where the first of them that declares a figure is drawn.
+        figure: file for a drawing of the first table that declares a figure; None for no drawing.
 
     Raises:
-        AggdecError: nothing of them was measured, a lossless mode did not say what greedy decoding said, or none
-            declares a figure.
+        AggdecError: none of their numbers was measured, a lossless mode had another output than greedy decoding, or no
+            table declares a figure.
     """
     used = measured_sources(results, tables)
     if not used:
         raise AggdecError(f"{name}: nothing of it has been measured yet; run its stage of {results.experiment} first")
     runs = [(source, run_of(results, source)) for source in used]
-    refuse({f"{source.record}, {source.mode}": run.differing for source, run in runs if run is not None})
+    refuse_differences({f"{source.record}, {source.mode}": run.differing for source, run in runs if run is not None})
     grids = [declared_grid(results, table, f"{name}-{number}") for number, table in enumerate(tables, start=1)]
     if figure is not None:
         drawn = next((table for table in tables if table.figure), None)
         if drawn is None:
             raise AggdecError(f"{figure}: table {name} of {results.experiment} declares no figure")
         draw(results, drawn, figure)
-    title, lines = f"{results.experiment}: {name}", [f"{head(results, used)}."]
+    title, lines = f"{results.experiment}: {name}", [f"{summary(results, used)}."]
     return _page(title, lines, [grid for grid in grids if grid is not None], commands(results, used), form)
 
 
 def _page(title: str, lines: Sequence[str], grids: Sequence[Grid], made: Sequence[str], form: str) -> str:
-    """Everything, with the commands that made it."""
+    """The page, with the commands that made its numbers."""
     tables = [FORMATS[form](grid) for grid in grids]
     if form == "latex":
         comments = ["% needs \\usepackage{booktabs}", *(f"% {command}" for command in made)]

@@ -1,4 +1,4 @@
-"""The numbers of the papers' tables, from `papers/*.yaml`."""
+"""Reads the numbers of the papers' tables from `papers/*.yaml`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fairseq_aggdec.structured_files import read_yaml
 FOLDER = Path(__file__).parent / "papers"
 
 Value = float | str | None
-"""a number, `EVERY_TOKEN`, or nothing where the paper has none"""
+"""a number, `EVERY_TOKEN`, or None where the paper has no entry"""
 EVERY_TOKEN = "N"
-"""as many iterations as the output has tokens"""
+"""the entry for one iteration for each output token"""
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,21 @@ class Column:
     """A column of a paper's table."""
 
     name: str
-    """the paper's heading"""
+    """the heading in the paper"""
     unit: str
     digits: int
-    """decimals, as printed"""
+    """number of decimals in the paper"""
     quality: bool = False
-    """a score that decoding may change: the change against greedy decoding and beam search is worth a look"""
+    """whether it is a score, for which the change against greedy decoding and beam search is shown"""
 
     def measured(self, number: float | None) -> str:
-        """A number of ours, with the paper's decimals; one more where that would leave one or two digits."""
+        """Our number with as many decimals as the paper's; below 100, with at least one. A dash for None."""
         if number is None:
             return DASH
         return f"{number:.{1 if self.digits == 0 and abs(number) < 100 else self.digits}f}"
 
     def text(self, value: Value) -> str:
-        """A value as the paper prints it; a dash for nothing."""
+        """A value as the paper prints it; a dash for None."""
         if value is None:
             return DASH
         return f"{value:.{self.digits}f}" if isinstance(value, float) else str(value)
@@ -49,18 +49,19 @@ class PaperTable:
     """One table of a paper."""
 
     name: str
-    """paper and number: `ge2022/5`"""
+    """paper and number, such as `ge2022/5`"""
     paper: str
-    """as it is cited: Ge et al. 2022"""
+    """citation, such as Ge et al. 2022"""
     shows: str
+    """subject of the table"""
     setting: str
-    """of the measurement: machine, batch size, what speed-ups compare with"""
+    """how the paper measured: machine, batch size, baseline of speed-ups"""
     columns: tuple[Column, ...]
     rows: dict[str, tuple[Value, ...]]
-    """by system; a value each column"""
+    """values of the columns, by system"""
 
     def value(self, system: str, column: str) -> Value:
-        """A single entry.
+        """The value of a system in a column.
 
         Raises:
             AggdecError: there is no such row or column.
@@ -71,7 +72,7 @@ class PaperTable:
         """A column by its heading.
 
         Raises:
-            AggdecError: there is none.
+            AggdecError: there is no such column.
         """
         found = next((column for column in self.columns if column.name == name), None)
         if found is None:
@@ -79,10 +80,10 @@ class PaperTable:
         return found
 
     def system(self, name: str) -> str:
-        """The name itself.
+        """Check the name of a system, and return it.
 
         Raises:
-            AggdecError: there is no row of it.
+            AggdecError: there is no such row.
         """
         if name not in self.rows:
             raise AggdecError(f"table {self.name} has no row {name!r}: {', '.join(self.rows)}")
@@ -91,7 +92,7 @@ class PaperTable:
 
 @cache
 def all_tables() -> dict[str, PaperTable]:
-    """Every table by its name."""
+    """All tables by name."""
     found = {}
     for path in sorted(FOLDER.glob("*.yaml")):
         content = read_yaml(path)
@@ -105,7 +106,7 @@ def paper_table(name: str) -> PaperTable:
     """A table by its name, such as `ge2022/5`.
 
     Raises:
-        AggdecError: there is none.
+        AggdecError: there is no such table.
     """
     if name not in all_tables():
         raise AggdecError(f"no table {name} of the papers is known: choose from {', '.join(all_tables())}")

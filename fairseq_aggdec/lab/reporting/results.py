@@ -1,4 +1,4 @@
-"""What an experiment has come to, in one file: scores, counters and times with their machines and commands."""
+"""The results of an experiment in one JSON file: scores, counters and times, with machines and commands."""
 
 from __future__ import annotations
 
@@ -15,67 +15,67 @@ from fairseq_aggdec.lab.evaluation.training_log import Validation
 from fairseq_aggdec.structured_files import made_of, read_json
 
 FORMAT = 2
-"""1 had sums in place of records"""
+"""version of the format; version 1 had sums in place of records"""
 
 
 @dataclass
 class Decoding:
-    """Counters of one decoded test set (`--decoding-stats`): sums over its sentences."""
+    """Counters of one decoded test set (`--decoding-stats`), summed over its sentences."""
 
     subset: str
     label: str
     sentences: int
     iterations: int
     tokens: int
-    """of the outputs, EOS counted"""
+    """output tokens, EOS counted"""
     drafted: int
     accepted: int
     seconds: float | None = None
-    """of all sentences, where each was decoded alone"""
+    """seconds for all sentences; None unless each was decoded alone"""
     command: str | None = None
 
     @property
     def mean_iterations(self) -> float | None:
-        """Of a sentence; None where none were counted."""
+        """Mean iterations of a sentence; None if they were not counted."""
         return self.iterations / self.sentences if self.iterations else None
 
     @property
     def mean_accepted_tokens(self) -> float | None:
-        """Tokens an iteration, the verifier's own included; None where none were counted."""
+        """Mean committed tokens of an iteration, the verifier's own included; None if they were not counted."""
         return self.tokens / self.iterations if self.iterations else None
 
     @property
     def acceptance_rate(self) -> float | None:
-        """Accepted of drafted tokens; None where none were counted."""
+        """Accepted draft tokens divided by all draft tokens; None if they were not counted."""
         return self.accepted / max(1, self.drafted) if self.iterations else None
 
 
 @dataclass
 class Results:
-    """All of an experiment."""
+    """All results of an experiment."""
 
     experiment: str
     title: str
     stand_in: bool
-    """for an experiment of the papers, on other data and with other models"""
+    """whether it replaces an experiment of the papers, with other data and models"""
     date: str
     commit: str | None
     command: str
     machine: dict[str, Any]
-    """that computed the scores"""
+    """the machine that computed the scores"""
     scores: list[dict[str, Any]] = field(default_factory=list)
-    """a `ScoreTable.record()` each decoded test set, and fairseq's name of that as `subset`"""
+    """`ScoreTable.record()` of each decoded test set, with fairseq's name of the set as `subset`"""
     decodings: list[Decoding] = field(default_factory=list)
     records: dict[str, Record] = field(default_factory=dict)
-    """of aggdec bench, by its file in the work folder without suffix"""
+    """records of aggdec bench, by path in the work folder without suffix"""
     images: dict[str, dict[str, Quality]] = field(default_factory=dict)
-    """of those records that decoded images: by mode, and of `bicubic` interpolation"""
+    """image quality by record and by mode, or `bicubic` for bicubic enlargement"""
     trainings: dict[str, list[Validation]] = field(default_factory=dict)
-    """how well drafters drafted while they were trained, by folder in the work folder"""
+    """validations of drafters' trainings, by folder in the work folder"""
     format: int = FORMAT
 
     def save(self, path: Path) -> None:
-        """Writes JSON, a line each entry."""
+        """Writes JSON with one line for each field."""
         entries = [f' "{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in asdict(self).items()]
         with written_whole(path) as partial:
             partial.write_text("{\n" + ",\n".join(entries) + "\n}\n", encoding="utf-8")
@@ -85,8 +85,8 @@ def load_results(path: Path) -> Results:
     """Reads what `Results.save` wrote.
 
     Raises:
-        AggdecError: it is something else.
-        OSError: it cannot be read.
+        AggdecError: the file has another format.
+        OSError: the file cannot be read.
     """
     content = read_json(path, "give what aggdec report experiment wrote")
     if not isinstance(content, dict) or content.get("format") != FORMAT or "decodings" not in content:

@@ -1,4 +1,4 @@
-"""Which output tokens were drafted and verified in a block, and which the verifier said (papers/000 Tables 2, 17)."""
+"""Shows which output tokens came from drafts and which from the verifier (papers/000 Tables 2 and 17)."""
 
 import os
 import sys
@@ -12,24 +12,24 @@ _BLUE, _RED, _STRUCK, _PLAIN = "\033[34m", "\033[1;31m", "\033[2;9m", "\033[0m"
 
 
 BIFURCATION, BONUS, SINGLE, WHOLE = "bifurcation", "bonus token", "re-decoded", "draft to the end"
-"""kinds of iterations: the verifier put its own token in the place of a drafted one; it added one to a draft that
-passed as a whole; it decoded one without a draft; the draft that passed had the end of the sentence"""
+"""kinds of iterations, by their last token: the verifier replaced a draft token; it added a bonus token to a draft that
+was accepted as a whole; it decoded one token without a draft; the accepted draft ended the sentence"""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """What one iteration added to the output."""
+    """The tokens that one iteration added to the output."""
 
     drafted: list[str]
-    """accepted tokens of the draft"""
+    """accepted draft tokens"""
     own: list[str]
-    """the verifier's own token after them: correction, bonus token or single step; empty where the draft held EOS"""
+    """the verifier's own token after them; empty if the draft ended with EOS"""
     rejected: list[str] = field(default_factory=list)
-    """tokens of the draft behind the accepted ones, where drafts were kept"""
+    """rejected draft tokens; empty if drafts were not recorded"""
 
     @property
     def step(self) -> str:
-        """What happened: `BIFURCATION`, `BONUS`, `SINGLE` or `WHOLE`; to be asked where drafts were kept."""
+        """The kind of iteration: `BIFURCATION`, `BONUS`, `SINGLE` or `WHOLE`. Right only if drafts were recorded."""
         if self.rejected:
             return BIFURCATION
         if self.own:
@@ -41,8 +41,9 @@ def wants_colour(choice: str, stream: TextIO | None = None) -> bool:
     """Whether to print colours.
 
     Args:
-        choice: `always`, `never`, or `auto`: on a terminal, unless the environment has NO_COLOR (https://no-color.org).
-        stream: what is printed to; standard output without.
+        choice: `always`, `never` or `auto`. `auto` prints colours on a terminal, unless the environment variable
+            NO_COLOR is set (https://no-color.org).
+        stream: where the text is printed; None for standard output.
     """
     if choice != "auto":
         return choice == "always"
@@ -53,12 +54,12 @@ def wants_colour(choice: str, stream: TextIO | None = None) -> bool:
 def segments(
     tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Sequence[str]] | None = None
 ) -> list[Segment]:
-    """Cut an output into its iterations.
+    """Split an output into the tokens of each iteration.
 
     Args:
-        tokens: the output as text, EOS included.
-        stats: its counters.
-        drafts: the draft of each iteration as text, where they were kept.
+        tokens: symbols of the output, EOS included.
+        stats: counters of the output.
+        drafts: symbols of each iteration's draft; None if they were not recorded.
     """
     result, begin = [], 0
     for number, (accepted, committed) in enumerate(zip(stats.accepted, stats.committed, strict=True)):
@@ -70,12 +71,12 @@ def segments(
 
 
 def render(parts: Sequence[Segment], colour: bool) -> str:
-    """One line: verified drafts blue (or in brackets), the verifier's own tokens red (or bare)."""
+    """One line: accepted draft tokens blue (without colours, in brackets), the verifier's own tokens red (or bare)."""
     return " ".join(_render_kept(part, colour) for part in parts)
 
 
 def render_iterations(parts: Sequence[Segment], colour: bool) -> list[str]:
-    """A line for each iteration, as `render`, with what it threw away struck through (or between strokes)."""
+    """A line for each iteration, as `render`, with rejected draft tokens struck through (or between slashes)."""
     lines = []
     for part in parts:
         line = _render_kept(part, colour)

@@ -1,4 +1,4 @@
-"""Decoded sentences iteration by iteration, as one HTML page without anything from outside (papers/000 Table 17)."""
+"""Shows decoded sentences iteration by iteration as one self-contained HTML page (papers/000 Table 17)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 from fairseq_aggdec.lab.reporting.trace import BIFURCATION, BONUS, SINGLE, WHOLE, Segment
 from fairseq_aggdec.lab.reporting.trace_text import note
-from fairseq_aggdec.lab.reporting.traces import Named, Trace
+from fairseq_aggdec.lab.reporting.traces import Trace, TraceFile
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --line: #d0d0d0; --dim: #6b6b6b;
@@ -55,11 +55,11 @@ _LEGEND = (
 )
 
 
-def page(files: Sequence[Named], title: str) -> str:
+def page(files: Sequence[TraceFile], title: str) -> str:
     """A whole HTML document.
 
     Args:
-        files: sentences by the names of their files.
+        files: the decoded sentences of each file.
         title: heading of the page.
     """
     legend = "\n".join(f'<li><span class="t">{look}</span> {escape(meaning)}</li>' for look, meaning in _LEGEND)
@@ -87,7 +87,7 @@ end of the sentence.</p>
 """
 
 
-def _section(file: Named) -> str:
+def _section(file: TraceFile) -> str:
     return "\n".join([f"<h2>{escape(file.name)}</h2>", *map(_sentence, file.traces)])
 
 

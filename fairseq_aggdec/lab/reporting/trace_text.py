@@ -1,22 +1,22 @@
-"""Decoded sentences iteration by iteration, as text for a terminal (papers/000 Tables 2 and 17)."""
+"""Shows decoded sentences iteration by iteration as text for a terminal (papers/000 Tables 2 and 17)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fairseq_aggdec.lab.reporting.trace import BIFURCATION, BONUS, SINGLE, WHOLE, Segment
-from fairseq_aggdec.lab.reporting.traces import Named, Trace
+from fairseq_aggdec.lab.reporting.traces import Trace, TraceFile
 
 _BLUE, _RED, _GREEN, _YELLOW, _STRUCK, _PLAIN = "\033[34m", "\033[1;31m", "\033[32m", "\033[33m", "\033[2;9m", "\033[0m"
 _OWN = {BIFURCATION: _RED, BONUS: _GREEN, SINGLE: _YELLOW, WHOLE: ""}
 
 
-def text(files: Sequence[Named], colour: bool) -> str:
+def text(files: Sequence[TraceFile], colour: bool) -> str:
     """All sentences, with a legend.
 
     Args:
-        files: by the names of their files.
-        colour: use the terminal's colours, and brackets and strokes otherwise.
+        files: the decoded sentences of each file.
+        colour: whether to use the terminal's colours; otherwise brackets and slashes.
     """
     blocks = [_legend(colour)]
     for file in files:
@@ -26,7 +26,7 @@ def text(files: Sequence[Named], colour: bool) -> str:
 
 
 def printable(token: str) -> str:
-    """A token without characters that would steer the terminal."""
+    """A token with its control characters replaced."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in token)
 
 
@@ -58,7 +58,7 @@ def _iteration(part: Segment, colour: bool) -> str:
 
 
 def note(part: Segment) -> str:
-    """What an iteration did, in words."""
+    """An iteration in words."""
     length = len(part.drafted) + len(part.rejected)
     if part.step == BIFURCATION:
         return f"bifurcation: {len(part.drafted)} of {length} drafted tokens accepted"

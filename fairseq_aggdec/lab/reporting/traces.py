@@ -1,4 +1,4 @@
-"""Sentences as they were decoded, from files of `--decoding-stats` with `--retain-iter-history`."""
+"""Reads decoded sentences with their iterations from files of `--decoding-stats` with `--retain-iter-history`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from fairseq_aggdec.structured_files import parse_json
 
 @dataclass(frozen=True)
 class Trace:
-    """One sentence; tokens are symbols of the dictionaries."""
+    """One decoded sentence; its tokens are symbols of the dictionaries."""
 
     number: int
-    """fairseq's"""
+    """fairseq's number of the sentence"""
     source: list[str]
     parts: list[Segment]
-    """an entry each iteration"""
+    """the iterations"""
 
     @property
     def output(self) -> list[str]:
-        """With EOS."""
+        """The output tokens, EOS included."""
         return [token for part in self.parts for token in (*part.drafted, *part.own)]
 
     @property
@@ -39,7 +39,7 @@ class Trace:
 
     @property
     def summary(self) -> str:
-        """Counters in words; EOS is a token."""
+        """The counters in words; EOS counts as a token."""
         tokens, iterations = len(self.output), len(self.parts)
         return (
             f"{tokens} tokens in {iterations} iterations, {tokens / max(1, iterations):.2f} an iteration; "
@@ -48,24 +48,24 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Named:
-    """The sentences of one file."""
+class TraceFile:
+    """The decoded sentences of one file."""
 
     name: str
     traces: list[Trace]
 
 
 def read_traces(path: Path, wanted: Sequence[int] | None = None, limit: int | None = None) -> list[Trace]:
-    """Reads sentences of a file, by their numbers.
+    """Reads the sentences of a file.
 
     Args:
-        path: what `--decoding-stats` wrote.
-        wanted: numbers of sentences, in the order of the result; all without.
-        limit: no more than so many.
+        path: a file that `--decoding-stats` wrote.
+        wanted: numbers of the sentences to return, in this order; None for all, by number.
+        limit: largest number of sentences; None for no limit.
 
     Raises:
-        AggdecError: the file is something else, has no drafts, or lacks a sentence.
-        OSError: it cannot be read.
+        AggdecError: the file has another format, has no drafts, or lacks a sentence.
+        OSError: the file cannot be read.
     """
     traces: dict[int, Trace] = {}
     for line_number, line in enumerate(read_text_lines(path), start=1):

@@ -1,13 +1,13 @@
-"""Which settings to take (papers/000 §4.2.3: "high-quality" and "high-efficiency").
+"""Chooses settings of GAD++: "high-quality" and "high-efficiency" (papers/000 §4.2.3).
 
-The papers choose by eye. The rule here, on the development set:
+The paper gives no rule. The rule here, on the development set:
 
-- high-quality: the fastest setting that scores at least as high as greedy decoding, by a margin if one is asked for;
+- high-quality: the fastest setting that scores at least `margin` above greedy decoding (by default 0);
 - high-efficiency: the fastest setting that scores at most `loss` below greedy decoding.
 
-With a margin of 0.4 and a loss of -0.2 (0.2 above greedy) papers/000 Table 7 gives β = 5, τ = 1 and β = 5, τ = 3;
-the authors took β = 3, τ = 1 and β = 5, τ = 3. Without either it gives β = 5, τ = 5. Scores of a development set are
-uncertain: choose margins accordingly.
+On the numbers of papers/000 Table 7, a margin of 0.4 and a loss of -0.2 (0.2 above greedy) choose β = 5, τ = 1 and
+β = 5, τ = 3; the authors took β = 3, τ = 1 and β = 5, τ = 3. A margin and a loss of 0 choose β = 5, τ = 5 for both. The
+scores of a development set are uncertain, so the margin should not be too small.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ from fairseq_aggdec.lab.tuning.points import Point, Setting
 
 
 def fastest(points: Iterable[Point], least_quality: float) -> Point | None:
-    """The fastest point that is good enough; None if none is.
+    """The fastest point with at least this quality; None if there is none.
 
-    Speed is that over greedy decoding in the same rounds. Of equally fast points the better, then the smaller setting.
+    Speed is the speed-up over greedy decoding in the same rounds. Of equally fast points, the one with the higher
+    quality wins, then the smaller setting.
     """
-    enough = [point for point in points if point.quality >= least_quality]
-    return min(enough, key=lambda point: (-point.speed_up_over_greedy, -point.quality, point.setting), default=None)
+    good = [point for point in points if point.quality >= least_quality]
+    return min(good, key=lambda point: (-point.speed_up_over_greedy, -point.quality, point.setting), default=None)
 
 
 def high_quality(points: Iterable[Point], greedy_quality: float, margin: float = 0.0) -> Point | None:
-    """The fastest point without loss against greedy decoding."""
+    """The fastest point with at least the quality of greedy decoding plus `margin`."""
     return fastest(points, greedy_quality + margin)
 
 
 def high_efficiency(points: Iterable[Point], greedy_quality: float, loss: float = 0.5) -> Point | None:
-    """The fastest point that loses little."""
+    """The fastest point with at least the quality of greedy decoding minus `loss`."""
     return fastest(points, greedy_quality - loss)
 
 
 def pareto_front(points: Iterable[Point]) -> list[Point]:
-    """The points that no other is both faster and better than, the fastest last."""
+    """The points that no other point beats in both speed and quality, the fastest last."""
     front: list[Point] = []
     for point in sorted(points, key=lambda point: (-point.speed_up_over_greedy, -point.quality, point.setting)):
         if not front or point.quality > front[-1].quality:
@@ -45,11 +46,6 @@ def pareto_front(points: Iterable[Point]) -> list[Point]:
     return front[::-1]
 
 
-def block_sizes_first(sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]) -> list[Setting]:
-    """The settings of papers/000 Table 6: every block size with the first β and τ."""
-    return [Setting(size, betas[0], tolerances[0]) for size in sizes]
-
-
-def grid(sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]) -> list[Setting]:
-    """All settings; of one block size those of papers/000 Table 7."""
+def all_settings(sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]) -> list[Setting]:
+    """All combinations of block size, β and τ."""
     return [Setting(size, beta, tolerance) for size in sizes for beta in betas for tolerance in tolerances]

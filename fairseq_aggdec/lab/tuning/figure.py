@@ -1,4 +1,4 @@
-"""Quality against measured speed of a sweep's points, with their Pareto front; PNG or SVG."""
+"""Draws quality against speed-up for the points of a sweep, with their Pareto front, as PNG or SVG."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def draw(sweep: Sweep, quality: str, chosen: Mapping[str, Point | None], path: P
     """Draws a sweep.
 
     Args:
-        sweep: with baselines and at least one point.
+        sweep: a sweep with baselines and at least one point.
         quality: name of the metric.
-        chosen: points to name, by what they are called.
-        path: ends with `.png` or `.svg`.
+        chosen: points to mark, by the name in the legend.
+        path: path of the file, which ends with `.png` or `.svg`.
     """
     baselines = sweep.baselines
     assert baselines is not None
@@ -56,7 +56,7 @@ def draw(sweep: Sweep, quality: str, chosen: Mapping[str, Point | None], path: P
     for name, point in chosen.items():
         if point is not None:
             names.setdefault(point, []).append(name)
-    for number, (point, called) in enumerate(names.items()):  # named beside the axes: points lie close
+    for number, (point, called) in enumerate(names.items()):  # named in the legend, since points lie close together
         axis.scatter(
             [speed_up(point, baselines)],
             [point.quality],

@@ -1,4 +1,4 @@
-"""What a sweep over GAD++'s hyperparameters measures, and the file that keeps it: JSON, a line each."""
+"""The measurements of a sweep over GAD++'s hyperparameters, and their file: JSON, one measurement in each line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Setting:
     """Hyperparameters of GAD++ (papers/000 §3.2.3)."""
 
     block_size: int
-    """k"""
+    """k: tokens of a draft"""
     beta: int
-    """a drafted token must be among the verifier's best β"""
+    """β: an accepted draft token is among the verifier's β best tokens"""
     tolerance: float
-    """τ: and its log-probability at most this much below the best one's"""
+    """τ: its log-probability is at most τ (nats) below that of the best token"""
 
     def __str__(self) -> str:
         return f"k {self.block_size}, β {self.beta}, τ {self.tolerance:g}"
@@ -30,33 +30,33 @@ class Setting:
 
 @dataclass(frozen=True)
 class Baselines:
-    """What the same sentences cost and score without drafts."""
+    """Scores and times of the same sentences without drafts."""
 
     beam: int
     beam_quality: float
     beam_seconds: float
-    """median of the rounds, all sentences"""
+    """seconds for all sentences, median of the rounds"""
     greedy_quality: float
     greedy_seconds: float
-    """in the same rounds"""
+    """seconds of greedy decoding in the same rounds"""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A setting, measured."""
+    """A measured setting."""
 
     setting: Setting
     quality: float
     accepted: float
-    """mean accepted tokens: committed tokens an iteration, the verifier's own included"""
+    """mean accepted tokens: committed tokens of an iteration, the verifier's own included"""
     seconds: float
-    """median of the rounds, all sentences"""
+    """seconds for all sentences, median of the rounds"""
     greedy_seconds: float
-    """of greedy decoding in the same rounds"""
+    """seconds of greedy decoding in the same rounds"""
 
     @property
     def speed_up_over_greedy(self) -> float:
-        """From the same rounds."""
+        """Speed-up over greedy decoding in the same rounds."""
         return self.greedy_seconds / self.seconds
 
 
@@ -65,10 +65,10 @@ class Sweep:
     """A file of measured points.
 
     Attributes:
-        path: of the file.
-        conditions: all that must stay the same for points to be comparable.
-        baselines: None as long as they are not measured.
-        points: by setting.
+        path: path of the file.
+        conditions: settings that must stay the same for points to be comparable.
+        baselines: None until they are measured.
+        points: measured points by setting.
     """
 
     path: Path
@@ -78,11 +78,11 @@ class Sweep:
 
     @classmethod
     def open(cls, path: Path, conditions: dict[str, Any]) -> Sweep:
-        """Begins a file, or takes up one that was begun under the same conditions.
+        """Creates a file, or opens one that was measured under the same conditions.
 
         Raises:
-            AggdecError: the file was measured under other conditions, or is no such file.
-            OSError: it cannot be read or written.
+            AggdecError: the file was measured under other conditions, or has another format.
+            OSError: the file cannot be read or written.
         """
         sweep = cls(path, conditions)
         if not path.exists():
@@ -125,7 +125,7 @@ class Sweep:
             raise AggdecError(f"{self.path}: is empty; delete it or name another file")
 
     def add(self, *found: Baselines | Point) -> None:
-        """Keeps what was measured, in the file too."""
+        """Adds measurements, and appends them to the file."""
         with self.path.open("a", encoding="utf-8") as output:
             for entry in found:
                 if isinstance(entry, Baselines):
@@ -136,7 +136,7 @@ class Sweep:
                     output.write(_line("point", asdict(entry)))
 
     def missing(self, settings: Sequence[Setting]) -> list[Setting]:
-        """Those of the settings that are not measured yet."""
+        """The settings that are not measured yet."""
         return [setting for setting in dict.fromkeys(settings) if setting not in self.points]
 
 

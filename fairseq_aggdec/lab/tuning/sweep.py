@@ -1,10 +1,10 @@
-"""Measures settings of GAD++ on a development set, in one process, with the benchmark's clock."""
+"""Measures settings of GAD++ on a development set, in one process, timed as in the benchmark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, refuse, say
+from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import run_of
 from fairseq_aggdec.lab.benchmarking.results import ModeResult
@@ -13,22 +13,22 @@ from fairseq_aggdec.lab.benchmarking.subject import Runners
 from fairseq_aggdec.lab.tuning.points import Baselines, Point, Setting, Sweep
 
 TOGETHER = 4
-"""settings that are measured in the same rounds, with greedy decoding among them; then they are kept"""
+"""number of settings that are timed in the same rounds, beside greedy decoding, and then written to the file"""
 
 Quality = Callable[[Mapping[int, Sequence[int]]], float]
-"""the score of outputs: target tokens with EOS by sentence number"""
+"""gives the score of outputs: target token numbers, EOS included, by sentence number"""
 
 
 class Measurement:
-    """Decodes the sentences of a benchmark's subject, and scores what comes out."""
+    """Times and scores settings on the sentences of a benchmark's subject."""
 
     def __init__(self, runners: Runners, quality: Quality, batch_size: int = 1, repeats: int = 3) -> None:
         """
         Args:
-            runners: with a drafter.
+            runners: runners of a subject with a drafter.
             quality: scores outputs.
-            batch_size: sentences.
-            repeats: rounds of the clock.
+            batch_size: sentences in a batch.
+            repeats: number of rounds.
         """
         self._runners = runners
         self._quality = quality
@@ -37,7 +37,7 @@ class Measurement:
         self._greedy: Runner | None = None
 
     def baselines(self, beam: int) -> Baselines:
-        """Beam search of fairseq and greedy decoding of the plugin, in the same rounds."""
+        """Measures fairseq's beam search and this plugin's greedy decoding in the same rounds."""
         searching = self._runners.make(Mode.parse(f"beam{beam}"), self._batch_size)
         by_beam, greedy = self._compare([searching, self._make_greedy()])
         return Baselines(
@@ -48,14 +48,14 @@ class Measurement:
         """Measures settings in the same rounds.
 
         Raises:
-            AggdecError: a block is longer than the drafter can, or a setting that lets nothing pass but the model's own
-                choice (β of 1, τ of 0) has another output than greedy decoding.
+            AggdecError: a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has another
+                output than greedy decoding.
         """
         greedy, *results = self._compare([self._make_greedy(), *map(self._make, settings)])
         points = []
         for setting, result in zip(settings, results, strict=True):
             accepted = run_of(result, "").mean_accepted_tokens
-            assert accepted is not None  # all modes of the plugin count
+            assert accepted is not None  # all modes of this plugin count them
             points.append(
                 Point(
                     setting,
@@ -70,14 +70,14 @@ class Measurement:
     def _compare(self, runners: Sequence[Runner]) -> list[ModeResult]:
         results = compare(runners, self._repeats)
         different = compare_with_greedy(runners, results, self._runners.precision, self._runners.subject.block_ngrams)
-        say(different, self._runners.any_task().target_dictionary.symbols)
-        refuse(different)
+        print_differences(different, self._runners.any_task().target_dictionary.symbols)
+        refuse_differences(different)
         return results
 
     def _make(self, setting: Setting) -> Runner:
         mode = Mode.parse(f"gad++:{setting.beta}:{setting.tolerance:g}")
         task, _ = self._runners.load(self._runners.precision(mode))
-        task.cfg.block_size = setting.block_size  # read as the runner's generator is built
+        task.cfg.block_size = setting.block_size  # read when the runner builds its generator
         return self._runners.make(mode, self._batch_size)
 
     def _make_greedy(self) -> Runner:
@@ -90,7 +90,7 @@ class Measurement:
 
 
 def run(sweep: Sweep, measurement: Measurement, settings: Sequence[Setting], beam: int = 5) -> None:
-    """Measures what a sweep's file lacks, baselines first, and keeps it as it comes."""
+    """Measures the baselines and settings that a sweep's file lacks, and writes them to the file at once."""
     if sweep.baselines is None:
         sweep.add(measurement.baselines(beam))
     missing = sweep.missing(settings)

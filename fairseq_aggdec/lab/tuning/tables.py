@@ -1,4 +1,4 @@
-"""A sweep in the form of papers/000 Tables 6 and 7, and the settings to take."""
+"""Tables of a sweep in the form of papers/000 Tables 6 and 7, and a text with the chosen settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairseq_aggdec.lab.tuning.points import Baselines, Point, Setting, Sweep
 
 
 def speed_up(point: Point, baselines: Baselines) -> float:
-    """Over beam search: that over greedy in the point's rounds, times that of greedy over beam search in theirs."""
+    """Speed-up over beam search: that over greedy decoding, times that of greedy decoding over beam search."""
     return point.speed_up_over_greedy * baselines.beam_seconds / baselines.greedy_seconds
 
 
@@ -48,7 +48,7 @@ def acceptance_table(sweep: Sweep, block_size: int, quality: str) -> str:
 
 
 def choice_text(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
-    """The settings to take, by the rule of `choice`, and the Pareto front."""
+    """The settings that the rule of `choice` takes, and the Pareto front."""
     baselines = _baselines(sweep)
     greedy, points = baselines.greedy_quality, list(sweep.points.values())
     at_least = f"{quality} of at least {greedy + margin:.2f}, {margin:g} above greedy's" if margin else "no loss"

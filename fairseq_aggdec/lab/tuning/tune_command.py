@@ -1,4 +1,4 @@
-"""One call of `aggdec tune`, from its options to its tables and figures."""
+"""Runs `aggdec tune`: from its options to its tables and figures."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 
 
 def tune(args: argparse.Namespace) -> None:
-    """Measures what the options of `aggdec tune` ask for, prints its tables and the settings to take, and draws it.
+    """Measures the settings that the options ask for, prints tables and the chosen settings, and draws figures.
 
     Raises:
-        AggdecError: files do not fit, or --output was measured under other conditions.
+        AggdecError: files do not belong together, or --output was measured under other conditions.
     """
     subject, test, task = _read(args)
     metric = choose_metrics([args.metric], test)[args.metric]
@@ -35,7 +35,7 @@ def tune(args: argparse.Namespace) -> None:
         return metric.score(test, [_words(task.target_dictionary, outputs[number]) for number in sorted(outputs)])[-1]
 
     sweep = Sweep.open(args.output, _conditions(args, subject))
-    by_size = choice.block_sizes_first(args.block_sizes, args.betas, args.tolerances)
+    by_size = choice.all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
     with Runners(subject) as runners:
         measurement = Measurement(runners, quality, args.batch_size, args.repeats)
         run(sweep, measurement, by_size, args.beam)
@@ -47,7 +47,7 @@ def tune(args: argparse.Namespace) -> None:
             best = choice.high_efficiency(first, greedy, args.loss) or choice.fastest(first, float("-inf"))
             assert best is not None
             sizes = [best.setting.block_size]
-        run(sweep, measurement, choice.grid(sizes, args.betas, args.tolerances), args.beam)
+        run(sweep, measurement, choice.all_settings(sizes, args.betas, args.tolerances), args.beam)
     name = metric.columns[-1]
     print(tables.block_size_table(sweep, by_size, name), end="\n\n")
     for size in sizes:
@@ -66,7 +66,7 @@ def tune(args: argparse.Namespace) -> None:
 
 
 def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTranslationTask]:
-    """What to decode, what to compare it with, and the task with the dictionaries."""
+    """The sentences to decode, their references, and the task with the dictionaries."""
     subject, task = read_subject(args)
     dataset = task.dataset(args.gen_subset)
     if dataset.tgt is None:
@@ -87,12 +87,12 @@ def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTr
 
 
 def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:
-    """Words of token numbers, subwords joined, EOS left out."""
+    """The words of token numbers, with subwords joined and without EOS."""
     return str(dictionary.string(torch.tensor(tokens), bpe_symbol="subword_nmt")).split()
 
 
 def _conditions(args: argparse.Namespace, subject: Subject) -> dict[str, Any]:
-    """What must stay the same for measurements to be comparable."""
+    """The conditions that must stay the same for measurements to be comparable."""
     files = [*args.path.split(":"), args.drafter_path]
     return {
         "models": {path: Path(path).stat().st_size for path in files},

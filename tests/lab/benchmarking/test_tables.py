@@ -1,6 +1,6 @@
 """Tests of `fairseq_aggdec.lab.benchmarking.tables`."""
 
-from fairseq_aggdec.lab.benchmarking.tables import identity, module_table, ratio_table, speed_table
+from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy, module_table, ratio_table, speed_table
 from tests.lab.benchmarking.tiny import made_up_run
 
 
@@ -39,10 +39,10 @@ def test_identity_is_with_greedy_in_the_same_precision() -> None:
     half = made_up_run("greedy@bf16", 1.0, precision="bf16", outputs=["a", "b", "c", "d"])
     iad = made_up_run("iad@bf16", 1.0, precision="bf16", outputs=["a", "b", "c", "x"])
     runs = [greedy, half, iad]
-    assert identity(iad, runs) == "3 of 4"
-    assert identity(iad, [greedy, iad]) == "0 of 4 (fp32)"
-    assert identity(greedy, runs) == "4 of 4"
-    assert identity(iad, [iad]) == ""
+    assert identical_to_greedy(iad, runs) == "3 of 4"
+    assert identical_to_greedy(iad, [greedy, iad]) == "0 of 4 (fp32)"
+    assert identical_to_greedy(greedy, runs) == "4 of 4"
+    assert identical_to_greedy(iad, [iad]) == ""
 
 
 def test_ratios_of_all_pairs() -> None:

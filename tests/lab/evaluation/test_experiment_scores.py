@@ -20,7 +20,7 @@ def test_subwords_of_gpt2_become_text(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(experiment_scores.subwords, "gpt2", Encoder)
     config: dict[str, Any] = {"bpe": {"gpt2": {}}}
-    assert experiment_scores.joining(config, tmp_path)("1 2") == "a b"
+    assert experiment_scores.subword_joiner(config, tmp_path)("1 2") == "a b"
     assert made == [(tmp_path / "data-bin/encoder.json", tmp_path / "data-bin/vocab.bpe")]
-    assert experiment_scores.joining({"bpe": {"symbols": 10}}, tmp_path)("a@@ b c") == "ab c"
-    assert experiment_scores.joining({}, tmp_path)("a b") == "a b"
+    assert experiment_scores.subword_joiner({"bpe": {"symbols": 10}}, tmp_path)("a@@ b c") == "ab c"
+    assert experiment_scores.subword_joiner({}, tmp_path)("a b") == "a b"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.training_log import Validation, read_validations, seconds_to
+from fairseq_aggdec.lab.evaluation.training_log import Validation, read_validations, seconds_to_reach
 
 STAMP = "[2026-11-21 03:07:09,449]"
 
@@ -55,8 +55,8 @@ def test_other_logs_are_refused(tmp_path: Path) -> None:
 
 def test_time_to_a_level() -> None:
     validations = [Validation(1, 10, 1.0), Validation(2, 20, 0.5), Validation(3, 30, 1.5), Validation(4, 40, 1.5)]
-    assert seconds_to(validations, 0.25) == 10
-    assert seconds_to(validations, 1.0) == 10
-    assert seconds_to(validations, 1.25) == 27.5  # three quarters of the way from 0.5 to 1.5
-    assert seconds_to(validations, 1.5) == 30
-    assert seconds_to(validations, 1.6) is None
+    assert seconds_to_reach(validations, 0.25) == 10
+    assert seconds_to_reach(validations, 1.0) == 10
+    assert seconds_to_reach(validations, 1.25) == 27.5  # three quarters of the way from 0.5 to 1.5
+    assert seconds_to_reach(validations, 1.5) == 30
+    assert seconds_to_reach(validations, 1.6) is None

@@ -55,7 +55,7 @@ def test_time_runs_out_and_the_next_call_goes_on(tmp_path: Path) -> None:
         "slow",
         "Slow",
         [
-            python("endless", loops, str(alive), seconds=3, goes_on=True),
+            python("endless", loops, str(alive), seconds=3, resumable=True),
             python("short", "", seconds=3),
         ],
     )
@@ -67,7 +67,7 @@ def test_time_runs_out_and_the_next_call_goes_on(tmp_path: Path) -> None:
     alive.unlink()
     time.sleep(0.2)
     assert not alive.exists()
-    now = Part("slow", "Slow", [python("endless", "", seconds=3, goes_on=True), part.steps[1]])
+    now = Part("slow", "Slow", [python("endless", "", seconds=3, resumable=True), part.steps[1]])
     (record,) = running.run([now], tmp_path, None, 60)
     assert states(record) == {"endless": "done", "short": "done"}
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fairseq_aggdec.lab.grid import Group
 from fairseq_aggdec.lab.reporting.beside import (
-    all_grids,
+    beside_grids,
     changes,
     commands,
     header,
@@ -78,7 +78,7 @@ def test_changes_of_quality() -> None:
 
 def test_tables_of_which_nothing_was_measured_are_named() -> None:
     other = Counterparts(paper_table("ge2022/9"), {("GAD-base", "Tok."): Source(measure="accepted tokens", label="x")})
-    grids, missing = all_grids(made_up_results(), [COUNTERPARTS, other])
+    grids, missing = beside_grids(made_up_results(), [COUNTERPARTS, other])
     assert [grid.name for grid in grids] == ["ge2022-5-beside", "ge2022-5-change"]
     assert missing == ["ge2022/9"]
 

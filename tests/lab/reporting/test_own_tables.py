@@ -1,11 +1,11 @@
 """Tables of everything measured, whether or not a paper has a counterpart."""
 
-from fairseq_aggdec.lab.reporting.own_tables import own_grids
+from fairseq_aggdec.lab.reporting.own_tables import grids_of_everything
 from tests.lab.reporting.made_up import made_up_results
 
 
 def test_scores_with_counters() -> None:
-    scores = own_grids(made_up_results())[0]
+    scores = grids_of_everything(made_up_results())[0]
     assert scores.title == "Scores: test (4 inputs)"
     assert [group.heading for group in scores.groups] == ["sacrebleu", "iterations", "tokens an iteration"]
     rows = {row[0]: row[1:] for row in scores.rows}
@@ -14,7 +14,7 @@ def test_scores_with_counters() -> None:
 
 
 def test_times_by_batch_size() -> None:
-    _, alone, pairs = own_grids(made_up_results())
+    _, alone, pairs = grids_of_everything(made_up_results())
     assert (alone.title, pairs.title) == (
         "Times: bench (4 inputs, 1 at a time)",
         "Times: bench (4 inputs, 2 at a time)",

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from fairseq_aggdec.lab.tuning.choice import block_sizes_first
+from fairseq_aggdec.lab.tuning.choice import all_settings
 from fairseq_aggdec.lab.tuning.tables import block_size_table, choice_text
 from tests.lab.tuning.papers import papers_sweep
 
@@ -10,7 +10,7 @@ def rows(table: str) -> list[list[str]]:
 
 
 def test_block_sizes_as_in_the_paper(tmp_path: Path) -> None:
-    table = block_size_table(papers_sweep(tmp_path), block_sizes_first([10, 15], [3], [1.0]), "BLEU")
+    table = block_size_table(papers_sweep(tmp_path), all_settings([10, 15], [3], [1.0]), "BLEU")
     heading, _, beam, greedy, ten, fifteen = rows(table)
     assert heading == ["model", "k", "Tok.", "BLEU", "speed"]
     assert beam == ["AR (beam = 5)", "", "1.00", "26.72", "1.00x"]

@@ -1,4 +1,4 @@
-"""Random cases: models, search options, batches and modes, each drawn from a number and written as JSON."""
+"""Random cases: models, search options, batches and modes. A number is the seed of a case, which is written as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +11,7 @@ KINDS = {
     **_ENGINE_KINDS,
     "LightConv": 1.5, "fconv": 1, "LSTM": 1, "adaptive softmax": 1, "cross-self-attention": 0.5, "NormFormer": 0.5,
 }  # fmt: skip
-"""and all others"""
+"""all kinds of models, and how often each is drawn"""
 _BARTS = ("BART", "mBART")
 ADVERSARIES = ("mostly right", "always wrong", "EOS at once", "junk behind EOS", "padding", "foreign", "too long")
 _ARITHMETICS: tuple[dict[str, Any], ...] = (
@@ -26,33 +26,33 @@ _PLAIN_SEARCH: dict[str, Any] = {"max_len_b": 24}
 
 @dataclass(frozen=True)
 class Case:
-    """Everything that a run depends on; weights, words and drafts are drawn from the number."""
+    """All that decides a run. Weights, words and drafts are drawn with the number as seed."""
 
     number: int
     words: list[int]
-    """ordinary symbols of the source's and the target's dictionary"""
+    """number of ordinary symbols in the source's and in the target's dictionary"""
     joined: bool
-    """one dictionary for both"""
+    """whether both sides have the same dictionary"""
     models: list[dict[str, Any]]
-    """`kind`, `arch` and options of the architecture, each"""
+    """for each model, `kind`, `arch` and options of the architecture"""
     eos_share: float
     """see `random_models.random_network`"""
     batches: list[list[list[int]]]
-    """each sentence's number and length"""
+    """number and length (in words) of each sentence of each batch"""
     left_pad: bool
     prefix: int
-    """forced tokens"""
+    """number of forced tokens"""
     search: dict[str, Any]
     """arguments of fairseq's `SequenceGenerator`"""
     modes: list[dict[str, Any]]
-    """`decoding` and what it needs, each"""
+    """for each mode, `decoding` and its options"""
 
     @property
     def kind(self) -> str:
         return " + ".join(sorted(model["kind"] for model in self.models))
 
     def changes(self) -> dict[str, Any]:
-        """The fields in which this case differs from that of its number."""
+        """The fields in which this case differs from the case that its number draws."""
         drawn = asdict(draw(self.number))
         return {name: value for name, value in asdict(self).items() if value != drawn[name]}
 
@@ -70,7 +70,7 @@ def draw(number: int) -> Case:
     joined = joined or any(kind in _BARTS for kind in kinds)
     models = [{"kind": kind, **_model(rng, kind, joined)} for kind in kinds]
     search, prefix = _search(rng)
-    if "match_source_len" in search:  # fairseq does not look whether the model has so many positions
+    if "match_source_len" in search:  # fairseq does not check that the model has enough positions
         for model in models:
             model.pop("max_target_positions", None)
     return Case(
@@ -168,7 +168,7 @@ def _transformer(rng: Random, joined: bool) -> dict[str, Any]:
 
 
 def _batches(rng: Random, most: int) -> list[list[list[int]]]:
-    """Numbers and lengths of sentences, batch by batch, at `most` so many in one: outputs that are long take long."""
+    """Numbers and lengths of sentences, batch by batch, with at most `most` sentences in a batch."""
     number, batches = 0, []
     for _ in range(rng.choice((1, 1, 1, 2))):
         rows = rng.choice((1, 2, 3, 7, 8, 16, 17, 32, 64, 128, 256))
@@ -211,7 +211,7 @@ def _search(rng: Random) -> tuple[dict[str, Any], int]:
 
 
 def _modes(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict[str, Any]]:
-    """`greedy`, and some others."""
+    """`greedy` and three random modes."""
     has_heads = any("block_heads" in model for model in models)
     engine = len(models) == 1 and models[0]["kind"] in _ENGINE_KINDS
     modes: list[dict[str, Any]] = [{"decoding": "greedy"}]
@@ -246,12 +246,12 @@ def _modes(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict
 
 
 def _fewest_heads(models: list[dict[str, Any]]) -> int:
-    """Of the first model that has proposal heads, which are those used."""
+    """Number of heads of the first model with proposal heads, which are the ones used."""
     return next(model["block_heads"] for model in models if "block_heads" in model)
 
 
 def _drafter(rng: Random, verifier: Mapping[str, Any], joined: bool) -> dict[str, Any]:
-    """Options of a block drafter; `shared`: it has the verifier's encoder."""
+    """Options of a block drafter; with `shared` it has the verifier's encoder."""
     drafter = _transformer(rng, joined)
     if verifier["kind"] in ("transformer", "proposal heads", "alignment") and rng.random() < 0.4:
         drafter["shared"] = True

@@ -24,9 +24,9 @@ from fairseq_aggdec.lab.lossless.fuzzing.drafters import FuzzedGenerator
 from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary, random_network, share_encoder
 
 _TRAINED = 8
-"""block size of drafters"""
+"""block size that drafters are made with"""
 _SCORES = 1e-4
-"""log-probabilities of the same token may differ by this, and by this share of them"""
+"""absolute and relative tolerance for the log-probabilities of the same token"""
 
 Hypotheses = dict[int, dict[str, Any]]
 """by sentence number"""
@@ -34,7 +34,7 @@ Hypotheses = dict[int, dict[str, Any]]
 
 @dataclass
 class Finding:
-    """What is wrong in one mode."""
+    """A fault in one mode."""
 
     mode: int
     what: str
@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass
 class ModeResult:
-    """What one mode did."""
+    """Counters of one mode."""
 
     sentences: int = 0
     tokens: int = 0
@@ -52,20 +52,20 @@ class ModeResult:
     accepted: int = 0
     near_ties: int = 0
     refused: int = 0
-    """sentences, where this machine cannot keep the precision that was asked for"""
+    """number of sentences that were not decoded, since this machine cannot compute in the precision"""
 
 
 @dataclass
 class CaseResult:
     refused: str = ""
-    """why stock fairseq did not decode this case; then nothing was compared"""
+    """error of stock fairseq, if it did not decode this case; nothing is compared then"""
     sentences: int = 0
     modes: list[ModeResult] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
 
 class Checker:
-    """The models, batches and reference of a case, made when first asked for."""
+    """The models, batches and reference outputs of a case, made when first needed."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -93,7 +93,7 @@ class Checker:
         return self._decode(self.stock, self.samples)
 
     def check(self) -> CaseResult:
-        """Every mode against the reference."""
+        """Compare each mode with the reference."""
         result = CaseResult()
         try:
             result.sentences = len(self.reference)
@@ -138,7 +138,7 @@ class Checker:
         return findings
 
     def _other_output(self, found: Hypotheses, result: ModeResult) -> list[tuple[str, str]]:
-        """Against stock fairseq, up to rounding."""
+        """Differences from stock fairseq that rounding does not explain."""
         findings = []
         gap = gap_of(self.stock, self.models, self._alone)
         differing = differences(_tokens(self.reference), _tokens(found), gap)
@@ -243,11 +243,11 @@ class Checker:
 
     @property
     def _sorted(self) -> bool:
-        """fairseq's LSTM takes the longest sentence first."""
+        """Whether the longest sentence must come first, as fairseq's LSTM needs it."""
         return any(model["kind"] == "LSTM" for model in self.case.models)
 
     def _prefix(self, sample: Mapping[str, Any]) -> Tensor | None:
-        """Forced tokens; some sentences have fewer, EOS and padding then."""
+        """Forced tokens; some sentences have fewer, followed by EOS and padding."""
         if self.case.prefix == 0:
             return None
         pad, eos = self.target.pad(), self.target.eos()
@@ -272,7 +272,7 @@ class Checker:
         }  # fmt: skip
 
     def _split(self, size: int) -> list[dict[str, Any]]:
-        """The batches, in smaller ones of `size` sentences where that is not 0, the last one first."""
+        """The batches; if `size` is not 0, split into batches of `size` sentences in reverse order."""
         if size == 0 or self.case.search.get("max_len_a") or self.case.search.get("match_source_len"):
             return self.samples
         parts = []
@@ -287,7 +287,7 @@ def _tokens(hypotheses: Hypotheses) -> dict[int, list[int]]:
 
 
 def _other_bits(expected: Hypotheses, found: Hypotheses) -> list[tuple[str, str]]:
-    """Tokens and scores, to the last bit."""
+    """Sentences whose tokens or scores differ in any bit."""
     findings = []
     for number, hypothesis in expected.items():
         for name in ("tokens", "positional_scores", "score"):

@@ -1,4 +1,4 @@
-"""Drafters that know the answer, and use it against whoever trusts them."""
+"""Drafters that know the right output, some of which draft what should break a decoder."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -16,19 +16,19 @@ _FAR = 1 << 40
 
 
 class OracleDrafter(Drafter):
-    """Drafts the known answer with random errors, lengths and ends.
+    """Drafts the known output with random errors and lengths.
 
-    What a row drafts depends on its sentence and its length alone, so that a batch and its sentences one by one meet
-    the same drafts. Behind a draft's claimed length stands what would be right, to tempt whoever reads too far.
+    The draft of a row depends only on its sentence and its length, so it is the same in every batch. Behind the length
+    that a draft claims, its tokens continue with the right output: a decoder that reads too far would accept them.
     """
 
     def __init__(self, targets: Sequence[Sequence[int]], vocabulary: int, seed: int, longest: int = 12) -> None:
         """
         Args:
-            targets: the answer of each row, its EOS included.
-            vocabulary: errors are drawn from all of it, special symbols too.
-            seed: of the drafts.
-            longest: longest draft.
+            targets: the right output of each row, EOS included.
+            vocabulary: number of symbols; errors are drawn from all of them, special symbols too.
+            seed: seed of the errors and lengths.
+            longest: longest draft in tokens.
         """
         self.targets = [list(target) for target in targets]
         self.vocabulary = vocabulary
@@ -50,19 +50,19 @@ class OracleDrafter(Drafter):
         self.seeds = [self.seeds[row] for row in rows.tolist()]
 
     def draft(self, rest: list[int], rng: random.Random) -> list[int]:
-        """`longest` tokens in place of the rest of an answer."""
+        """`longest` tokens, made from the rest of the right output."""
         error_rate = rng.choice((0.0, 0.0, 0.1, 0.5, 1.0))
         true = rest[: self.longest]
         true += [rng.randrange(self.vocabulary) for _ in range(self.longest - len(true))]
         return [rng.randrange(self.vocabulary) if rng.random() < error_rate else token for token in true]
 
     def claim(self, rng: random.Random) -> int:
-        """How many of them are called a draft."""
+        """The length that the draft claims."""
         return rng.randint(0, self.longest)
 
 
 class Adversary(OracleDrafter):
-    """Drafts what no drafter should; each sort is a name in `ADVERSARIES`."""
+    """Drafts in one of the bad ways named in `ADVERSARIES`."""
 
     def __init__(self, sort: str, eos: int, pad: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -93,13 +93,13 @@ class Adversary(OracleDrafter):
         return [(token + rng.randrange(1, self.vocabulary)) % self.vocabulary for token in rest]
 
     def _foreign(self, rest: list[int], rng: random.Random) -> list[int]:
-        """Right at first; then tokens that no dictionary has."""
+        """Up to four right tokens, then numbers that are not in the dictionary."""
         outside = (-1, -2, self.vocabulary, self.vocabulary + 7, _FAR)
         return [*rest[: rng.randint(0, 4)], *(rng.choice(outside) for _ in range(self.longest))]
 
 
 class FuzzedGenerator(AggressiveGenerator):
-    """Decodes with drafts that are made of the known answers."""
+    """Decodes with drafts made from the known outputs."""
 
     def __init__(
         self, *args: Any, drafts: str, answers: Mapping[int, Sequence[int]], seed: int, block_size: int, **kwargs: Any
@@ -107,11 +107,11 @@ class FuzzedGenerator(AggressiveGenerator):
         """
         Args:
             args: see `AggressiveGenerator`.
-            drafts: `oracle`: the mode's own drafter copies from edited answers, or runs and has its proposals replaced
-                by them; or an adversary in its place.
-            answers: by the numbers of sentences.
-            seed: of errors.
-            block_size: of an adversary; 0 for the default length.
+            drafts: `oracle`, or the name of an adversary that replaces the drafter. With `oracle`, input-guided modes
+                copy from the edited outputs, and the drafts of a block drafter are replaced by them.
+            answers: the right outputs by sentence number.
+            seed: seed of the errors.
+            block_size: longest draft of an adversary; 0 for its default.
             kwargs: see `AggressiveGenerator`.
         """
         super().__init__(*args, **kwargs)
@@ -143,5 +143,5 @@ class FuzzedGenerator(AggressiveGenerator):
             return drafter
         texts = Oracle.to_propose(answers, 1 + 0.7 * block_size, block_size, words).texts
         proposed = padded([texts[number] for number in self._numbers], self.eos, net_input["src_tokens"].device)
-        # behind the longest answer, a drafter that was right so far may still be asked, in vain
+        # the drafter may also be asked at positions behind the longest output
         return OracleBlockDrafter(drafter, block_size, proposed, self.eos)

@@ -1,4 +1,4 @@
-"""Small random fairseq models of every kind: their outputs depend on what they read, vary, and end."""
+"""Makes small random fairseq models of every kind, whose outputs depend on the source, vary, and end."""
 
 from argparse import Namespace
 from types import SimpleNamespace
@@ -41,11 +41,11 @@ TINY_OF: dict[str, dict[str, Any]] = {
         "criterion": "cross_entropy", "max_source_positions": 64, "max_target_positions": 64,
     },
 }  # fmt: skip
-"""and for architectures that have others"""
+"""options of architectures that are no Transformers"""
 
 
 def dictionary(words: int, offset: int = 0) -> Dictionary:
-    """w0 w1 ... behind fairseq's four special symbols."""
+    """A dictionary of the words w0, w1, ... and fairseq's four special symbols."""
     symbols = Dictionary()
     for number in range(words):
         symbols.add_symbol(f"w{number + offset}")
@@ -59,11 +59,11 @@ def random_network(
 
     Args:
         arch: fairseq's or this plugin's name of an architecture.
-        seed: of the weights.
+        seed: seed of the weights.
         src_dict: source dictionary.
         tgt_dict: target dictionary.
-        eos_share: the share of positions, roughly, at which EOS is the best token; 0 leaves that to chance: hardly any.
-        options: the architecture's, where others than `TINY`.
+        eos_share: approximate share of positions at which EOS is the best token; with 0, EOS is rare.
+        options: options of the architecture that differ from `TINY`.
     """
     torch.manual_seed(seed)
     args = Namespace(arch=arch, task="translation", **{**TINY_OF.get(arch, TINY), **options})
@@ -79,7 +79,7 @@ def random_network(
 
 @torch.no_grad()
 def draw_weights(model: Any) -> None:
-    """Weights of such sizes that tokens depend on what was read: others repeat one token for ever."""
+    """Draw weights of such sizes that the output depends on the source instead of repeating one token."""
     for name, parameter in model.named_parameters():
         if parameter.dim() > 1:
             parameter.normal_(0, 2.0 / parameter.size(-1) ** 0.5)
@@ -97,14 +97,14 @@ def draw_weights(model: Any) -> None:
 
 @torch.no_grad()
 def draw_heads(model: Any) -> None:
-    """Proposal heads whose tokens are often head 1's and often something else."""
+    """Draw proposal heads whose tokens sometimes equal those of head 1."""
     for parameter in model.decoder.heads.parameters():
         parameter.normal_(0, 1.0 / parameter.size(-1) ** 0.5)
 
 
 @torch.no_grad()
 def let_end(model: Any, tgt_dict: Dictionary, share: float) -> None:
-    """Turn the EOS row of the output projection towards the mean decoder state until EOS wins often enough."""
+    """Change the EOS row of the output projection so that EOS is the best token at this share of positions."""
     if share == 0:
         return
     decoder = model.decoder
@@ -121,13 +121,13 @@ def let_end(model: Any, tgt_dict: Dictionary, share: float) -> None:
         return
     mean = states[0].mean(dim=0)
     weight = projection.weight
-    weight -= torch.outer(weight @ mean, mean) / mean.dot(mean)  # what all states share favours no token
+    weight -= torch.outer(weight @ mean, mean) / mean.dot(mean)  # the mean state then favours no token
     to_best = _to_best(model, tgt_dict, read, encoded)
     weight[tgt_dict.eos()] += mean / mean.dot(mean) * to_best.quantile(share)
 
 
 def _projection(decoder: Any) -> torch.nn.Linear:
-    """Its weights can be written to."""
+    """The output projection, whose weights can be changed."""
     for name in ("output_projection", "fc_out", "fc3"):
         if getattr(decoder, name, None) is not None:
             return getattr(decoder, name)
@@ -135,12 +135,12 @@ def _projection(decoder: Any) -> torch.nn.Linear:
 
 
 def _to_best(model: Any, tgt_dict: Dictionary, read: torch.Tensor, encoded: Any) -> torch.Tensor:
-    """How much EOS falls short of the best token at every position."""
+    """Log-probability of the best token minus that of EOS, at every position."""
     log_probs = model.get_normalized_probs(model.decoder(read, encoder_out=encoded), log_probs=True)
     return log_probs.max(dim=-1).values - log_probs[..., tgt_dict.eos()]
 
 
 def share_encoder(drafter: Any, verifier: Any) -> None:
-    """As --encoder-from VERIFIER --freeze-encoder leaves it."""
+    """Give a drafter the verifier's encoder, as after training with --encoder-from VERIFIER --freeze-encoder."""
     drafter.encoder.load_state_dict(verifier.encoder.state_dict())
     drafter.encoder_fingerprint.copy_(encoder_fingerprint(verifier.encoder))

@@ -1,4 +1,4 @@
-"""Many cases in a row, with counters in a file from which a stopped run goes on."""
+"""Runs many cases and keeps counters in a file, from which a stopped run continues."""
 
 import json
 import shlex
@@ -18,23 +18,23 @@ from fairseq_aggdec.lab.lossless.fuzzing.checking import CaseResult, Checker, Fi
 from fairseq_aggdec.lab.lossless.fuzzing.shrinking import shrunk
 
 _SHRUNK = 10
-"""counterexamples are made smaller until there are so many: a fault shows in many cases"""
+"""number of counterexamples to shrink; a fault shows in many cases, so more are not needed"""
 _SHRINKING = 60.0
-"""seconds for one of them"""
+"""seconds for shrinking one counterexample"""
 
 
 @torch.no_grad()
 def check(case: Case) -> CaseResult:
-    """Every mode of a case against stock fairseq."""
+    """Compare each mode of a case with stock fairseq."""
     return Checker(case).check()
 
 
 def shrink(case: Case, finding: Finding) -> Case:
-    """A smaller case in which some mode has a finding of the same sort.
+    """A smaller case in which a mode has a finding of the same type.
 
     Args:
-        case: has the finding.
-        finding: of one of its modes.
+        case: a case with the finding.
+        finding: a finding in one of its modes.
     """
 
     def fails(smaller: Case) -> bool:
@@ -44,23 +44,23 @@ def shrink(case: Case, finding: Finding) -> Case:
 
 
 def command(case: Case) -> str:
-    """What repeats a case."""
+    """The command that repeats a case."""
     changes = case.changes()
     changed = f" --changes {shlex.quote(json.dumps(changes))}" if changes else ""
     return f"bash scripts/fuzz.sh --case {case.number}{changed}"
 
 
 class Run:
-    """Cases of consecutive numbers, and what came of them."""
+    """Runs cases with consecutive numbers and counts the results."""
 
     def __init__(self, file: Path, first: int = 0) -> None:
         """
         Args:
-            file: of the counters; where it is there, the run goes on.
-            first: the number of the first case of a new run.
+            file: file of the counters; if it exists, its run continues.
+            first: number of the first case of a new run.
 
         Raises:
-            AggdecError: the file is of something else.
+            AggdecError: the file has another format.
         """
         self.file = file
         self.state: dict[str, Any] = {
@@ -81,7 +81,7 @@ class Run:
         """Check the next case.
 
         Args:
-            report: is given the text of every counterexample.
+            report: called with the text of each counterexample.
         """
         began, state = time.monotonic(), self.state
         case = draw(state["next"])
@@ -98,7 +98,7 @@ class Run:
             partial.write_text(json.dumps(state, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def summary(self) -> str:
-        """One line."""
+        """The counters in one line."""
         state = self.state
         return (
             f"{state['cases']} cases, {state['models']} models, {state['sentences']} sentences decoded "
@@ -125,7 +125,7 @@ class Run:
             _add(state["precisions"], mode.get("precision", "own") + exact, **counters)
 
     def _counterexample(self, case: Case, finding: Finding, smaller: bool) -> str:
-        """Note it; returns what to print. A mode fails alone as it does among others."""
+        """Record a counterexample, with its mode alone, and return the text to print."""
         mode = case.modes[finding.mode]
         known = self.state["counterexamples"]
         case = case.changed(modes=[mode])

@@ -1,4 +1,4 @@
-"""Makes a case that fails smaller, while it fails in the same way."""
+"""Makes a failing case smaller, as long as it fails in the same way."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,12 +11,12 @@ _LEAST = {"encoder_layers": 1, "decoder_layers": 1}
 
 
 def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float) -> Case:
-    """The smallest case that was found to fail.
+    """The smallest failing case that was found.
 
     Args:
-        case: fails.
-        fails: whether another one fails in the same way.
-        seconds: after these no further case is tried.
+        case: a failing case.
+        fails: tells whether a case fails in the same way.
+        seconds: time after which no further case is tried.
     """
     end = time.monotonic() + seconds
     candidates = _smaller(case)
@@ -30,7 +30,7 @@ def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float) -> Case:
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    """Cases with something less, the largest steps first."""
+    """Cases that are smaller in one respect, the largest steps first."""
     for modes in _fewer(case.modes):
         yield case.changed(modes=modes)
     for batches in _fewer(case.batches):
@@ -65,7 +65,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def _fewer(parts: Sequence[Any]) -> Iterator[list[Any]]:
-    """One half, the other, and all but one."""
+    """Shorter lists: the first half, the second half, and the list without each of its entries."""
     if len(parts) < 2:
         return
     middle = len(parts) // 2
@@ -76,7 +76,7 @@ def _fewer(parts: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def _plainer(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One option less, or at its least."""
+    """Fewer options: without one, or with one at its smallest value."""
     for name, value in options.items():
         if name in _LEAST and isinstance(value, int):
             if value > _LEAST[name]:
