@@ -14,8 +14,8 @@ from fairseq_aggdec.tasks.acceptance_options import AcceptanceOptions, check_acc
 from fairseq_aggdec.tasks.search_options import option
 
 _OPTIONS = {
-    "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive"),
-    "block_size": ("gad", "gad++", "nar", "blockwise", "hybrid", "aggressive"),
+    "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive", "aggressive-beam"),
+    "block_size": ("gad", "gad++", "nar", "blockwise", "hybrid", "aggressive", "aggressive-beam"),
     "top_beta": ("gad++", "blockwise"),
     "tolerance": ("gad++", "blockwise"),
     "eos_argmax": ("gad++", "blockwise"),
@@ -33,13 +33,15 @@ class DraftingOptions(AcceptanceOptions):
 
     drafter_path: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
-        metadata={"help": "gad, gad++, nar, hybrid: checkpoint of the block drafter; --path is the verifier"},
+        metadata={
+            "help": "gad, gad++, nar, hybrid, aggressive-beam: checkpoint of the block drafter; --path is the verifier"
+        },
     )
     block_size: int = field(
         default=0,
         metadata={
-            "help": "gad, gad++, nar, hybrid: tokens drafted at once; blockwise, and hybrid by heads: heads used, the "
-            "ordinary one included; default: what the drafter was trained for, or all heads"
+            "help": "gad, gad++, nar, hybrid, aggressive-beam: tokens drafted at once; blockwise, and hybrid by heads: "
+            "heads used, the ordinary one included; default: what the drafter was trained for, or all heads"
         },
     )
     full_drafts: bool = field(
@@ -84,6 +86,8 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
             f"--block-size {cfg.block_size} is for what hybrid drafts where there is nothing to copy: name a block "
             "drafter with --drafter-path, or give a model with proposal heads as --path"
         )
+    if mode == "aggressive-beam" and cfg.block_size and not cfg.drafter_path:
+        raise AggdecError(f"--block-size {cfg.block_size} needs a drafter: name its checkpoint with --drafter-path")
     if mode in ("gad", "gad++") and not cfg.drafter_path:
         raise AggdecError(f"--decoding {mode} needs a drafter: name its checkpoint with --drafter-path")
     if mode == "blockwise" and models and not has_heads:
