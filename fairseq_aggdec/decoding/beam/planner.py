@@ -15,6 +15,7 @@ The row behind a prefix that is not scored is borrowed from a scored prefix that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from torch import Tensor
 
@@ -26,32 +27,110 @@ _NEAR = 4
 """positions within which two prefixes can have come to the same place"""
 
 
+class AheadSchedule(Protocol):
+    """Decides how many steps to simulate."""
+
+    def is_worth_it(self, steps: int, prefixes: int, more: int, sentences: int) -> bool:
+        """Whether one simulated step more pays.
+
+        Args:
+            steps: that were simulated beyond the one that the search waits for.
+            prefixes: to be scored up to there, of this sentence.
+            more: those that the step would add.
+            sentences: in the batch.
+        """
+
+    def learn(self, planned: int, made: int) -> None:
+        """Of so many steps simulated beyond the first one, the search has made so many."""
+
+
+class FixedBudget(AheadSchedule):
+    """So many prefixes of a sentence in every pass."""
+
+    def __init__(self, prefixes: int) -> None:
+        """
+        Args:
+            prefixes: of a pass.
+        """
+        self._prefixes = prefixes
+
+    def is_worth_it(self, steps: int, prefixes: int, more: int, sentences: int) -> bool:
+        return prefixes + more <= self._prefixes
+
+    def learn(self, planned: int, made: int) -> None:
+        pass
+
+
+class Resemblance:
+    """How much outputs have resembled their sources of late: the share of a source's words that its output has, too."""
+
+    _ENOUGH = 0.4
+    """where the whole source is worth scoring"""
+    _NEWS = 0.1
+    """the share of the last sentence in the mean"""
+
+    def __init__(self) -> None:
+        self._mean = 1.0
+
+    @property
+    def is_enough(self) -> bool:
+        return self._mean >= self._ENOUGH
+
+    def learn(self, source: Sequence[int], output: Sequence[int]) -> None:
+        """Take in what became of a sentence."""
+        words = set(source)
+        if words:
+            self._mean += self._NEWS * (len(words & set(output)) / len(words) - self._mean)
+
+
 class LookAhead(Planner):
     """A `roles.Planner` by simulation."""
 
     def __init__(
-        self, budget: int, sources: Sequence[Sequence[int]] | None = None, drafter: RowDrafter | None = None
+        self,
+        schedule: AheadSchedule,
+        sources: Sequence[Sequence[int]] | None = None,
+        resemblance: Resemblance | None = None,
+        drafter: RowDrafter | None = None,
     ) -> None:
         """
         Args:
-            budget: how many prefixes of a sentence to score in a pass.
-            sources: what each sentence's output probably resembles, EOS left out; scored in its first pass.
+            schedule: how far to look ahead.
+            sources: what each sentence's output perhaps resembles, EOS left out; scored in its first pass.
+            resemblance: whether outputs do; None for yes.
             drafter: ready to draft for this batch.
         """
-        self._budget = budget
+        self._schedule = schedule
         self._sources = sources
+        self._resemblance = resemblance or Resemblance()
         self._drafter = drafter
+        self._planned: list[int | None] = []  # of each sentence, the steps simulated beyond the first one
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
         """See `roles.Planner.plan`."""
         drafts = [None] * len(sentences) if self._drafter is None else self._drafter.behind(sentences)
-        plans = []
+        self._planned = []
+        plans: list[Sequence[Node]] = []
+        copies = self._sources is not None and self._resemblance.is_enough
         for sentence, draft in zip(sentences, drafts, strict=True):
-            if sentence.tree.root.row is None and self._sources is not None:
+            if copies and sentence.tree.root.row is None:
+                assert self._sources is not None
                 plans.append(_chain(sentence.tree, self._sources[sentence.number]))
+                self._planned.append(None)
             else:
-                plans.append(_Simulation(sentence, draft).prefixes(self._budget))
+                simulation = _Simulation(sentence, draft)
+                plans.append(simulation.prefixes(self._schedule, len(sentences)))
+                self._planned.append(simulation.steps)
         return plans
+
+    def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
+        """See `roles.Planner.learn`."""
+        for sentence, planned, made in zip(sentences, self._planned, steps, strict=True):
+            if planned is not None:
+                self._schedule.learn(planned, min(planned, made - 1))
+            if sentence.search.has_ended and self._sources is not None:
+                best = sentence.search.outputs()[:1]
+                self._resemblance.learn(self._sources[sentence.number], best[0].tokens if best else ())
 
     def keep(self, rows: Tensor) -> None:
         if self._drafter is not None:
@@ -79,27 +158,34 @@ class _Simulation:
         self._drafts = drafts or {}
         self._guesses: dict[Node, tuple[Row | None, Node | None]] = {}
         """of each live prefix, the row behind it, and the scored prefix whose row that is, if any"""
+        self.steps = 0
+        """that were simulated beyond the one that the search waits for"""
 
-    def prefixes(self, budget: int) -> list[Node]:
-        """What the search comes to first and that is not scored, as many as make up the budget with what is needed."""
+    def prefixes(self, schedule: AheadSchedule, sentences: int) -> list[Node]:
+        """What the search comes to first, beside what it waits for, and that is not scored."""
         search = self._sentence.search.copy()
         wanted = dict.fromkeys(self._sentence.needed)
+        first = len(wanted)
         for hypothesis in search.live:
             self._guess(hypothesis.node)
-        while len(wanted) < budget and not search.has_ended:
+        while not search.has_ended:
             live = search.live
             rows = [self._guesses[hypothesis.node][0] for hypothesis in live]
             if not any(rows):
                 break
             least = search.go_ahead(rows)
-            wanted.update(
-                (hypothesis.node, None)
-                for hypothesis in live
-                if hypothesis.node.row is None and hypothesis.score >= least
-            )
+            more = [
+                node for hypothesis in live
+                if hypothesis.score >= least and (node := hypothesis.node).row is None and node not in wanted
+            ]  # fmt: skip
+            if more:
+                if not schedule.is_worth_it(self.steps, len(wanted), len(more), sentences):
+                    break
+                wanted.update(dict.fromkeys(more))
+            self.steps += live is not self._sentence.search.live
             for hypothesis in search.live:
                 self._guess(hypothesis.node)
-        return list(wanted)[:budget]
+        return list(wanted)[first:]
 
     def _guess(self, node: Node) -> None:
         if node not in self._guesses:
