@@ -96,6 +96,8 @@ def _go_on(sentence: Sentence) -> int:
     """Search as far as rows reach; returns the number of steps."""
     search, before = sentence.search, sentence.search.taken
     while not search.has_ended:
+        for hypothesis in search.live:
+            hypothesis.node.was_live = True
         missing = search.step([hypothesis.node.row for hypothesis in search.live])
         if missing:
             sentence.needed = [search.live[number].node for number in missing]

@@ -28,20 +28,19 @@ _NEAR = 4
 
 
 class AheadSchedule(Protocol):
-    """Decides how many steps to simulate."""
+    """Decides how far to simulate."""
 
-    def is_worth_it(self, steps: int, prefixes: int, more: int, sentences: int) -> bool:
-        """Whether one simulated step more pays.
+    def is_worth_it(self, group: Sequence[int], sentences: int) -> bool:
+        """Whether the prefixes that a simulated step has come to are worth scoring.
 
         Args:
-            steps: that were simulated beyond the one that the search waits for.
-            prefixes: to be scored up to there, of this sentence.
-            more: those that the step would add.
+            group: of each simulated step from the one that the search waits for, how many prefixes it comes to that are
+                not scored; of the last one it is asked.
             sentences: in the batch.
         """
 
-    def learn(self, planned: int, made: int) -> None:
-        """Of so many steps simulated beyond the first one, the search has made so many."""
+    def learn(self, distance: int, was_used: bool) -> None:
+        """Take in whether the search has come to a prefix that was scored so many steps ahead of it."""
 
 
 class FixedBudget(AheadSchedule):
@@ -54,10 +53,10 @@ class FixedBudget(AheadSchedule):
         """
         self._prefixes = prefixes
 
-    def is_worth_it(self, steps: int, prefixes: int, more: int, sentences: int) -> bool:
-        return prefixes + more <= self._prefixes
+    def is_worth_it(self, group: Sequence[int], sentences: int) -> bool:
+        return sum(group) <= self._prefixes
 
-    def learn(self, planned: int, made: int) -> None:
+    def learn(self, distance: int, was_used: bool) -> None:
         pass
 
 
@@ -104,33 +103,40 @@ class LookAhead(Planner):
         self._sources = sources
         self._resemblance = resemblance or Resemblance()
         self._drafter = drafter
-        self._planned: list[int | None] = []  # of each sentence, the steps simulated beyond the first one
+        self._ahead: dict[int, list[tuple[int, Node]]] = {}  # by sentence, what was scored how far ahead
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
         """See `roles.Planner.plan`."""
         drafts = [None] * len(sentences) if self._drafter is None else self._drafter.behind(sentences)
-        self._planned = []
         plans: list[Sequence[Node]] = []
         copies = self._sources is not None and self._resemblance.is_enough
         for sentence, draft in zip(sentences, drafts, strict=True):
             if copies and sentence.tree.root.row is None:
                 assert self._sources is not None
                 plans.append(_chain(sentence.tree, self._sources[sentence.number]))
-                self._planned.append(None)
             else:
-                simulation = _Simulation(sentence, draft)
-                plans.append(simulation.prefixes(self._schedule, len(sentences)))
-                self._planned.append(simulation.steps)
+                ahead = _Simulation(sentence, draft).prefixes(self._schedule, len(sentences))
+                self._ahead.setdefault(sentence.number, []).extend(ahead)
+                plans.append([node for _, node in ahead])
         return plans
 
     def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
         """See `roles.Planner.learn`."""
-        for sentence, planned, made in zip(sentences, self._planned, steps, strict=True):
-            if planned is not None:
-                self._schedule.learn(planned, min(planned, made - 1))
+        for sentence in sentences:
+            self._learn(sentence)
             if sentence.search.has_ended and self._sources is not None:
                 best = sentence.search.outputs()[:1]
                 self._resemblance.learn(self._sources[sentence.number], best[0].tokens if best else ())
+
+    def _learn(self, sentence: Sentence) -> None:
+        """What has become of prefixes that the search is past."""
+        search, waiting = sentence.search, []
+        for distance, node in self._ahead.pop(sentence.number, ()):
+            if node.depth < search.taken or search.has_ended:
+                self._schedule.learn(distance, node.was_live)
+            else:
+                waiting.append((distance, node))
+        self._ahead[sentence.number] = waiting
 
     def keep(self, rows: Tensor) -> None:
         if self._drafter is not None:
@@ -158,14 +164,13 @@ class _Simulation:
         self._drafts = drafts or {}
         self._guesses: dict[Node, tuple[Row | None, Node | None]] = {}
         """of each live prefix, the row behind it, and the scored prefix whose row that is, if any"""
-        self.steps = 0
-        """that were simulated beyond the one that the search waits for"""
 
-    def prefixes(self, schedule: AheadSchedule, sentences: int) -> list[Node]:
-        """What the search comes to first, beside what it waits for, and that is not scored."""
+    def prefixes(self, schedule: AheadSchedule, sentences: int) -> list[tuple[int, Node]]:
+        """What is not scored and the search comes to, beside what it waits for: how many steps ahead, and which."""
         search = self._sentence.search.copy()
-        wanted = dict.fromkeys(self._sentence.needed)
-        first = len(wanted)
+        known = set(self._sentence.needed)
+        groups: list[int] = []
+        ahead: list[tuple[int, Node]] = []
         for hypothesis in search.live:
             self._guess(hypothesis.node)
         while not search.has_ended:
@@ -174,18 +179,19 @@ class _Simulation:
             if not any(rows):
                 break
             least = search.go_ahead(rows)
-            more = [
+            group = [
                 node for hypothesis in live
-                if hypothesis.score >= least and (node := hypothesis.node).row is None and node not in wanted
+                if hypothesis.score >= least and (node := hypothesis.node).row is None and node not in known
             ]  # fmt: skip
-            if more:
-                if not schedule.is_worth_it(self.steps, len(wanted), len(more), sentences):
+            groups.append(len(group) if groups else len(known))
+            if group and len(groups) > 1:
+                if not schedule.is_worth_it(groups, sentences):
                     break
-                wanted.update(dict.fromkeys(more))
-            self.steps += live is not self._sentence.search.live
+                known.update(group)
+                ahead += [(len(groups) - 1, node) for node in group]
             for hypothesis in search.live:
                 self._guess(hypothesis.node)
-        return list(wanted)[first:]
+        return ahead
 
     def _guess(self, node: Node) -> None:
         if node not in self._guesses:
