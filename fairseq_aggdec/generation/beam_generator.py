@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
 from fairseq_aggdec.decoding.beam.loop import BeamStats, aggressive_beam_search
-from fairseq_aggdec.decoding.beam.planner import LookAhead
+from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
 from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, Output
 from fairseq_aggdec.decoding.outputs import Decoded
@@ -18,6 +18,8 @@ from fairseq_aggdec.engine.engines import unsupported_decoder
 from fairseq_aggdec.engine.ensemble import TreeEnsemble
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.scheduling.ahead import AheadGoodput
+from fairseq_aggdec.scheduling.costs import of_call
 
 logger = logging.getLogger(__name__)
 
@@ -29,15 +31,17 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     token a prefix that was scored before the search asked for it, and an accepted one a step beyond the pass's first.
     """
 
-    def __init__(self, *args: Any, budget: int = 32, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, budget: int | None = None, **kwargs: Any) -> None:
         """
         Args:
             args, kwargs: as for `AggressiveGenerator`.
-            budget: prefixes of a sentence that are scored in a pass.
+            budget: prefixes of a sentence that are scored in a pass; None for as many as pay.
         """
         super().__init__(*args, **kwargs)
         self.totals = BeamTotals()
         self._budget = budget
+        self._schedules: dict[str, AheadSchedule] = {}  # by the kind of device
+        self._resemblance = Resemblance()
 
     def _beam_size(self, wanted: int) -> int:
         return wanted
@@ -85,12 +89,24 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
     ) -> Planner:
         """What looks ahead in a batch; subclasses may have another."""
-        drafter = None
-        if self.block_draft is not None:
-            model = self._drafting.block_model(net_input, encoder_outs)
-            drafter = RowDrafter(model, self.block_draft.block_size, options.entries, self.pad)
-            return LookAhead(self._budget, None, drafter)
-        return LookAhead(self._budget, [sentence[:-1] for sentence in self._drafting.align(net_input["src_tokens"])])
+        source = net_input["src_tokens"]
+        schedule = self._look_ahead(source.device)
+        if self.block_draft is None:
+            return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)
+        model = self._drafting.block_model(net_input, encoder_outs)
+        drafter = RowDrafter(model, self.block_draft.block_size, options.entries, self.pad)
+        return LookAhead(schedule, drafter=drafter)
+
+    def _look_ahead(self, device: torch.device) -> AheadSchedule:
+        """What decides how many prefixes a pass scores."""
+        if device.type not in self._schedules:
+            decoders = [model.decoder for model in self.model.models]
+            self._schedules[device.type] = (
+                AheadGoodput(of_call(decoders, device.type == "cpu"))
+                if self._budget is None
+                else FixedBudget(self._budget)
+            )
+        return self._schedules[device.type]
 
     def _tree_verifier(self, encoder_outs: list[dict[str, Any]]) -> TreeVerifier:
         """The verifier, ready for a batch."""

@@ -181,7 +181,9 @@ class AggressiveTranslationTask(InteractiveTask):
             if heads == 0:  # hybrid then only copies
                 return None
             return BlockDraftOptions(None, heads, acceptance_of(decoding, self.cfg, dictionary, heads))
-        if decoding not in ("gad", "gad++", "nar", "hybrid"):
+        if decoding not in ("gad", "gad++", "nar", "hybrid", "aggressive-beam"):
+            return None
+        if decoding == "aggressive-beam" and not self.cfg.drafter_path:  # it can do without
             return None
         path = self.cfg.drafter_path
         if path is None:

@@ -13,8 +13,8 @@ from fairseq_aggdec.tasks.acceptance_options import AcceptanceOptions, check_acc
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 
 _OPTIONS = {
-    "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive"),
-    "block_size": ("gad", "gad++", "nar", "blockwise", "hybrid", "aggressive"),
+    "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive", "aggressive-beam"),
+    "block_size": ("gad", "gad++", "nar", "blockwise", "hybrid", "aggressive", "aggressive-beam"),
     "top_beta": ("gad++", "blockwise"),
     "tolerance": ("gad++", "blockwise"),
     "eos_argmax": ("gad++", "blockwise"),
@@ -32,13 +32,15 @@ class DraftingOptions(AcceptanceOptions):
 
     drafter_path: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
-        metadata={"help": "gad, gad++, nar, hybrid: checkpoint of the block drafter; --path is the verifier"},
+        metadata={
+            "help": "gad, gad++, nar, hybrid, aggressive-beam: checkpoint of the block drafter; --path is the verifier"
+        },
     )
     block_size: int = field(
         default=0,
         metadata={
-            "help": "gad, gad++, nar, hybrid: number of tokens drafted at once; blockwise, and hybrid with proposal "
-            "heads: number of heads used, head 1 included (default: as the drafter was trained, or all heads)"
+            "help": "gad, gad++, nar, hybrid, aggressive-beam: number of tokens drafted at once; blockwise, and hybrid "
+            "with proposal heads: number of heads used, head 1 included (default: as the drafter was trained, or all heads)"
         },
     )
     full_drafts: bool = field(
@@ -83,6 +85,8 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
             f"--block-size {cfg.block_size} is for what hybrid drafts where it cannot copy: name a block "
             "drafter with --drafter-path, or give a model with proposal heads as --path"
         )
+    if mode == "aggressive-beam" and cfg.block_size and not cfg.drafter_path:
+        raise AggdecError(f"--block-size {cfg.block_size} needs a drafter: name its checkpoint with --drafter-path")
     if mode in ("gad", "gad++") and not cfg.drafter_path:
         raise AggdecError(f"--decoding {mode} needs a drafter: name its checkpoint with --drafter-path")
     if mode == "blockwise" and models and not has_heads:

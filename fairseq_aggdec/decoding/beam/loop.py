@@ -67,8 +67,10 @@ def aggressive_beam_search(
             sentence.tree.take_in(nodes, [next(rows) for _ in nodes])
 
         # search as far as the rows reach
-        for sentence in going:
-            stats[sentence.number].steps.append(_go_on(sentence))
+        steps = [_go_on(sentence) for sentence in going]
+        planner.learn(going, steps)
+        for sentence, made in zip(going, steps, strict=True):
+            stats[sentence.number].steps.append(made)
         staying = [place for place, sentence in enumerate(going) if not sentence.search.has_ended]
         if 0 < len(staying) < len(going):  # finished sentences leave the batch
             remaining = torch.tensor(staying, dtype=torch.long, device=first_tokens.device)
@@ -94,6 +96,8 @@ def _go_on(sentence: Sentence) -> int:
     """Search as far as rows reach; returns the number of steps."""
     search, before = sentence.search, sentence.search.taken
     while not search.has_ended:
+        for hypothesis in search.live:
+            hypothesis.node.was_live = True
         missing = search.step([hypothesis.node.row for hypothesis in search.live])
         if missing:
             sentence.needed = [search.live[number].node for number in missing]

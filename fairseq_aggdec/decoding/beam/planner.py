@@ -15,6 +15,7 @@ The row behind a prefix that is not scored is borrowed from a scored prefix that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from torch import Tensor
 
@@ -26,32 +27,116 @@ _NEAR = 4
 """positions within which two prefixes can have come to the same place"""
 
 
+class AheadSchedule(Protocol):
+    """Decides how far to simulate."""
+
+    def is_worth_it(self, group: Sequence[int], sentences: int) -> bool:
+        """Whether the prefixes that a simulated step has come to are worth scoring.
+
+        Args:
+            group: of each simulated step from the one that the search waits for, how many prefixes it comes to that are
+                not scored; of the last one it is asked.
+            sentences: in the batch.
+        """
+
+    def learn(self, distance: int, was_used: bool) -> None:
+        """Take in whether the search has come to a prefix that was scored so many steps ahead of it."""
+
+
+class FixedBudget(AheadSchedule):
+    """So many prefixes of a sentence in every pass."""
+
+    def __init__(self, prefixes: int) -> None:
+        """
+        Args:
+            prefixes: of a pass.
+        """
+        self._prefixes = prefixes
+
+    def is_worth_it(self, group: Sequence[int], sentences: int) -> bool:
+        return sum(group) <= self._prefixes
+
+    def learn(self, distance: int, was_used: bool) -> None:
+        pass
+
+
+class Resemblance:
+    """How much outputs have resembled their sources of late: the share of a source's words that its output has, too."""
+
+    _ENOUGH = 0.4
+    """where the whole source is worth scoring"""
+    _NEWS = 0.1
+    """the share of the last sentence in the mean"""
+
+    def __init__(self) -> None:
+        self._mean = 1.0
+
+    @property
+    def is_enough(self) -> bool:
+        return self._mean >= self._ENOUGH
+
+    def learn(self, source: Sequence[int], output: Sequence[int]) -> None:
+        """Take in what became of a sentence."""
+        words = set(source)
+        if words:
+            self._mean += self._NEWS * (len(words & set(output)) / len(words) - self._mean)
+
+
 class LookAhead(Planner):
     """A `roles.Planner` by simulation."""
 
     def __init__(
-        self, budget: int, sources: Sequence[Sequence[int]] | None = None, drafter: RowDrafter | None = None
+        self,
+        schedule: AheadSchedule,
+        sources: Sequence[Sequence[int]] | None = None,
+        resemblance: Resemblance | None = None,
+        drafter: RowDrafter | None = None,
     ) -> None:
         """
         Args:
-            budget: how many prefixes of a sentence to score in a pass.
-            sources: what each sentence's output probably resembles, EOS left out; scored in its first pass.
+            schedule: how far to look ahead.
+            sources: what each sentence's output perhaps resembles, EOS left out; scored in its first pass.
+            resemblance: whether outputs do; None for yes.
             drafter: ready to draft for this batch.
         """
-        self._budget = budget
+        self._schedule = schedule
         self._sources = sources
+        self._resemblance = resemblance or Resemblance()
         self._drafter = drafter
+        self._ahead: dict[int, list[tuple[int, Node]]] = {}  # by sentence, what was scored how far ahead
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
         """See `roles.Planner.plan`."""
         drafts = [None] * len(sentences) if self._drafter is None else self._drafter.behind(sentences)
-        plans = []
+        plans: list[Sequence[Node]] = []
+        copies = self._sources is not None and self._resemblance.is_enough
         for sentence, draft in zip(sentences, drafts, strict=True):
-            if sentence.tree.root.row is None and self._sources is not None:
+            if copies and sentence.tree.root.row is None:
+                assert self._sources is not None
                 plans.append(_chain(sentence.tree, self._sources[sentence.number]))
             else:
-                plans.append(_Simulation(sentence, draft).prefixes(self._budget))
+                ahead = _Simulation(sentence, draft).prefixes(self._schedule, len(sentences))
+                self._ahead.setdefault(sentence.number, []).extend(ahead)
+                plans.append([node for _, node in ahead])
         return plans
+
+    def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
+        """See `roles.Planner.learn`."""
+        for sentence in sentences:
+            self._learn(sentence)
+            if sentence.search.has_ended and self._sources is not None:
+                best = sentence.search.outputs()[:1]
+                self._resemblance.learn(self._sources[sentence.number], best[0].tokens if best else ())
+
+    def _learn(self, sentence: Sentence) -> None:
+        """What has become of prefixes that the search is past."""
+        search, waiting = sentence.search, []
+        for distance, node in self._ahead.pop(sentence.number, ()):
+            if node.depth < search.taken or search.has_ended:
+                self._schedule.learn(distance, node.was_live)
+            else:
+                waiting.append((distance, node))
+        self._ahead[sentence.number] = waiting
 
     def keep(self, rows: Tensor) -> None:
         if self._drafter is not None:
@@ -80,26 +165,33 @@ class _Simulation:
         self._guesses: dict[Node, tuple[Row | None, Node | None]] = {}
         """of each live prefix, the row behind it, and the scored prefix whose row that is, if any"""
 
-    def prefixes(self, budget: int) -> list[Node]:
-        """What the search comes to first and that is not scored, as many as make up the budget with what is needed."""
+    def prefixes(self, schedule: AheadSchedule, sentences: int) -> list[tuple[int, Node]]:
+        """What is not scored and the search comes to, beside what it waits for: how many steps ahead, and which."""
         search = self._sentence.search.copy()
-        wanted = dict.fromkeys(self._sentence.needed)
+        known = set(self._sentence.needed)
+        groups: list[int] = []
+        ahead: list[tuple[int, Node]] = []
         for hypothesis in search.live:
             self._guess(hypothesis.node)
-        while len(wanted) < budget and not search.has_ended:
+        while not search.has_ended:
             live = search.live
             rows = [self._guesses[hypothesis.node][0] for hypothesis in live]
             if not any(rows):
                 break
             least = search.go_ahead(rows)
-            wanted.update(
-                (hypothesis.node, None)
-                for hypothesis in live
-                if hypothesis.node.row is None and hypothesis.score >= least
-            )
+            group = [
+                node for hypothesis in live
+                if hypothesis.score >= least and (node := hypothesis.node).row is None and node not in known
+            ]  # fmt: skip
+            groups.append(len(group) if groups else len(known))
+            if group and len(groups) > 1:
+                if not schedule.is_worth_it(groups, sentences):
+                    break
+                known.update(group)
+                ahead += [(len(groups) - 1, node) for node in group]
             for hypothesis in search.live:
                 self._guess(hypothesis.node)
-        return list(wanted)[:budget]
+        return ahead
 
     def _guess(self, node: Node) -> None:
         if node not in self._guesses:

@@ -38,7 +38,7 @@ class Row:
 class Node:
     """A prefix: its last token, behind the prefix of all others."""
 
-    __slots__ = ("children", "depth", "parent", "row", "sees", "slot", "token")
+    __slots__ = ("children", "depth", "parent", "row", "sees", "slot", "token", "was_live")
 
     def __init__(self, token: int, parent: Node | None) -> None:
         """
@@ -56,6 +56,8 @@ class Node:
         self.sees = 0
         """the slots of all tokens of the prefix, as bits"""
         self.row: Row | None = None
+        self.was_live = False
+        """whether the search has held it"""
 
     def child(self, token: int) -> Node:
         """The prefix that is one token longer."""

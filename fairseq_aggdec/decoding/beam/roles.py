@@ -93,6 +93,9 @@ class Planner(Protocol):
                 `Node.child`.
         """
 
+    def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
+        """Take in how many steps each sentence's search has made with what was planned last."""
+
     def keep(self, rows: Tensor) -> None:
         """Forget all sentences but these; the next call has them in this order."""
 
@@ -102,6 +105,9 @@ class NoLookAhead(Planner):
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
         return [()] * len(sentences)
+
+    def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
+        pass
 
     def keep(self, rows: Tensor) -> None:
         pass

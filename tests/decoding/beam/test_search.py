@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam import prefix_tree
-from fairseq_aggdec.decoding.beam.planner import LookAhead
+from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.roles import NoLookAhead, TreeBlock
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
@@ -95,7 +95,12 @@ def check(table: Table, size: int, batch: int, options: dict[str, Any], **others
     stock = by_fairseq(table, sentences, size, prefix=others.get("prefix"), **options)
     rules = rules_of(options, **others)
     sources = [[5, 6, 7, 8]] * batch
-    planners = (NoLookAhead(), WildPlanner(table.seed, len(WORDS)), LookAhead(24), LookAhead(9, sources))
+    planners = (
+        NoLookAhead(),
+        WildPlanner(table.seed, len(WORDS)),
+        LookAhead(FixedBudget(24)),
+        LookAhead(FixedBudget(9), sources),
+    )
     for planner, piece in zip(planners, (1000, 7, 5, 1000), strict=True):
         verifier = Warm(table, sentences, piece)
         verifier.temperature = options.get("temperature", 1.0)
