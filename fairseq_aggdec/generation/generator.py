@@ -71,11 +71,9 @@ class AggressiveGenerator(SequenceGenerator):
             block_ngrams: ban repeated n-grams (`no_repeat_ngram_size`) also where fairseq's own blocker does not work.
             keep_drafts: fill `history`; otherwise it stays empty.
             shorten_drafts: draft and verify no more tokens than save time, by the share of drafts that passed so far:
-            in
-                `hybrid` always, in `iad` and `gad` for batches on a CPU. The outputs stay the same.
+                in `hybrid` always, in `iad` and `gad` for batches on a CPU. The outputs stay the same.
             adaptive_draft: do the same at every batch size, on every device and in every mode that verifies drafts.
-            With
-                a criterion (`block_draft.accept`) that is not exact, the outputs may change.
+                With a criterion (`block_draft.accept`) that is not exact, the outputs may change.
             kwargs: those of fairseq's `SequenceGenerator`; the beam is one.
         """
         kwargs["beam_size"] = 1
