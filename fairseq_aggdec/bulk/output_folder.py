@@ -1,9 +1,9 @@
 """The output folder of `aggdec decode`.
 
-settings.json               the settings that all outputs depend on NAME.NUMBER.txt             the outputs of a shard,
-one in a line records/NAME.NUMBER.json    written when that file is complete: checksums of the shard's lines and
-outputs, skipped lines skipped.tsv                 written when all shards are complete: the lines that could not be
-decoded, and why
+settings.json               the settings that all outputs depend on
+NAME.NUMBER.txt             the outputs of a shard, one in a line
+records/NAME.NUMBER.json    written when that file is complete: checksums of lines and outputs, skipped lines
+skipped.tsv                 written when all shards are complete: the lines that could not be decoded, and why
 """
 
 from __future__ import annotations

@@ -57,8 +57,7 @@ def log_block_scores(logging_outputs: Sequence[dict[str, Any]]) -> None:
 
     Args:
         logging_outputs: `_accepted` and `_blocks`, the numbers of accepted tokens and of blocks: their ratio is logged
-        as
-            `accepted`; `_correct_I` and `_valid_I`, the numbers of right and of all tokens at block position I (from
+            as `accepted`; `_correct_I` and `_valid_I`, the numbers of right and of all tokens at block position I (from
             0): their ratios are logged as `acc_1`, `acc_2`, ...
     """
     blocks = total(logging_outputs, "_blocks")

@@ -2,12 +2,12 @@
 
 An entry, or each entry of a list, has one of these forms:
 
-    {source: FILE, target: FILE}            two files with one sentence in a line {file: FILE, columns: [0, 1]}
-    a table with tabs between its columns {file: FILE, blocks: "*****"}           one sentence in a line, and a line of
-    that text after each group of sentences {m2: FILE}                              gold edits: the target is the first
-    annotator's correction {corrections: FILE}                     a table of number, sentence, corrections: the target
-    is the first correction,
-                                            and all corrections are references
+    {source: FILE, target: FILE}            two files with one sentence in a line
+    {file: FILE, columns: [0, 1]}           a table with tabs between its columns
+    {file: FILE, blocks: "*****"}           one sentence in a line, and that text behind each group of sentences
+    {m2: FILE}                              gold edits: the target is the first annotator's correction
+    {corrections: FILE}                     a table of number, sentence, corrections: all corrections are references,
+                                            and the first is the target
     {made_by: FOLDER, settings: {...}}      no file: the function `pairs(**settings)` of a Python package beside
                                             prepare.yaml makes the pairs
 

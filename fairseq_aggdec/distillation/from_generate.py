@@ -30,8 +30,7 @@ def gather_generated(
         data: the data that were decoded.
         split: the split's name.
         max_source_len: the longest source, EOS included, that was decoded; longer ones may be missing. Not needed where
-        a
-            file has fairseq-generate's message about sentences that it skips.
+            a file has fairseq-generate's message about sentences that it skips.
 
     Returns:
         the target of each sentence, EOS included; None where it was skipped for its length.

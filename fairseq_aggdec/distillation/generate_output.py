@@ -36,8 +36,7 @@ class GeneratedSentence:
         hypotheses: the readings of each H- line, without the score; none where the line is damaged.
         totals: the score of each H- line; NaN where the line is damaged.
         scores: the readings of each P- line by the number of scores in them, which is the hypothesis's number of
-        tokens,
-            EOS included.
+            tokens, EOS included.
         mended: whether a part of a bar was removed from one of the lines, or from before it.
     """
 

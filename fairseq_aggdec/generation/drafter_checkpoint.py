@@ -20,8 +20,7 @@ def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()
 
     Args:
         path: a checkpoint of fairseq-train or of aggdec export, with or without the weights that the drafter shares
-        with
-            its verifier.
+            with its verifier.
         task: the task whose dictionaries the drafter must have.
         verifiers: the models from which missing weights are taken.
 

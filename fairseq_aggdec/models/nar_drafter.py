@@ -96,8 +96,7 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
             prev_output_tokens: B x W, the start symbol and y1..yT, padded on the right.
             blocks: R blocks of each sentence.
             reveal: a function of the first pass's tokens (B x R x k; padding where there is no target) which returns
-            the
-                positions (B x R x k booleans) that show their target in the second pass; None: there is one pass.
+                the positions (B x R x k booleans) that show their target in the second pass; None: there is one pass.
 
         Returns:
             N x V logits, and their positions, B x R x k booleans, N of them true: valid and not revealed.

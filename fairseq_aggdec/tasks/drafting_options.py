@@ -40,7 +40,8 @@ class DraftingOptions(AcceptanceOptions):
         default=0,
         metadata={
             "help": "gad, gad++, nar, hybrid, aggressive-beam: number of tokens drafted at once; blockwise, and hybrid "
-            "with proposal heads: number of heads used, head 1 included (default: as the drafter was trained, or all heads)"
+            "with proposal heads: number of heads used, head 1 included (default: as the drafter was "
+            "trained, or all heads)"
         },
     )
     full_drafts: bool = field(
