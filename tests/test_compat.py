@@ -8,7 +8,6 @@ import importlib.machinery
 import importlib.util
 import os
 import pickle
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,18 +209,6 @@ def test_command_line_says_it_in_one_line(toy_model_dir: ToyModel, tmp_path: Pat
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"error: checkpoint {path}: ")
     assert reason in last
-
-
-def test_hub_interface_loads_and_its_error_can_be_caught(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    from fairseq.models.transformer import TransformerModel
-
-    shutil.copy(toy_model_dir.checkpoint, tmp_path / "model.pt")
-    hub = TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
-    source = (toy_model_dir.data / "test.src").read_text(encoding="utf-8").splitlines()[:2]
-    assert len(hub.translate(source, beam=1)) == 2
-    (tmp_path / "model.pt").write_bytes(b"PK damaged")
-    with pytest.raises(compat.CheckpointError, match="truncated or damaged"):
-        TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
 
 
 @pytest.mark.parametrize("multiple", [1, 8])

@@ -9,7 +9,6 @@ from fairseq_aggdec.cli import bench, demo
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import random_models
-from fairseq_aggdec.lab.benchmarking.alarm import lacking_greedy
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.subject import Runners
 from fairseq_aggdec.lab.tuning.points import Setting
@@ -28,11 +27,6 @@ def test_which_modes_promise_greedys_output() -> None:
     assert all(Mode.parse(name).lossless for name in names)
     others = "beam1 nar gad++ gad++:3:1 blockwise:2 ctranslate2:greedy".split()
     assert not any(Mode.parse(name).lossless for name in others)
-
-
-def test_greedy_decodes_where_a_precision_lacks_it() -> None:
-    modes = [Mode.parse(name) for name in ("beam1", "greedy", "iad", "iad@int8", "gad++@exact")]
-    assert [mode.name for mode in lacking_greedy(modes, lambda mode: mode.precision or "fp32")] == ["greedy@int8"]
 
 
 @pytest.mark.usefixtures("blind")
