@@ -19,7 +19,3 @@ def test_every_drawing_is_shown_by_a_page() -> None:
     shown = set().union(*map(shown_by, PAGES))
     assert drawings, "docs/ has no drawings: has the folder moved?"
     assert sorted(drawings - shown) == [], "show them on a page, or remove them: a command draws them again"
-
-
-def test_every_drawing_that_a_page_shows_is_there() -> None:
-    assert [(page, path) for page in PAGES for path in sorted(shown_by(page)) if not path.is_file()] == []

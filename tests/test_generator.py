@@ -339,13 +339,6 @@ def test_min_len_above_the_longest_output_is_refused() -> None:
         generator.generate(models, sample)
 
 
-def test_constraints_are_refused() -> None:
-    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, JOINED, [3])
-    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding="iad")
-    with pytest.raises(AggdecError, match="--constraints"):
-        generator.generate(models, sample, constraints=torch.zeros(1, 1))
-
-
 def test_the_fallback_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     models, sample = [cached_model("adaptive softmax", 0)], random_batch(0, JOINED, [3, 4])
     generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding="iad")

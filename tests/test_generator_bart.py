@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from fairseq.models.bart import BARTModel
-from fairseq.ngram_repeat_block import NGramRepeatBlock
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -185,27 +184,6 @@ def test_summarization_search_against_a_slow_transcription(arch: str, seed: int)
 def _repeats(tokens: list[int], size: int) -> bool:
     grams = [tuple(tokens[start : start + size]) for start in range(len(tokens) - size + 1)]
     return len(set(grams)) < len(grams)
-
-
-@examples(8)
-@given(st.sampled_from(BARTS), seeds, batch_lengths, st.sampled_from([2, 3]), st.integers(1, 20), st.booleans())
-def test_blocked_ngrams_are_those_of_fairseqs_blocker(
-    arch: str, seed: int, lengths: list[int], size: int, min_len: int, with_bos: bool
-) -> None:
-    """Its own code, once it is shown the output without the padding behind it."""
-    broken = NGramRepeatBlock.forward
-
-    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NGramRepeatBlock, "forward", blocks)
-        sample = (batch_with_bos if with_bos else random_batch)(seed, JOINED, lengths)
-        stock = check(
-            arch, seed, sample, ours={"block_ngrams": True}, no_repeat_ngram_size=size, min_len=min_len, max_len_b=22
-        )
-    for hypothesis in stock:
-        assert not _repeats(hypothesis["tokens"].tolist(), size)
 
 
 @pytest.mark.parametrize("arch", BARTS)

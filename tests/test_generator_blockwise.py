@@ -2,22 +2,19 @@
 
 import functools
 import math
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fairseq_aggdec
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
-from tests.random_blockwise import HEAD_KINDS, draw_heads, on_base, random_blockwise
+from tests.random_blockwise import HEAD_KINDS, random_blockwise
 from tests.random_models import ENGINE_SHAPES, random_batch, stock_beam_one
 from tests.scripted_decoding import examples
 from tests.test_generator import (
@@ -31,7 +28,6 @@ from tests.test_generator import (
 )
 
 HEADS = 6
-DEMO = Path(fairseq_aggdec.__file__).parent / "demo" / "mt"
 
 
 @functools.lru_cache(maxsize=100)
@@ -113,26 +109,6 @@ def test_models_without_heads_or_engine_are_refused() -> None:
     models = [cached_model("post-norm sinusoidal", 0)]
     with pytest.raises(AggdecError, match="--decoding blockwise needs this plugin's engine"):
         decode(blockwise(models), models, random_batch(1, JOINED, [3]))
-
-
-@pytest.mark.parametrize("size", [1, 16])
-def test_the_shipped_translation_model_with_heads(size: int) -> None:
-    """Trained weights, real vocabulary; the heads are noise on top of its own next token."""
-    words = Dictionary.load(str(DEMO / "dict.en.txt"))
-    model = on_base(
-        DEMO / "model.pt", words, words, block_heads=4, identity_head=True, freeze_base=True, own_hidden=True
-    )
-    draw_heads(model)
-    with torch.no_grad():
-        model.decoder.heads.outer.mul_(0.05)
-    models = [model.float().eval()]
-    sample = random_batch(1, words, [(3 * number) % 11 + 1 for number in range(size)])
-    options: dict[str, Any] = {"max_len_a": 0, "max_len_b": 12}
-    draft = BlockDraftOptions(None, 4)
-    generator = AggressiveGenerator(models, words, src_dict=words, decoding="blockwise", block_draft=draft, **options)
-    found = decode(generator, models, sample)
-    assert_same_up_to_near_ties(found, stock_beam_one(models, words, sample, **options), models, sample)
-    assert size == 1 or generator.totals.accepted > 0
 
 
 def test_options_of_the_command_line() -> None:

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
@@ -308,21 +307,3 @@ def test_a_drafter_alone(shape: str, seed: int, block_size: int, lengths: list[i
         end = min([*output, JOINED.eos()].index(JOINED.eos()), 20)
         assert hypothesis["tokens"].tolist() == [*output[:end], JOINED.eos()]
         assert hypothesis["steps"] == -(-(end + 1) // block_size)
-
-
-def test_a_block_above_the_trained_one_is_refused() -> None:
-    with pytest.raises(AggdecError, match=r"--block-size 31: .* blocks of 30"):
-        gad([cached_model("post-norm sinusoidal", 0)], cached_drafter("bidirectional", 0), 31)
-
-
-def test_half_precision_moves_the_drafter() -> None:
-    model = random_drafter("causal, source copy", 0, JOINED, JOINED, 6)
-    verifier = cached_model("post-norm sinusoidal", 5)
-    half = copy.deepcopy(verifier).half()
-    sample = random_batch(0, JOINED, [4, 1, 9])
-    found = decode(gad([half], model), [half], sample)
-    assert model.decoder.mask_embedding.dtype == torch.float16
-    stock = stock_beam_one([half], JOINED, sample)
-    assert sum(a["tokens"].tolist() == b["tokens"].tolist() for a, b in zip(found, stock, strict=True)) >= 2
-    decode(gad([verifier], model), [verifier], sample)
-    assert model.decoder.mask_embedding.dtype == torch.float32

@@ -15,7 +15,7 @@ from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_blockwise import HEAD_KINDS
 from tests.random_drafters import DRAFTER_SHAPES
 from tests.random_models import ALL_SHAPES, ENGINE_SHAPES, random_batch, stock_beam_one
-from tests.scripted_decoding import OracleDrafter, examples
+from tests.scripted_decoding import examples
 from tests.test_generator import (
     JOINED,
     OTHER,
@@ -177,40 +177,3 @@ def test_with_neither(shape: str, seed: int, lengths: list[int], options: dict[s
     sample = random_batch(seed, JOINED, lengths)
     ours = {"copy_limits": copying, "block_draft": None}
     check([cached_model(shape, seed)], None, sample, seed, ours, **options)
-
-
-class AdaptiveOracleGenerator(AggressiveGenerator):
-    """Drafts by `OracleDrafter`, always right or never."""
-
-    def __init__(self, *args: Any, answers: list[list[int]], right: bool, **kwargs: Any) -> None:
-        super().__init__(*args, decoding="gad", **kwargs)
-        self.answers, self.right = answers, right
-
-    def make_drafter(self, *_: Any) -> Drafter:
-        texts = self.answers if self.right else [[JOINED.unk()] * len(answer) for answer in self.answers]
-        drafter = OracleDrafter(texts, self.vocab_size, 0, longest=9)
-        drafter.draft = lambda rest, rng: [*rest, *[JOINED.unk()] * 9][:9]  # type: ignore[method-assign]
-        return drafter
-
-
-@pytest.mark.parametrize("right", [True, False])
-def test_adaptive_drafts_of_single_sentences(right: bool) -> None:
-    """Nothing is drafted any more where nothing passes, all where all does; unasked for, all."""
-    models = [cached_model("post-norm sinusoidal", 0)]
-    sample = random_batch(4, JOINED, [20])
-    options = {"min_len": 40, "max_len_b": 60}
-    stock = stock_beam_one(models, JOINED, sample, **options)
-    answers = [hypothesis["tokens"].tolist() for hypothesis in stock]
-    block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter("bidirectional", 0)), 9)
-    drafted = {}
-    for adaptive in (True, False):
-        generator = AdaptiveOracleGenerator(
-            models, JOINED, src_dict=JOINED, answers=answers, right=right, block_draft=block_draft,
-            adaptive_draft=adaptive, **options,
-        )  # fmt: skip
-        for _ in range(12):
-            [found] = decode(generator, models, sample)
-            assert found["tokens"].tolist() == answers[0]
-        drafted[adaptive] = sum(found["stats"].drafted) / found["stats"].iterations
-    assert drafted[False] > 4
-    assert drafted[True] == drafted[False] if right else drafted[True] < 0.5

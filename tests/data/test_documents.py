@@ -60,12 +60,3 @@ def test_pairs_to_restore() -> None:
         rest = iter(target.split())
         assert source
         assert all(word in rest for word in source.split())  # in the same order
-
-
-def test_share_of_deleted_words() -> None:
-    documents = [Document([" ".join(f"w{i}" for i in range(20))] * 3, ["x"]) for _ in range(100)]
-    pairs = list(denoising_pairs(documents, max_words=40, deletions=0.2))
-    left, whole = (sum(len(pair[side].split()) for pair in pairs) for side in (0, 1))
-    assert 0.78 < left / whole < 0.82
-    assert max(len(target.split()) for _, target in pairs) == 40
-    assert all(source == target for source, target in denoising_pairs(documents, max_words=40, deletions=0.0))

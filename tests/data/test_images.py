@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from fairseq_aggdec.data.image_tokens import ImageSizes
-from fairseq_aggdec.data.images import make_splits, open_images, read_outputs, reduced
+from fairseq_aggdec.data.images import make_splits, open_images, read_outputs
 from fairseq_aggdec.errors import AggdecError
 from tests.synthetic_images import make_images, write_npz
 
@@ -111,14 +111,3 @@ def test_equal_images_lie_in_the_same_split() -> None:
     assert all(names.count(names[number]) == 2 for number in parts["test"])
     for part in parts.values():
         assert all(number ^ 1 in part for number in part)
-
-
-def test_too_few_images_to_split() -> None:
-    with pytest.raises(AggdecError, match="7 different images are too few to hold out 3 and 4"):
-        make_splits(list("abcdefga"), 3, 4)
-
-
-def test_reduced_rounds_to_the_nearest() -> None:
-    images = np.array([[[1, 2, 7, 7], [1, 2, 7, 7], [0, 0, 255, 255], [0, 1, 255, 255]]], dtype=np.uint8)[..., None]
-    assert reduced(images, 2)[0, ..., 0].tolist() == [[2, 7], [0, 255]]
-    assert reduced(images, 2).dtype == np.uint8

@@ -15,7 +15,6 @@ from fairseq_aggdec.data.inflection import (
     plural,
     word_families,
 )
-from fairseq_aggdec.data.word_tables import table
 
 
 @pytest.mark.parametrize(
@@ -46,19 +45,3 @@ def test_families_are_found_in_the_vocabulary() -> None:
     assert "more odder" in families.comparatives["odder"]
     assert "bed" not in families.verbs
     assert "is" not in families.verbs  # agreement has it
-
-
-def test_ordinary_words_are_known_without_a_vocabulary() -> None:
-    families = word_families([])
-    assert families.plurals["child"] == "children"
-    assert families.verbs["bought"].gerund == "buying"
-    assert families.adverbs["good"] == "well"
-    assert "more easier" in families.comparatives["easier"]
-    assert {"has", "did", "were"}.isdisjoint(families.verbs)  # agreement has them
-
-
-@pytest.mark.parametrize("base", ["go", "write", "cut"])
-def test_every_form_of_a_verb_leads_to_all_of_them(base: str) -> None:
-    past, participle = table("irregular_verbs")[base]
-    verbs = word_families([]).verbs
-    assert {verbs[form].base for form in (base, add_s(base), past, participle, add_ing(base))} == {base}

@@ -12,10 +12,6 @@ def read(name: str, *texts: str, sides: tuple[str, ...] = ("src", "tgt")) -> lis
     return list(READERS[name]([io.BytesIO(text.encode()) for text in texts], sides))
 
 
-def test_lines_end_at_line_feeds_alone() -> None:
-    assert read("lines", "a\u2028b\n c \n", "x\ny\n") == [("a\u2028b", "x"), ("c", "y")]
-
-
 def test_a_side_that_is_cut_off_is_named() -> None:
     with pytest.raises(AggdecError, match="line 2 is missing on the side tgt"):
         read("lines", "a\nb\n", "x\n")

@@ -171,14 +171,6 @@ def test_a_download_that_is_cut_off_is_not_taken_for_whole(tmp_path: Path, serve
     assert (tmp_path / "file").read_bytes() == _Server.content
 
 
-@pytest.mark.parametrize(("address", "reason"), [("/nothing", "404"), ("", "Connection refused")])
-def test_a_download_that_got_nothing_leaves_nothing(address: str, reason: str, tmp_path: Path, server: str) -> None:
-    with pytest.raises(ConnectionError, match=reason) as caught:
-        download(f"{server}{address}" if address else "http://127.0.0.1:9/x", tmp_path / "file")
-    assert "\n" not in str(caught.value)
-    assert not list(tmp_path.iterdir())
-
-
 def test_two_do_not_fetch_one_file_at_once(tmp_path: Path, server: str) -> None:
     (tmp_path / "file.partial").touch()
     with alone_at(tmp_path / "file.partial"), pytest.raises(AggdecError, match="another process is at work on it"):

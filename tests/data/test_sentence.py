@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairseq_aggdec.data.sentence import Sentence, match_case
-
-
-@pytest.mark.parametrize(
-    ("model", "word", "expected"),
-    [("The", "a", "A"), ("NATO", "form", "FORM"), ("the", "a", "a"), ("", "a", "a"), ("Paris", "", "")],
-)
-def test_match_case(model: str, word: str, expected: str) -> None:
-    assert match_case(model, word) == expected
+from fairseq_aggdec.data.sentence import Sentence
 
 
 @pytest.mark.parametrize(
@@ -74,12 +66,6 @@ def test_delete(text: str, k: int, expected: str) -> None:
     sentence.delete(k)
     assert sentence.text() == expected
     assert not sentence.free[k]
-
-
-def test_neighbours_have_a_single_space_between_them() -> None:
-    sentence = Sentence("One two, three  four-five six")
-    assert [sentence.adjacent(k) for k in range(-1, 6)] == [False, True, False, False, False, True, False]
-    assert [sentence.after_space(k) for k in range(6)] == [False, True, False, False, False, True]
 
 
 def test_positions_stay_valid_from_edit_to_edit() -> None:

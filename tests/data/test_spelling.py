@@ -41,19 +41,3 @@ def test_misspellings_stay_near_the_word(word: str) -> None:
         wrong = spelling.misspell(word, Random(seed))
         assert wrong
         assert abs(len(wrong) - len(word)) <= 2
-
-
-@pytest.mark.parametrize(
-    ("kind", "word"),
-    [(spelling.undouble, "cat"), (spelling.vowel, "rhythm"), (spelling.double, "queue"), (spelling.keyboard, "aéé")],
-)
-def test_a_kind_that_does_not_fit_makes_nothing(kind: Kind, word: str) -> None:
-    assert {kind(word, Random(seed)) for seed in range(100)} == {""}
-
-
-def test_letters_are_lost_added_and_exchanged_as_named() -> None:
-    for seed in range(200):
-        assert sorted(spelling.transpose("friend", Random(seed))) == sorted("friend")
-        shorter = spelling.delete_letter("friend", Random(seed))
-        assert (len(shorter), shorter[0]) == (5, "f")  # the first letter is never lost
-        assert len(spelling.insert_letter("friend", Random(seed))) == 7

@@ -52,8 +52,3 @@ def test_names_and_unknown_words_are_not_misspelt() -> None:
 )
 def test_other_uses_of_a_mark_are_left_alone(edit: Edit, text: str) -> None:
     assert not outcomes(edit, text)
-
-
-def test_spaces_alone_change_where_words_are_run_together() -> None:
-    for wrong in outcomes(surface_edits.spacing, "There are a lot of well-known people."):
-        assert wrong.replace(" ", "").replace("-", "") == "Therearealotofwellknownpeople."

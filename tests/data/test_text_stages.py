@@ -82,9 +82,3 @@ def test_files_without_pairs_are_refused(tmp_path: Path) -> None:
     write_lines(tmp_path / "empty.tsv", [])
     with pytest.raises(AggdecError, match="train: the files that `parallel` names hold no pairs"):
         write(tmp_path, parallel={"train": PairFile(file="empty.tsv")})
-
-
-def test_a_test_set_without_files_is_refused(tmp_path: Path) -> None:
-    write_lines(tmp_path / "a", ["one"])
-    with pytest.raises(AggdecError, match="test_sets: jfleg lacks source or references"):
-        write(tmp_path, parallel={"train": PairFile("a", "a")}, test_sets=[TestSet("jfleg")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from configparser import DuplicateOptionError
 from pathlib import Path
 
 import pytest
@@ -37,9 +36,3 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_entries_may_span_lines_and_hold_phrases(written: Path) -> None:
     written.write_text("# What it is.\na lot of: alot of,\n    lots of\n\n# More of it.\nto: too\n")
     assert word_tables.table("own") == {"a lot of": ("alot of", "lots of"), "to": ("too",)}
-
-
-def test_a_word_that_stands_twice_is_refused(written: Path) -> None:
-    written.write_text("to: too\nof: off\nto: two\n")
-    with pytest.raises(DuplicateOptionError, match="'to'"):
-        word_tables.table("own")

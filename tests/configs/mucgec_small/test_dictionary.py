@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from configs.mucgec_small.sentences.dictionary import Draw, read_words
+from configs.mucgec_small.sentences.dictionary import read_words
 from fairseq_aggdec.errors import AggdecError
 from tests.configs.mucgec_small.small_dictionary import LINES
 
@@ -16,13 +16,6 @@ def test_what_is_a_word() -> None:
     assert {words.containing["学"](Random(seed)) for seed in range(50)} == {"学生", "学习"}
     assert "鼐" in words.characters
     assert "鼐" not in words.containing  # of GB 2312's second level
-
-
-def test_draws_follow_the_weights() -> None:
-    draw, rng = Draw({"a": 3, "b": 1, "c": 0}), Random(1)
-    drawn = [draw(rng) for _ in range(2000)]
-    assert 0.7 < drawn.count("a") / 2000 < 0.8
-    assert "c" not in drawn
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 from random import Random
 
-import pytest
-
 from configs.mucgec_small.sentences.dictionary import read_words
 from configs.mucgec_small.sentences.grammar import SentenceMaker
-from fairseq_aggdec.errors import AggdecError
 from tests.configs.mucgec_small.small_dictionary import LINES
 
 WORDS = read_words(LINES, "dict.txt")
@@ -29,10 +26,3 @@ def test_a_line_depends_on_the_seed_alone() -> None:
     assert len({tuple(line) for line in lines}) == 50
     ends = [sum(word in "。？！" for word in line) for line in lines]
     assert min(ends) == 1 < max(ends)
-
-
-def test_what_cannot_be_made() -> None:
-    with pytest.raises(AggdecError, match=r"min_words 5, max_words 4, rare_share 0.08: expected 0 < min_words"):
-        SentenceMaker(WORDS, 5, 4)
-    with pytest.raises(AggdecError, match="the dictionary has no words of class i, nz"):
-        SentenceMaker(read_words([line for line in LINES if not line.endswith(("nz", " i"))], "d"))

@@ -62,11 +62,6 @@ def test_a_missing_package_is_named(tiny: RandomModel, tmp_path: Path, monkeypat
         runners.make(Mode.parse("ctranslate2:greedy"), 1)
 
 
-def test_an_ensemble_is_refused(tiny: RandomModel, tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match=r"takes one model, and --path a.pt:b.pt is an ensemble"):
-        ctranslate2_runner.convert("a.pt:b.pt", str(tiny.folder), ("src", "tgt"), tmp_path)
-
-
 def test_a_model_that_it_does_not_know_is_refused(tiny: RandomModel, tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match=r"cannot convert .*drafter.*nar_drafter"):
         ctranslate2_runner.convert(str(tiny.drafter), str(tiny.folder), ("src", "tgt"), tmp_path)

@@ -68,12 +68,6 @@ def text_boxes(figure: Figure) -> list[tuple[str, Bbox]]:
     return [(text.get_text(), text.get_window_extent(canvas.get_renderer()).padded(-1)) for text in shown]
 
 
-def test_figures_without_numbers_are_left_out(tmp_path: Path) -> None:
-    record = made_up_record([made_up_run("greedy", 0.2)])
-    assert draw(record, tmp_path, "one") == []
-    assert not list(tmp_path.iterdir())
-
-
 def test_numbers_in_the_figures_are_those_of_the_record() -> None:
     record = full_record()
     figure = FIGURES["speed_ups"](record)

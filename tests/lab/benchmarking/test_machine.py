@@ -3,18 +3,8 @@
 import subprocess
 
 import pytest
-import torch
 
 from fairseq_aggdec.lab.benchmarking import machine
-
-
-def test_facts_and_their_description() -> None:
-    facts = machine.machine()
-    assert facts["threads"] == torch.get_num_threads()
-    line = machine.describe(facts)
-    assert facts["processor"] in line
-    assert f"torch {torch.__version__}" in line
-    assert machine.describe({**facts, "gpu": "G", "cuda": "12"}).startswith("G (CUDA 12), ")
 
 
 def test_a_commit_is_known_in_git_or_where_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

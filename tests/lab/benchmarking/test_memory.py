@@ -1,10 +1,5 @@
 """Tests of `fairseq_aggdec.lab.benchmarking.memory`."""
 
-from dataclasses import replace
-
-import pytest
-
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
@@ -17,9 +12,3 @@ def test_peaks_of_another_process(tiny: RandomModel) -> None:
     for host, device in peaks:
         assert 50e6 < host < 4e9
         assert device is None
-
-
-def test_errors_of_that_process_come_through(tiny: RandomModel) -> None:
-    subject = replace(tiny_subject(tiny), path="/nowhere/model.pt")
-    with pytest.raises(AggdecError, match=r"/nowhere/model.pt"):
-        peak_memory(subject, Mode.parse("greedy"), [1], threads=1)

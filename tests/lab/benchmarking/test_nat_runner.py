@@ -118,8 +118,3 @@ def test_another_dictionary_is_refused(subject: Subject, dictionary: Dictionary,
     path = write_random_nat(tmp_path / "other.pt", "cmlm_transformer", other)
     sizes = f"has 5 symbols in its encoder, the dictionary in {subject.data} has {len(dictionary)}"
     assert f"--nat-peer mine: {path} {sizes}" in refusal(subject, path)
-
-
-def test_a_length_beam_needs_a_model_that_predicts_lengths(subject: Subject, models: dict[str, Path]) -> None:
-    text = refusal(subject, models["levenshtein_transformer"], length_beam=5)
-    assert "--nat-peer mine: LevenshteinTransformerModel predicts no lengths: leave the length beam out" in text

@@ -1,6 +1,6 @@
 """Tests of `fairseq_aggdec.lab.benchmarking.tables`."""
 
-from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy, module_table, ratio_table, speed_table
+from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy, module_table, speed_table
 from tests.lab.benchmarking.tiny import made_up_run
 
 
@@ -43,12 +43,6 @@ def test_identity_is_with_greedy_in_the_same_precision() -> None:
     assert identical_to_greedy(iad, [greedy, iad]) == "0 of 4 (fp32)"
     assert identical_to_greedy(greedy, runs) == "4 of 4"
     assert identical_to_greedy(iad, [iad]) == ""
-
-
-def test_ratios_of_all_pairs() -> None:
-    headers, rows = ratio_table([made_up_run("beam5", 1.0), made_up_run("iad", 0.25)])
-    assert headers == ["mode", "over beam5", "over iad"]
-    assert rows == [["beam5", "1.00x", "0.25x"], ["iad", "4.00x", "1.00x"]]
 
 
 def test_modules_a_sentence_with_their_share() -> None:

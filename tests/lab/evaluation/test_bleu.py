@@ -6,14 +6,10 @@ from fairseq.scoring import bleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_aggdec.lab.evaluation.bleu import compound_split, compound_split_bleu, detokenised_bleu, tokenised_bleu
+from fairseq_aggdec.lab.evaluation.bleu import compound_split, detokenised_bleu, tokenised_bleu
 
 TEXT = ['Sie sagte: "Das ist schön, nicht wahr?"', "Tom hat zwei Brüder."]
 TOKENS = ['Sie sagte : " Das ist schön , nicht wahr ? "', "Tom hat zwei Brüder ."]
-
-
-def test_tokens_of_the_reference_itself_are_perfect() -> None:
-    assert detokenised_bleu(TOKENS, [TEXT], "de") == pytest.approx(100)
 
 
 @pytest.mark.parametrize(
@@ -40,13 +36,6 @@ def test_a_sentence_may_have_fewer_references() -> None:
     outputs, first = ["a b c d", "p q r s"], ["a b c d e f", "p q r s"]
     assert tokenised_bleu(outputs, [first, ["", "p q"]]) == pytest.approx(tokenised_bleu(outputs, [first]))
     assert detokenised_bleu(outputs, [first, ["", "p q"]], None) < 99
-
-
-def test_hyphens_raise_compound_split_bleu() -> None:
-    outputs, references = ["it is a well-known"], [["it is a well-liked"]]
-    assert tokenised_bleu(outputs, references) == 0
-    # it is a well - known: 5 of 6, 4 of 5, 3 of 4, 2 of 3
-    assert compound_split_bleu(outputs, references) == pytest.approx(100 * (1 / 3) ** 0.25)
 
 
 LINES = st.lists(st.sampled_from("abc"), min_size=4, max_size=9)

@@ -22,15 +22,6 @@ def test_changes_that_touch_are_one_edit_unless_the_gold_edits_are_several() -> 
     assert edits(source, output, GoldEdit(1, 3, ("are",))) == [(1, 3, "are")]
 
 
-def test_a_few_unchanged_tokens_may_lie_within_an_edit() -> None:
-    source, output = "a b c d e", "x b c y e"
-    assert edits(source, output) == [(0, 4, "x b c y")]
-    # As in the official scorer a single substitution weighs more than one with an unchanged token beside it.
-    assert edits(source, output, most=1) == [(0, 2, "x b"), (2, 4, "c y")]
-    assert edits(source, output, most=0) == [(0, 1, "x"), (3, 4, "y")]
-    assert edits(source, output, GoldEdit(3, 5, ("y e",)), most=1) == [(0, 2, "x b"), (3, 5, "y e")]
-
-
 def test_the_example_of_the_paper() -> None:
     # Dahlmeier and Ng 2012, section 4: "our baseline system feeds word" -> "a word", where "word -> a word" and
     # "{} -> a" are the same correction; whichever is gold is found.
@@ -47,15 +38,6 @@ def test_any_of_several_corrections_matches() -> None:
         assert found == [(1, 1, word)]
         assert count_correct(found, [gold]) == 1
     assert count_correct(edits("at mat", "at my mat", gold), [gold]) == 0
-
-
-def test_correct_edits_are_counted_in_order() -> None:
-    found = [Edit(0, 1, "x"), Edit(2, 3, "y")]
-    first, second = GoldEdit(0, 1, ("x",)), GoldEdit(2, 3, ("y",))
-    assert count_correct(found, [first, second]) == 2
-    assert count_correct(found, [second, first]) == 1  # out of order in the file, as the official scorer has it
-    assert count_correct(found, [first, first, second]) == 3  # twice in the file: counts twice there too
-    assert count_correct([], [first]) == 0
 
 
 def all_paths(lattice: EditLattice, vertex: int) -> list[list[Arc]]:

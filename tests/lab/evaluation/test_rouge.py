@@ -24,11 +24,6 @@ def test_the_best_reference_counts_and_documents_are_averaged() -> None:
     assert score.rouge1 == pytest.approx((1 + 2 / 3) / 2)
 
 
-def test_stems() -> None:
-    assert rouge(["he walks"], [["he walked"]]).rouge1 == pytest.approx(1 / 2)
-    assert rouge(["he walks"], [["he walked"]], stem=True).rouge1 == pytest.approx(1)
-
-
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
     with pytest.raises(AggdecError, match="pip install rouge-score"):

@@ -10,11 +10,9 @@ import pytest
 from torch import Tensor
 
 from fairseq_aggdec.engine import decoder_layer
-from fairseq_aggdec.engine.arithmetic import precision
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.layers import attend
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode, parse_modes
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel, Size
 from fairseq_aggdec.lab.benchmarking.subject import Subject
@@ -154,17 +152,6 @@ def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_a
     )
     assert in_vain in printed(shortened)
     assert in_vain not in printed(whole)
-
-
-def test_a_precision_that_cannot_be_had_is_left_out_unless_it_was_asked_for(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(precision, "can_quantise", lambda: False)
-    done = verify(subject, parse_modes("iad"), ["fp32", "int8"], [1], must_run=False)
-    assert [check.precision for check in done.checks] == ["fp32"]
-    assert "int8 was left out: --int8: PyTorch" in printed(done)
-    with pytest.raises(AggdecError, match="no int8 products"):
-        verified(subject, "iad", "int8")
 
 
 def test_what_the_model_can_is_compared_by_default(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,8 @@ from fairseq_aggdec.lab.grid import Group
 from fairseq_aggdec.lab.reporting.beside import (
     beside_grids,
     changes,
-    commands,
-    header,
     numbers_of,
     side_by_side,
-    sources_of,
 )
 from fairseq_aggdec.lab.reporting.counterparts import Counterparts, Source
 from fairseq_aggdec.lab.reporting.paper_tables import paper_table
@@ -81,16 +78,3 @@ def test_tables_of_which_nothing_was_measured_are_named() -> None:
     grids, missing = beside_grids(made_up_results(), [COUNTERPARTS, other])
     assert [grid.name for grid in grids] == ["ge2022-5-beside", "ge2022-5-change"]
     assert missing == ["ge2022/9"]
-
-
-def test_the_header_says_what_differs() -> None:
-    used = sources_of(made_up_results(), [COUNTERPARTS])
-    text = " ".join(header(made_up_results(), used))
-    assert "tatoeba_en_de is a stand-in: other data and smaller models than the papers'" in text
-    assert "4 inputs: bench)" in text
-    assert "P, 1 threads of 2 cores; torch 0" in text
-    assert "has the papers' data and model sizes" in " ".join(header(made_up_results(stand_in=False), used))
-    assert "4 inputs: bench)" not in " ".join(header(made_up_results(), used[:0])), "of no table"
-    assert commands(made_up_results(), used) == [
-        *("fairseq-generate DATA", "aggdec bench DATA --path model.pt", "aggdec report experiment tatoeba_en_de")
-    ]

@@ -13,13 +13,6 @@ def look_up(measure: str, label: str = "gad", **fields: object) -> float | None:
     return value(made_up_results(), Source(**settings).filled())
 
 
-def test_scores() -> None:
-    assert look_up("sacrebleu") == 35.4
-    assert look_up("sacrebleu", label="greedy") is None
-    assert look_up("sacrebleu", set="valid") is None
-    assert look_up("BLEU") is None
-
-
 def test_counters_of_the_whole_test_set_come_first() -> None:
     assert look_up("iterations") == 2.5  # 100 of 40 sentences
     assert look_up("accepted tokens") == 4.7
