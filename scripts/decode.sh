@@ -3,7 +3,7 @@
 #                     [--batch-size 1] [--model FILE] [--label NAME] [further fairseq-generate options]
 # Writes work/EXPERIMENT/decode/SUBSET/LABEL/generate-SUBSET.txt, LABEL being the decoding unless named, the command and,
 # where the plugin decodes, its counters (stats.jsonl); does nothing if that is complete.
-# The output of a lossless mode is held against that of beam1, where that has been decoded: a difference ends the stage.
+# The output of a lossless mode is compared with that of beam1, if that has been decoded: a difference ends the stage.
 # `beamN` is stock fairseq; anything else is a decoding of the task aggressive_translation.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
@@ -24,7 +24,7 @@ absolute model
 label="${label:-$decoding}"
 output="$work/decode/$subset/$label"
 
-# Nothing is compared under options with which the mode promises something else.
+# There is no comparison with options for which the mode does not promise the same output.
 check_against_beam1() {
     local reference="$work/decode/$subset/${label%"$decoding"}beam1/generate-$subset.txt"
     case "$decoding" in greedy | iad | gad | hybrid | blockwise) ;; *) return 0 ;; esac

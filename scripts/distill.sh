@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Writes training targets by a teacher: scripts/distill.sh EXPERIMENT [--teacher FILE[:FILE...]] [--output FOLDER]
+# Writes a teacher's outputs as training targets: scripts/distill.sh EXPERIMENT [--teacher FILE[:FILE...]] [--output FOLDER]
 #                     [--shards N] [further aggdec distill options, e.g. --beam 5 --max-len-a 1.5 --subset train,valid]
-# Reads work/EXPERIMENT/data-bin, writes FOLDER (default work/EXPERIMENT/distilled/data-bin). N processes share the work
-# here, the GPUs or the processor's cores shared out among them. Goes on where it stopped; does nothing if that is complete.
+# Reads work/EXPERIMENT/data-bin, writes FOLDER (default work/EXPERIMENT/distilled/data-bin). N processes on this
+# machine share the work and its GPUs or cores. A stopped call continues; a finished one does nothing.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 teacher="$(model_folder teacher)/model.pt" output="$work/distilled/data-bin" shards=1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Everything that waits for a GPU, on a machine that has one, PyTorch, Python 3.11 or 3.12 and no network: docs/gpu-day.md.
+# All tests and measurements that need a GPU, on a machine with a GPU, PyTorch, Python 3.11 or 3.12 and no network: docs/gpu-day.md.
 # scripts/gpu_day.sh pack [FOLDER] [--without NAME]...   here: gathers wheels and data in FOLDER (default work/gpu_pack)
-# scripts/gpu_day.sh run [PART...] [--rehearse]          there: runs what is left of the parts, nine minutes at most a call
+# scripts/gpu_day.sh run [PART...] [--rehearse]          there: runs unfinished steps, at most nine minutes a call
 # scripts/gpu_day.sh report [PART...] [--rehearse]       prints what was measured, as Markdown
-# Environment: TARGET, the version of the machine's Python (default 3.12); LIMIT_MB, of FOLDER and the checked out files
-# together (default 64); GPU_PACK, the FOLDER that `run` takes (default work/gpu_pack); OUT, a further folder for results.
+# Environment: TARGET, the version of the machine's Python (default 3.12); LIMIT_MB, the size of FOLDER and the checked
+# out files together (default 64); GPU_PACK, the FOLDER that `run` takes (default work/gpu_pack); OUT, a further folder for results.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
@@ -19,8 +19,8 @@ die() {
     exit 1
 }
 
-# fairseq without what nothing here uses: its examples, the extensions that PyTorch builds and what needs
-# scikit-learn. A megabyte, and half a minute of compiling. pack_fairseq FOLDER
+# fairseq without the parts that nothing here uses: its examples, its PyTorch extensions and the code that needs
+# scikit-learn. It has a megabyte and compiles in half a minute. pack_fairseq FOLDER
 pack_fairseq() {
     local unpacked
     "${pip[@]}" download --no-deps --no-build-isolation --no-binary :all: --dest "$scratch/fairseq" \
@@ -71,7 +71,7 @@ pack() {
     done
     pack_fairseq "$folder/wheels"
     "${pip[@]}" wheel --no-deps --constraint "$root/scripts/constraints.txt" --wheel-dir "$folder/wheels" \
-        antlr4-python3-runtime # of which there is no wheel
+        antlr4-python3-runtime # has no wheel
     "${pip[@]}" download "${pip_options[@]}" "${names[@]}"
     python -m fairseq_aggdec.lab.gpu_day.smaller_wheels "$folder"/wheels/*.whl
     if [[ "$without" != *" $data_set "* ]]; then
@@ -88,7 +88,7 @@ pack() {
                 awk '{printf "%s %.1f MB  ", $2, $1 / 1e6}')"
 }
 
-# .venv of the machine's own PyTorch and of what was carried.
+# Makes .venv from the machine's own PyTorch and the pack.
 install() {
     local python="${PYTHON:-python3}" new="$root/.venv.partial" packages library
     [[ -d "$pack/wheels" ]] ||
@@ -128,7 +128,7 @@ case "$action" in
             data="$pack/data"
         fi
         export AGGDEC_DATA="$data"
-        if [[ -f "$pack/commit" ]]; then # what was carried may be no git checkout
+        if [[ -f "$pack/commit" ]]; then # the carried files may be no git checkout
             export AGGDEC_COMMIT="${AGGDEC_COMMIT:-$(<"$pack/commit")}"
         fi
         if [[ -d "$root/.venv/cublas" ]]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What takes too long for the tests (docs/long-runs.md): 50,000 sentences through fairseq-interactive and fairseq-generate,
+# Checks that take too long for the tests (docs/long-runs.md): 50,000 sentences by fairseq-interactive and fairseq-generate,
 # and runs that are killed. usage: bash scripts/long_runs.sh [FOLDER] [--sentences N] [--kills N] [--parts PART...]
-# Each part leaves its figures in FOLDER (default work/long-runs) and is not run again; the report comes last.
+# Each part writes its results to FOLDER (default work/long-runs) and is not run again; the report comes last.
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
 folder="$root/work/long-runs"

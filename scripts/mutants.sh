@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Put seeded faults into copies of the package, one by one: the suite has to see each. Prints a table.
+# Put seeded faults into copies of the package, one by one: the tests must find each. Prints a table.
 # usage: bash scripts/mutants.sh [WORD ...]      only faults whose description has one of the words
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Raw text to fairseq's binary data: scripts/prepare.sh EXPERIMENT
 # Reads $AGGDEC_DATA (default ../shared/data), writes $AGGDEC_WORK/EXPERIMENT (default work/EXPERIMENT). The `data_sets` that
-# prepare.yaml names are fetched into $AGGDEC_DATA first; configs/shared/data has their addresses, and says what must be
-# asked for. A finished stage is not run again; a stopped one goes on.
+# prepare.yaml names are fetched into $AGGDEC_DATA first; configs/shared/data has their addresses, and says which data is
+# available on request only. A finished stage is not run again; a stopped one continues.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 if grep -q '^data_sets:' "$config/prepare.yaml"; then

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs an experiment from raw text to its tables: scripts/reproduce.sh EXPERIMENT [STAGE...] [--small]
 #                                                 scripts/reproduce.sh --list
-# Without a STAGE all `stages` of configs/EXPERIMENT/stages.sh, in its order; its `further_stages` run where they are
-# named. A stage that is done does nothing, a stopped one goes on. --small runs the experiment's stand-in on little data
-# instead; --list shows the experiments, what of the papers each answers, its stand-in, and what it takes; --check runs
-# nothing and says whether the stages exist. UPDATES=500 in the environment makes the trainings of a small experiment that
-# short.
+# Without STAGE it runs all `stages` of configs/EXPERIMENT/stages.sh in their order; `further_stages` run only if they are
+# named. A finished stage does nothing, a stopped one continues. --small runs the experiment's stand-in on little data
+# instead. --list shows the experiments, the tables they repeat, their stand-ins, hours and disk space. --check runs nothing
+# and tells whether the stages exist. UPDATES=500 in the environment shortens each training of a small experiment to 500
+# updates.
 source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
 small=0 check=0 arguments=()
@@ -26,7 +26,7 @@ if ((small)); then
     while read -ra stand_in <&3; do
         if (($#)); then
             stand_in=("${stand_in[0]}" "$@")
-            bash "$root/scripts/reproduce.sh" "${stand_in[@]}" --check || continue # has not all of these stages
+            bash "$root/scripts/reproduce.sh" "${stand_in[@]}" --check || continue # this stand-in lacks a stage
         fi
         echo "== $experiment --small: ${stand_in[*]}" >&2
         bash "$root/scripts/reproduce.sh" "${stand_in[@]}"
@@ -35,10 +35,10 @@ if ((small)); then
     exit $((ran ? 0 : 2))
 fi
 
-average_last=5   # checkpoints that make a model
-train_options=() # further arguments of every training
+average_last=5   # number of checkpoints to average
+train_options=() # arguments of all trainings
 
-# A stage script of this experiment: run NAME [arguments].
+# Runs a stage script for this experiment: run NAME [arguments].
 run() {
     local script="$1" options=()
     shift
@@ -59,7 +59,7 @@ run_model() {
     fi
     place="$(model_folder "$model")"
     if [[ ! -f "$place/model.pt" ]]; then
-        if [[ -n "${UPDATES:-}" ]]; then # the checkpoints that are averaged are then those of its second half
+        if [[ -n "${UPDATES:-}" ]]; then # then the checkpoints of the second half are averaged
             set -- "$@" "optimization.max_update=$UPDATES" "lr_scheduler.total_num_update=$UPDATES" \
                 "lr_scheduler.warmup_updates=$((UPDATES / 4))" \
                 "checkpoint.save_interval_updates=$(((UPDATES + 2 * average_last - 1) / (2 * average_last)))"
@@ -70,8 +70,8 @@ run_model() {
 }
 
 # Trains one of several variants for a short time unless that is done, and keeps its best checkpoint as FOLDER/model.pt:
-# run_variant CONFIG DATA FOLDER UPDATES EVERY [hydra overrides]. EVERY: updates between two looks at the validation set. The
-# learning rate rises for a tenth of the updates, but no longer than Tensor2Tensor's for images, which is celeba_sr's.
+# run_variant CONFIG DATA FOLDER UPDATES EVERY [hydra overrides]. EVERY: updates between two validations. The learning
+# rate rises for a tenth of the updates, but at most for as many as in celeba_sr (those of Tensor2Tensor for images).
 run_variant() {
     local name="$1" train_data="$2" place="$3" updates="$4" every="$5" warmup=$(($4 > 120000 ? 12000 : $4 / 10))
     shift 5

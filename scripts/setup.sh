@@ -7,7 +7,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 venv=${AGGDEC_VENV:-.venv}
 stamp=$venv/.setup-done           # holds the fingerprint of what was installed
-unfinished=$venv/.setup-unfinished # there from before an installation begins until it has ended, killed ones too
+unfinished=$venv/.setup-unfinished # exists while an installation runs, and after one that was killed
 
 die() {
     printf 'setup: %s\n' "$@" >&2
@@ -82,7 +82,7 @@ check_compiler() {
 is_ready && exit 0
 
 [[ $PWD != *[\"$'\n']* ]] || die "$PWD: pip's commands do not work in a folder whose name holds a quotation mark or a line break"
-if command -v flock >/dev/null; then # two at once: the second waits, and finds it done
+if command -v flock >/dev/null; then # of two at once, the second waits and has nothing to do
     exec 9<.
     flock 9
     is_ready && exit 0

@@ -26,7 +26,7 @@ has_gpu() {
     python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'
 }
 
-# Where the model NAME of an experiment is trained: the only one is called `train`.
+# The folder where the model NAME of an experiment is trained; a single model is called `train`.
 model_folder() {
     if [[ "$1" == train ]]; then echo "$work"; else echo "$work/$1"; fi
 }
@@ -43,7 +43,7 @@ alone_in() {
     fi
 }
 
-# Keep freed memory: on a CPU, handing every large tensor back to the system and asking for it again costs time.
+# Keep freed memory: on a CPU, returning each large tensor to the system and allocating it again costs time.
 keep_freed_memory() {
     export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-4294967296}"
     export MALLOC_TRIM_THRESHOLD_="${MALLOC_TRIM_THRESHOLD_:-8589934592}"

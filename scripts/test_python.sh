@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A part of the tests under another Python, with the optional extra `ray`, in a virtual environment of its own.
-# Not part of scripts/test.sh: its set-up compiles fairseq once more, and Ray is half a gigabyte.
+# It is not part of scripts/test.sh, since its set-up compiles fairseq again, and Ray takes half a gigabyte.
 # usage: bash scripts/test_python.sh [PYTHON [PYTEST ARGUMENTS]]      default: python3.12, in the path or of pyenv
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -3,8 +3,8 @@
 #                                  [--place FOLDER] [--of EXPERIMENT] [hydra overrides, e.g. optimization.max_update=100]
 # NAME is a file of configs/EXPERIMENT without .yaml (default train), or of the experiment --of names; MODEL, the name of the
 # model's folder, is NAME unless given; --place names another folder altogether. A value that begins with / is a path,
-# whatever its characters. Goes on from checkpoint_last.pt if there is one; does nothing when max_update has
-# been reached.
+# whatever its characters. It continues from checkpoint_last.pt if there is one, and does nothing if max_update
+# has been reached.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 name=train model="" place="" train_data="$work/data-bin"

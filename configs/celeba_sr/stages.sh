@@ -1,5 +1,5 @@
 # Super-resolution of CelebA by blockwise parallel decoding (papers/004 §7.2, Tables 2 and 4): the stages of
-# configs/sign_digits_sr in colour, on its models' larger brothers of this folder.
+# configs/sign_digits_sr in colour, with the larger models of this folder.
 # shellcheck shell=bash disable=SC2154,SC2034
 SR_SETTING=rgb SR_HEADS_UPDATES="${SR_HEADS_UPDATES:-250000}" SR_OPTIONS="${SR_OPTIONS:---device cuda --repeats 2}"
 source "$root/configs/sign_digits_sr/stages.sh"

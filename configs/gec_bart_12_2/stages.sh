@@ -34,7 +34,7 @@ stage_pretrain() {
 
 stage_finetune() { run_full 4 4 finetune "checkpoint.finetune_from_model=$work/pretrain/model.pt"; }
 
-# 60 epochs of so little data are about 550 updates, which a warm-up of 4,000 would outlast.
+# 60 epochs of this small set are only about 550 updates: a warm-up of 4,000 would be too long.
 stage_last() {
     run_full 4 4 finetune --as last dataset.train_subset=wi "checkpoint.finetune_from_model=$work/finetune/model.pt" \
         lr_scheduler.warmup_updates=50

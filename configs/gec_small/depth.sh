@@ -9,7 +9,7 @@ stage_depth() {
     for depth in $depths; do
         run_model depth --as "depth-$depth" "model._name=transformer_small_${depth/-/_}"
     done
-    # measured one after the other when nothing is trained any more
+    # measured one after another, after all training
     for depth in $depths; do
         for mode in beam5 greedy; do
             run decode --subset test2 --decoding "$mode" --label "depth-$depth-$mode" --model "$work/depth-$depth/model.pt" \

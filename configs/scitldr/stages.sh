@@ -1,4 +1,4 @@
-# The stages of the small summarization experiment: GAD and its kin on a BART-shaped model (papers/000 Table 10 in small), for
+# The stages of the small summarization experiment: all decoding modes with a model of BART's shape (papers/000 Table 10 in small), for
 # scripts/reproduce.sh.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/measuring.sh"
@@ -18,8 +18,8 @@ stage_prepare() { run prepare; }
 stage_pretrain() { run_model pretrain; }
 stage_verifier() { run_model verifier "checkpoint.finetune_from_model=$work/pretrain/model.pt"; }
 
-# What the drafter has to foresee is the verifier's own greedy output, on the validation set too, and in train1: fairseq
-# trains on it unasked, and what is not distilled is copied as it is.
+# The drafter's targets are the verifier's own greedy output, on the validation set too, and in train1, which fairseq always
+# adds to the training set; splits that are not distilled are copied unchanged.
 stage_distill() {
     run distill --teacher "$model" --beam 1 --subset train,train1,valid --shards 2 --bf16 --max-len-b 80 --max-len-a 0
 }

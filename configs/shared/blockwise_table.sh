@@ -5,10 +5,10 @@
 # `train_heads NAME HEADS DATA BASE [hydra overrides]`, which leaves blockwise_table/NAME/model.pt.
 # shellcheck shell=bash disable=SC2154,SC2034
 blockwise_sizes="${BLOCKWISE_SIZES:-2 4 6 8 10}"
-blockwise_limit="${BLOCKWISE_LIMIT:-500}" # sentences that are decoded
+blockwise_limit="${BLOCKWISE_LIMIT:-500}" # number of sentences to decode
 blockwise_fine_tuning=(model.freeze_base=false)
 # 1: the heads of a frozen base are trained once, for the largest block, and the fine-tuned models start from the first of
-# them: heads that know nothing would spoil the base in the first updates, and a short training does not mend that.
+# them: untrained heads would spoil the base in the first updates, and a short training does not repair that.
 one_frozen_model=0
 
 stage_blockwise_table() {
@@ -24,8 +24,8 @@ stage_blockwise_table() {
         train_heads "fine-tuned-$k" "$k" "$work/data-bin" "$from_regular" "${blockwise_fine_tuning[@]}"
         train_heads "both-$k" "$k" "$distilled" "$from_distilled" "${blockwise_fine_tuning[@]}"
     done
-    # measured one after the other when nothing is trained any more
-    if ((!one_frozen_model)); then # k = 1 is the base model: head 1 is learnt here, with every k another one
+    # measured one after another, after all training
+    if ((!one_frozen_model)); then # k = 1 is the base model: here head 1 is trained, anew for each k
         measure_heads regular 1 "$regular_base"
         measure_heads distilled 1 "$distilled_base"
         sizes="1 $sizes"
@@ -41,7 +41,7 @@ stage_blockwise_table() {
         --figure "$work/blockwise_table/speed.png"
 }
 
-# Decodes with a block size unless that is done: measure_heads COLUMN HEADS MODEL. 1 head: a model without.
+# Decodes with a block size unless that is done: measure_heads COLUMN HEADS MODEL. HEADS is 1 for a model without heads.
 measure_heads() {
     local output="$work/blockwise_table/$1-$2.json" modes=(--modes greedy)
     if [[ -f "$output" ]]; then

@@ -1,10 +1,10 @@
-# What the stages of full size share.
+# Functions for the stages of all experiments of full size.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/measuring.sh"
 source "$shared/decode_pair.sh"
-gpus="${GPUS:-$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)}" # to train and to distil on
+gpus="${GPUS:-$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)}" # number of GPUs for training and distillation
 
-# The hydra overrides that keep a batch of the papers on the GPUs there are: same_batch GPUS UPDATE_FREQUENCY, of the papers.
+# The hydra overrides that keep the papers' batch size on the available GPUs: same_batch GPUS UPDATE_FREQUENCY, as in the papers.
 same_batch() {
     if ((gpus == 0)); then
         echo "error: no GPU is found, and $experiment is of full size; its stand-in runs on a CPU:" \

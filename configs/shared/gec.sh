@@ -41,8 +41,8 @@ measure_models() {
 }
 
 # Synthetic pairs from the clean English that the user names in CLEAN_ENGLISH, unless that is done: synthesise PREFIX writes
-# PREFIX.src and PREFIX.tgt. Errors are made in running text and both sides then put in tokens like those of the real pairs. As
-# many pairs come out as lines go in; papers/000 §4.1.1 makes 300 million (and names neither its text nor all of its method).
+# PREFIX.src and PREFIX.tgt. Errors are made in running text; then both sides are tokenised like the real pairs. Each
+# line gives one pair; papers/000 §4.1.1 makes 300 million (and names neither its text nor all of its method).
 synthesise() {
     if [[ ! -f "${CLEAN_ENGLISH:-}" ]]; then
         echo "error: CLEAN_ENGLISH=${CLEAN_ENGLISH:-} is no file: set it to clean English running text (not tokenised), one sentence a line" \

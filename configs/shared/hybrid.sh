@@ -1,5 +1,5 @@
-# The stage `hybrid` of an experiment with one model that mostly copies its input: `--decoding hybrid` beside `iad`, with the
-# trained model alone; work/EXPERIMENT/bench/hybrid-SUBSET.json. The experiment may set `hybrid_subsets`, the test sets.
+# The stage `hybrid` of an experiment with one model that mostly copies its input: times `--decoding hybrid` beside `iad`,
+# without a drafter; work/EXPERIMENT/bench/hybrid-SUBSET.json. The experiment may set `hybrid_subsets`, the test sets.
 # shellcheck shell=bash disable=SC2154,SC2034
 further_stages+=(hybrid)
 hybrid_subsets=(test)

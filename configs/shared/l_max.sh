@@ -2,10 +2,10 @@
 # `l_max_subset`, the set that is decoded.
 # shellcheck shell=bash disable=SC2154,SC2034
 further_stages+=(l_max)
-l_max_lengths="${L_MAX_LENGTHS:-2 3 5 10 20 40}" # fewer take less time
+l_max_lengths="${L_MAX_LENGTHS:-2 3 5 10 20 40}" # fewer values take less time
 l_max_subset=test
 
-# L_max tokens in parallel are a draft of one less and the model's own.
+# L_max tokens in parallel are a draft of L_max - 1 tokens and the model's own token.
 stage_l_max() {
     local longest
     decode_l_max 1 --decoding greedy

@@ -1,7 +1,7 @@
-# Stages that time one model by the ways to decode it: `bench` and, for the tables and figures on efficiency, those of
-# `measuring_stages`, of which `trace` shows what happens. The experiment sets `model` and, where there is one, `drafter`; it
-# may set `modes`, options of aggdec bench in `bench_options`, those of every decoding in `decoding_options`, and of this
-# plugin's in `plugin_options`. BENCH_LIMIT=200 in the environment times the first 200 sentences alone.
+# Stages that time one model in several modes: `bench` and, for the tables and figures on efficiency, those of
+# `measuring_stages`; `trace` shows the iterations of sentences. The experiment sets `model` and, if it has one, `drafter`. It
+# may set `modes`, options of aggdec bench in `bench_options`, of all decodings in `decoding_options`, and of this plugin's
+# modes in `plugin_options`. BENCH_LIMIT=200 in the environment times only the first 200 sentences.
 # shellcheck shell=bash disable=SC2154,SC2034
 measuring_stages=(batch cpu memory profile trace)
 drafter="" modes="" bench_options=() decoding_options=() plugin_options=()
@@ -34,7 +34,7 @@ usual_modes() {
     if [[ -n "$drafter" ]]; then pair_modes "3 1" "5 3"; else echo "beam5,beam1,greedy,iad"; fi
 }
 
-# What aggdec bench calls the decodings of decode_pair: pair_modes "BETA TAU" "BETA TAU".
+# The names in aggdec bench of the decodings of decode_pair: pair_modes "BETA TAU" "BETA TAU".
 pair_modes() { echo "beam5,beam1,greedy,nar,gad,gad++:${1/ /:},gad++:${2/ /:}"; }
 
 stage_bench() { measure bench; }

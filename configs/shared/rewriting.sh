@@ -1,5 +1,5 @@
-# Stages of a small experiment with one model that rewrites its input, with all decodings of `rewriting_subsets`, the test
-# sets, which are decoded 32 sentences at a time: what is scored need not be timed.
+# Stages of a small experiment with one model that rewrites its input. All test sets in `rewriting_subsets` are decoded for their
+# scores, 32 sentences at a time.
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/single_model.sh"
 rewriting_subsets=(test)

@@ -1,9 +1,9 @@
-# The stage `table`: all scores, counters and times of an experiment in work/EXPERIMENT/results.json, and the papers' tables
-# with them beside the papers' numbers in work/EXPERIMENT/table.md, by the experiment's tables.yaml.
+# The stage `table`: writes all scores, counters and times of an experiment to work/EXPERIMENT/results.json, and the papers'
+# tables with our numbers beside the papers' to work/EXPERIMENT/table.md, by the experiment's tables.yaml.
 # shellcheck shell=bash disable=SC2154
 stage_table() { table_beside_papers; }
 
-# own_table NAME [options of aggdec report experiment]: one of `own` in the experiment's tables.yaml. Prints it.
+# Prints a table of `own` in the experiment's tables.yaml: own_table NAME [options of aggdec report experiment].
 own_table() {
     local name="$1"
     shift

@@ -1,4 +1,4 @@
-# The stage `trace`: how the first sentences of a set come about, iteration by iteration (papers/000 Tables 2 and 17), as
+# The stage `trace`: the iterations in which the first sentences of a set are decoded (papers/000 Tables 2 and 17), as
 # work/EXPERIMENT/traces/DECODING.jsonl and .html. The experiment may set `trace_set`, the set's name in prepare.yaml, and
 # `trace_decodings`; the rest is that of measuring.sh.
 # shellcheck shell=bash disable=SC2154,SC2034

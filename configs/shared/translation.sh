@@ -10,9 +10,9 @@ model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
 modes="$(pair_modes "$high_quality" "$high_efficiency")"
 
 source "$shared/baselines.sh"
-source "$shared/tune.sh" # with one drafter; block_sizes trains one for each k
+source "$shared/tune.sh" # with one drafter; the stage block_sizes trains one for each k
 
-# From random weights, as in fairseq's recipes, which are for English-German.
+# Trained from random weights, as in fairseq's recipes, which are for English-German.
 train_baseline() {
     run_full 8 1 "$1" --as "baselines/$1" --of wmt14_en_de --data "$distilled" "task.source_lang=$origin" \
         "task.target_lang=$target"

@@ -20,7 +20,7 @@ if [[ -n "${SR_BASE_UPDATES:-}" ]]; then
 fi
 block_sizes="${SR_BLOCK_SIZES:-2 4 6 8 10}"
 distance="${SR_DISTANCE:-2}"
-limit="${SR_LIMIT:-100}" # images that are decoded
+limit="${SR_LIMIT:-100}" # number of images to decode
 models="$work/heads$suffix"
 results="$work/table$suffix"
 
@@ -33,7 +33,7 @@ stage_heads() {
     done
 }
 
-# From the frozen heads: untrained ones would first spoil the base. The checkpoint that is kept is the last one or, should
+# Starts from the heads of the frozen base: untrained heads would spoil the base. The checkpoint that is kept is the last one or, should
 # that have lost, the one with the best head 1.
 stage_fine_tune() {
     local k

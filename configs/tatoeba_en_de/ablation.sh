@@ -1,11 +1,11 @@
-# The stage `ablation`: drafters that differ from one another in one thing each, trained alike for a short time and then
-# measured. Each in a folder of its own, work/tatoeba_en_de/ablation/NAME; the table is work/tatoeba_en_de/ablation/table.md.
+# The stage `ablation`: trains drafters that each differ in one setting, for the same short time, and measures them. Each has
+# a folder, work/tatoeba_en_de/ablation/NAME; the table is work/tatoeba_en_de/ablation/table.md.
 # shellcheck shell=bash disable=SC2154,SC2034
 ablation_updates="${ABLATION_UPDATES:-1000}"
-ablation_every="${ABLATION_EVERY:-100}" # updates between two looks at the validation set
+ablation_every="${ABLATION_EVERY:-100}" # updates between two validations
 
-# Whatever drafter.yaml says: causal prefix, R = 4, two layers, the verifier's encoder, transition head, no glancing. The
-# others say what they change.
+# The reference has the settings of drafter.yaml: causal prefix, R = 4, two layers, the verifier's encoder, transition head, no
+# glancing. The other variants name their change.
 ablation_base=(
     model.prefix_attention=causal task.blocks_per_sentence=4 model.decoder.layers=2 model.freeze_encoder=true
     model.transition_dim=128 criterion.glancing=0 criterion.position_decay=0.8
@@ -13,11 +13,11 @@ ablation_base=(
 ablation_variants=(
     "base"
     "causal-r1 task.blocks_per_sentence=1"
-    "bidirectional-r1 model.prefix_attention=bidirectional task.blocks_per_sentence=1" # a row serves one block there
+    "bidirectional-r1 model.prefix_attention=bidirectional task.blocks_per_sentence=1" # each row has one block only
     "causal-r8 task.blocks_per_sentence=8"
     "depth1 model.decoder.layers=1"
     "depth6 model.decoder.layers=6" # the verifier's three layers, and three new ones
-    "own-encoder model.freeze_encoder=false" # begins as the verifier's
+    "own-encoder model.freeze_encoder=false" # starts from the verifier's
     "no-transitions model.transition_dim=0"
     "glancing criterion.glancing=0.5:0.3" # as in papers/000; a second pass
 )
@@ -28,11 +28,11 @@ stage_ablation() {
         read -ra words <<<"$variant"
         train_variant "${words[@]}"
     done
-    # measured one after the other when nothing is trained any more
+    # measured one after another, after all training
     for variant in "${ablation_variants[@]}"; do
         measure_variant "${variant%% *}"
     done
-    own_table ablation --output "$work/ablation/table.md" # tables.yaml says which are compared with one another
+    own_table ablation --output "$work/ablation/table.md" # tables.yaml says which variants are compared
 }
 
 # Trains one variant unless that is done: train_variant NAME [hydra overrides].

@@ -1,8 +1,8 @@
 # The stages `baselines_train` and `baselines` of the small experiment: short trainings on the verifier's training pairs that
-# begin with the verifier's weights, iNAT's with NAT's.
+# start from the verifier's weights (iNAT from those of NAT).
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/baselines.sh"
-baseline_updates="${BASELINE_UPDATES:-4000}" # of models with one decoder pass an update; others get as many passes
+baseline_updates="${BASELINE_UPDATES:-4000}" # for models with one decoder pass in an update; others get as many passes
 
 train_baseline() {
     local place="$work/baselines/$1" updates=$((baseline_updates / $3)) start="$work/baselines/nat/model.pt"

@@ -1,7 +1,7 @@
 # The stages `blockwise` and `blockwise_table`, for stages.sh: heads on the verifier, and papers/004 Table 1 in small.
 # shellcheck shell=bash disable=SC2154,SC2034
 
-# Heads on the verifier, trained on what it says itself: the translation stays the verifier's.
+# Heads on the frozen verifier, trained on its own output: the translation stays that of the verifier.
 stage_blockwise() {
     run_model blockwise --data "$redistilled" "model.base_checkpoint=$work/verifier/model.pt"
     local model="$work/blockwise/model.pt"

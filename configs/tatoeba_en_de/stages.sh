@@ -17,19 +17,19 @@ source "$here/blockwise.sh"
 source "$here/baselines.sh"
 source "$shared/tune.sh"
 tune_limit="${TUNE_LIMIT:-300}"
-tune_options=(--block-sizes 2,4,6,8,10 --threads 2) # the drafter has learnt blocks of 10
+tune_options=(--block-sizes 2,4,6,8,10 --threads 2) # the drafter is trained with blocks of 10
 
 stage_prepare() { run prepare; }
 stage_teacher() { run_model teacher; }
-# bfloat16 decodes half as long again a second on a CPU; the teacher need not be exact, only one and the same
+# bfloat16 decodes 1.5 times as fast on a CPU; the teacher's output need not be exact, only always the same
 stage_distill() { run distill --shards 2 --bf16 --max-len-a 1.5 --max-len-b 10; }
 
 stage_verifier() {
     run_model verifier --data "$distilled" "checkpoint.finetune_from_model=$work/teacher/model.pt"
 }
 
-# What the drafter has to foresee is the verifier's own greedy output. The validation set gets it too: `accepted` then
-# is agreement with the verifier.
+# The drafter's targets are the verifier's own greedy output. They are made for the validation set too, so that `accepted`
+# measures agreement with the verifier.
 stage_redistill() {
     run distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid \
         --shards 2 --bf16 --max-len-a 1.5 --max-len-b 10
