@@ -144,6 +144,7 @@ def whole(text: str) -> bool:
 
 def ended(work: Path, model: ToyModel, kills: int) -> dict[str, Any]:
     """fairseq-generate and fairseq-interactive ended by SIGKILL and by SIGINT (Ctrl-C) at random points."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs behind `&` would hand on "ignored"
     rng = random.Random(7)
     found = []
     for kill in range(kills):
