@@ -133,7 +133,7 @@ def _run(request: dict[str, Any]) -> NoReturn:
     os.chdir(request["folder"])
     output, errors = (io.BufferedWriter(io.FileIO(number, "w")) for number in (1, 2))
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), "utf-8")
-    sys.stdout = io.TextIOWrapper(output, "utf-8")
+    sys.stdout = io.TextIOWrapper(output, "utf-8", line_buffering=os.isatty(1))
     sys.stderr = io.TextIOWrapper(errors, "utf-8", "backslashreplace", line_buffering=True)
     import torch
 
