@@ -16,7 +16,10 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from tests.random_drafters import random_drafter
 from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch
 from tests.scripted_beams import WildPlanner
 from tests.scripted_decoding import examples
@@ -153,6 +156,21 @@ def test_blocked_ngrams(shape: str, seed: int, size: int, lengths: list[int], ng
 def test_ensembles(options: dict[str, Any], shapes: list[str], seed: int, size: int, lengths: list[int]) -> None:
     models = [cached_model(shape, seed + number) for number, shape in enumerate(shapes)]
     check(models, random_batch(seed, WORDS, lengths), size, **options)
+
+
+@pytest.mark.parametrize("shape", ["causal, post-norm sinusoidal", "causal, source copy", "bidirectional"])
+@pytest.mark.parametrize("budget", [None, 30])
+def test_a_random_drafter_changes_nothing(shape: str, budget: int | None) -> None:
+    """It is asked behind whatever is best at the time, which need not go on from where it was asked before."""
+    drafter = LoadedDrafter(random_drafter(shape, 1, WORDS, WORDS, 6, transition_dim=8))
+    for seed, lengths in enumerate([[9], [5, 12, 1], [20, 3, 3, 7, 8]]):
+        models, sample = [cached_model(ENGINE_SHAPES[seed], seed)], random_batch(seed, WORDS, lengths)
+        generator = AggressiveBeamGenerator(
+            models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=4, max_len_b=30, budget=budget,
+            block_draft=BlockDraftOptions(drafter, 6),
+        )  # fmt: skip
+        stock = SequenceGenerator(models, WORDS, beam_size=4, max_len_b=30).generate(models, sample)
+        assert_same_lists(generator.generate(models, sample), stock)
 
 
 @examples(12)

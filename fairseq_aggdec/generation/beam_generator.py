@@ -19,7 +19,6 @@ from fairseq_aggdec.engine.ensemble import TreeEnsemble
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.scheduling.ahead import AheadGoodput
-from fairseq_aggdec.scheduling.costs import of_call
 
 logger = logging.getLogger(__name__)
 
@@ -94,18 +93,14 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         if self.block_draft is None:
             return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)
         model = self._drafting.block_model(net_input, encoder_outs)
-        drafter = RowDrafter(model, self.block_draft.block_size, options.entries, self.pad)
+        drafter = RowDrafter(model, self.block_draft.block_size, options.entries, self.pad, source.device)
         return LookAhead(schedule, drafter=drafter)
 
     def _look_ahead(self, device: torch.device) -> AheadSchedule:
         """What decides how many prefixes a pass scores."""
         if device.type not in self._schedules:
-            decoders = [model.decoder for model in self.model.models]
-            self._schedules[device.type] = (
-                AheadGoodput(of_call(decoders, device.type == "cpu"))
-                if self._budget is None
-                else FixedBudget(self._budget)
-            )
+            own = AheadGoodput(self._drafting.costs(device)) if self._budget is None else FixedBudget(self._budget)
+            self._schedules[device.type] = own
         return self._schedules[device.type]
 
     def _tree_verifier(self, encoder_outs: list[dict[str, Any]]) -> TreeVerifier:

@@ -113,7 +113,7 @@ class Drafting:
             return VERIFY_ALL
         if device.type not in self._schedules:
             self._schedules[device.type] = Goodput(
-                self._costs(device), BY_A_MODEL, drafter_asks=self._decoding == "hybrid"
+                self.costs(device), BY_A_MODEL, drafter_asks=self._decoding == "hybrid"
             )
         return self._schedules[device.type]
 
@@ -153,7 +153,8 @@ class Drafting:
         reason = next(filter(None, (unsupported_decoder(model.decoder) for model in self._models)), "other heads")
         raise AggdecError(f"--decoding {self._decoding} needs this plugin's engine, which does not support {reason}")
 
-    def _costs(self, device: torch.device) -> Costs:
+    def costs(self, device: torch.device) -> Costs:
+        """Of a pass and a draft, on a kind of device."""
         verifiers, on_cpu = [model.decoder for model in self._models], device.type == "cpu"
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
         costs = [None if engine is None else engine.ragged_cost for engine in engines]

@@ -22,26 +22,29 @@ class ReturningModel(BlockModel, Protocol):
 
 
 class RowDrafter:
-    """Asks behind the best hypothesis, whenever the search has used up what was drafted last."""
+    """Asks behind the best hypothesis, whenever half of the searches have used up what was drafted last."""
 
-    def __init__(self, model: ReturningModel, block_size: int, entries: int, pad: int) -> None:
+    def __init__(self, model: ReturningModel, block_size: int, entries: int, pad: int, device: torch.device) -> None:
         """
         Args:
             model: ready to draft for this batch.
             block_size: k, at most the one that the model was trained for.
             entries: of a row.
             pad: padding symbol.
+            device: of the model.
         """
         self._model = model
         self._block_size = block_size
         self._entries = entries
         self._pad = pad
+        self._device = device
         self._read: dict[int, list[int]] = {}  # by sentence, the prefix behind which it was drafted last
         self._rows: dict[int, dict[int, Row]] = {}  # and the rows, by depth
 
     def behind(self, sentences: Sequence[Sentence]) -> list[dict[int, Row]]:
-        """Of each sentence, drafted rows by depth; one draft of the batch, where some sentence has none left."""
-        if any(sentence.search.taken not in self._rows.get(sentence.number, {}) for sentence in sentences):
+        """Of each sentence, drafted rows by depth."""
+        out = [sentence.search.taken not in self._rows.get(sentence.number, {}) for sentence in sentences]
+        if 2 * sum(out) >= len(out):
             self._draft(sentences)
         return [self._rows[sentence.number] for sentence in sentences]
 
@@ -62,8 +65,9 @@ class RowDrafter:
         ]
         self._model.go_back(shared)
         width = max(known)
-        tokens = torch.tensor([text + [self._pad] * (width - len(text)) for text in texts])
-        scores = self._model.score(tokens, torch.tensor(known), size, known).float().log_softmax(dim=-1)  # B x k x V
+        tokens = torch.tensor([text + [self._pad] * (width - len(text)) for text in texts], device=self._device)
+        lengths = torch.tensor(known, device=self._device)
+        scores = self._model.score(tokens, lengths, size, known).float().log_softmax(dim=-1)  # B x k x V
         values, names = best_entries(scores.flatten(0, 1), self._entries)
         rows = [Row(*row) for row in zip(values.tolist(), names.tolist(), strict=True)]
         for number, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):

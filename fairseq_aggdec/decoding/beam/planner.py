@@ -14,8 +14,8 @@ The row behind a prefix that is not scored is borrowed from a scored prefix that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -30,16 +30,20 @@ _NEAR = 4
 class AheadSchedule(Protocol):
     """Decides how far to simulate."""
 
-    def is_worth_it(self, group: Sequence[int], sentences: int) -> bool:
+    def is_worth_it(self, group: Sequence[int], sentences: int, drafted: bool) -> bool:
         """Whether the prefixes that a simulated step has come to are worth scoring.
 
         Args:
             group: of each simulated step from the one that the search waits for, how many prefixes it comes to that are
                 not scored; of the last one it is asked.
             sentences: in the batch.
+            drafted: whether a model's draft was there to be borrowed from.
         """
 
-    def learn(self, distance: int, was_used: bool) -> None:
+    def draft_pays(self, beam: int, sentences: int) -> bool:
+        """Whether to ask a model for its drafts, for so many sentences at once."""
+
+    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
         """Take in whether the search has come to a prefix that was scored so many steps ahead of it."""
 
 
@@ -53,10 +57,13 @@ class FixedBudget(AheadSchedule):
         """
         self._prefixes = prefixes
 
-    def is_worth_it(self, group: Sequence[int], sentences: int) -> bool:
+    def is_worth_it(self, group: Sequence[int], sentences: int, drafted: bool) -> bool:
         return sum(group) <= self._prefixes
 
-    def learn(self, distance: int, was_used: bool) -> None:
+    def draft_pays(self, beam: int, sentences: int) -> bool:
+        return True
+
+    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
         pass
 
 
@@ -103,11 +110,13 @@ class LookAhead(Planner):
         self._sources = sources
         self._resemblance = resemblance or Resemblance()
         self._drafter = drafter
-        self._ahead: dict[int, list[tuple[int, Node]]] = {}  # by sentence, what was scored how far ahead
+        self._ahead: dict[int, list[_Ahead]] = {}  # by sentence, what was scored ahead
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
         """See `roles.Planner.plan`."""
-        drafts = [None] * len(sentences) if self._drafter is None else self._drafter.behind(sentences)
+        drafts: Sequence[dict[int, Row]] = [{}] * len(sentences)
+        if self._drafter is not None and self._schedule.draft_pays(len(sentences[0].search.live), len(sentences)):
+            drafts = self._drafter.behind(sentences)
         plans: list[Sequence[Node]] = []
         copies = self._sources is not None and self._resemblance.is_enough
         for sentence, draft in zip(sentences, drafts, strict=True):
@@ -117,7 +126,7 @@ class LookAhead(Planner):
             else:
                 ahead = _Simulation(sentence, draft).prefixes(self._schedule, len(sentences))
                 self._ahead.setdefault(sentence.number, []).extend(ahead)
-                plans.append([node for _, node in ahead])
+                plans.append([one.node for one in ahead])
         return plans
 
     def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
@@ -131,16 +140,26 @@ class LookAhead(Planner):
     def _learn(self, sentence: Sentence) -> None:
         """What has become of prefixes that the search is past."""
         search, waiting = sentence.search, []
-        for distance, node in self._ahead.pop(sentence.number, ()):
-            if node.depth < search.taken or search.has_ended:
-                self._schedule.learn(distance, node.was_live)
+        for one in self._ahead.pop(sentence.number, ()):
+            if one.node.depth < search.taken or search.has_ended:
+                self._schedule.learn(one.distance, one.node.was_live, one.drafted)
             else:
-                waiting.append((distance, node))
+                waiting.append(one)
         self._ahead[sentence.number] = waiting
 
     def keep(self, rows: Tensor) -> None:
         if self._drafter is not None:
             self._drafter.keep(rows)
+
+
+class _Ahead(NamedTuple):
+    """A prefix that was scored before the search asked for it."""
+
+    distance: int
+    """steps ahead of the search"""
+    node: Node
+    drafted: bool
+    """whether a model's draft was there to be borrowed from"""
 
 
 def _chain(tree: PrefixTree, tokens: Sequence[int]) -> list[Node]:
@@ -154,23 +173,26 @@ def _chain(tree: PrefixTree, tokens: Sequence[int]) -> list[Node]:
 class _Simulation:
     """A search ahead of the search."""
 
-    def __init__(self, sentence: Sentence, drafts: dict[int, Row] | None) -> None:
+    def __init__(self, sentence: Sentence, drafts: Mapping[int, Row]) -> None:
         """
         Args:
             sentence: as far as it is.
             drafts: of a depth, the row that a model has drafted for prefixes of it.
         """
         self._sentence = sentence
-        self._drafts = drafts or {}
+        self._drafts = drafts
         self._guesses: dict[Node, tuple[Row | None, Node | None]] = {}
         """of each live prefix, the row behind it, and the scored prefix whose row that is, if any"""
 
-    def prefixes(self, schedule: AheadSchedule, sentences: int) -> list[tuple[int, Node]]:
-        """What is not scored and the search comes to, beside what it waits for: how many steps ahead, and which."""
+    def prefixes(self, schedule: AheadSchedule, sentences: int) -> list[_Ahead]:
+        """What is not scored and the search comes to, beside what it waits for."""
+        drafted = bool(self._drafts)
+        if not schedule.is_worth_it([len(self._sentence.needed), 1], sentences, drafted):  # then no step is
+            return []
         search = self._sentence.search.copy()
         known = set(self._sentence.needed)
         groups: list[int] = []
-        ahead: list[tuple[int, Node]] = []
+        ahead: list[_Ahead] = []
         for hypothesis in search.live:
             self._guess(hypothesis.node)
         while not search.has_ended:
@@ -185,10 +207,10 @@ class _Simulation:
             ]  # fmt: skip
             groups.append(len(group) if groups else len(known))
             if group and len(groups) > 1:
-                if not schedule.is_worth_it(groups, sentences):
+                if not schedule.is_worth_it(groups, sentences, drafted):
                     break
                 known.update(group)
-                ahead += [(len(groups) - 1, node) for node in group]
+                ahead += [_Ahead(len(groups) - 1, node, drafted) for node in group]
             for hypothesis in search.live:
                 self._guess(hypothesis.node)
         return ahead

@@ -1,0 +1,102 @@
+"""What the planner foresees: passes are counted where the text repeats its source, or what a drafter has said."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.drafted_rows import ReturningModel, RowDrafter
+from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
+from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead, Resemblance
+from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner
+from fairseq_aggdec.decoding.beam.search import BeamOptions
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from tests.random_models import dictionary
+from tests.scripted_beams import Table, TableVerifier
+
+WORDS = dictionary(30)
+SIZE, LONGEST = 4, 30
+
+
+class Follower(Table):
+    """Wants a text, whatever stands before: at each position its word by far, and others by chance."""
+
+    TEXT = tuple(range(5, 25))
+
+    def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
+        logits = super().logits(sentence, prefix).clone()
+        place = len(prefix) - 1
+        logits[self.TEXT[place] if place < len(self.TEXT) else WORDS.eos()] += 9.0
+        return logits
+
+
+class Knowing(ReturningModel):
+    """A drafter that says the text, and remembers what it was asked."""
+
+    max_positions = 64
+
+    def __init__(self) -> None:
+        self.asked: list[list[int]] = []
+        self.read = 0
+
+    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+        self.asked.append(list(known_lengths))
+        assert self.read <= min(known_lengths)
+        self.read = min(known_lengths)
+        logits = torch.randn(len(known_lengths), block_size, len(WORDS), generator=torch.Generator().manual_seed(1))
+        for row, length in enumerate(known_lengths):
+            for place in range(block_size):
+                position = length - 1 + place
+                logits[row, place, Follower.TEXT[position] if position < 20 else WORDS.eos()] += 9.0
+        return logits
+
+    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+        raise NotImplementedError
+
+    def go_back(self, known_lengths: Sequence[int]) -> None:
+        self.read = min(self.read, *known_lengths, 10**6)
+
+    def keep(self, rows: Tensor) -> None:
+        pass
+
+
+def passes(planner: Planner, sentences: int = 1) -> int:
+    """How many it takes; the outputs are those of plain beam search."""
+    rules = SearchRules(WORDS.pad(), WORDS.unk(), WORDS.eos(), LONGEST)
+    options = BeamOptions(SIZE, WORDS.eos(), LONGEST, len(WORDS))
+    verifier = TableVerifier(Follower(WORDS, 3, 60, 100_000), list(range(4, 4 + sentences)))
+    found = aggressive_beam_search(verifier, rules, options, planner, torch.full((sentences,), WORDS.eos()))
+    assert found[0][0][0].tokens == [*Follower.TEXT, WORDS.eos()]
+    return len(verifier.sizes)
+
+
+def test_a_copy_of_the_source_takes_few_passes() -> None:
+    plain = passes(NoLookAhead())
+    assert plain > 20
+    assert passes(LookAhead(FixedBudget(40), [Follower.TEXT])) < plain / 2
+
+
+def test_a_drafter_that_knows_the_text_saves_passes_and_is_not_asked_in_each() -> None:
+    model = Knowing()
+    taken = passes(
+        LookAhead(FixedBudget(40), drafter=RowDrafter(model, 10, SIZE + 2, WORDS.pad(), torch.device("cpu"))),
+        sentences=2,
+    )
+    assert taken < 12
+    assert len(model.asked) < taken
+
+
+def test_without_a_guess_nothing_is_scored_ahead() -> None:
+    assert passes(LookAhead(FixedBudget(1))) == passes(NoLookAhead())
+
+
+def test_resemblance_is_what_outputs_share_with_their_sources() -> None:
+    resemblance = Resemblance()
+    assert resemblance.is_enough
+    for _ in range(20):
+        resemblance.learn([5, 6, 7, 8], [9, 10, 5])
+    assert not resemblance.is_enough
+    for _ in range(20):
+        resemblance.learn([5, 6, 7, 8], [5, 6, 7, 9])
+    assert resemblance.is_enough
+    resemblance.learn([], [5])
