@@ -18,6 +18,8 @@ class Output:
     """of this plugin's modes"""
     hypothesis: dict[str, Any] | None = None
     """fairseq's"""
+    lists: list[int] = field(default_factory=list)
+    """the tokens of all hypotheses of fairseq's, one behind the other"""
     passes: int | None = None
     """of a non-autoregressive peer's decoder"""
 
