@@ -5,7 +5,7 @@ error.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
@@ -49,6 +49,9 @@ def compare_with_greedy(
     found: dict[str, list[Difference]] = {}
     for result in results:
         mode = result.mode
+        if mode.searches_as is not None:
+            found.update(_other_lists(mode, result, zip(runners, results, strict=True), precision))
+            continue
         is_greedy = _is_reference(mode)
         if not mode.lossless:
             continue
@@ -64,6 +67,19 @@ def compare_with_greedy(
     return found
 
 
+def _other_lists(
+    mode: Mode, result: ModeResult, others: Iterable[tuple[Runner, ModeResult]], precision: Callable[[Mode], str]
+) -> dict[str, list[Difference]]:
+    """Where a beam search has other n-best lists than fairseq's, if that has decoded in the same precision."""
+    for runner, reference in others:
+        is_stock = reference.mode.implementation == "fairseq" and reference.mode.decoding == "beam"
+        if is_stock and reference.mode.beam == mode.beam and precision(reference.mode) == precision(mode):
+            assert isinstance(runner, FairseqRunner)
+            near_tie = near_tie_of(precision(mode), runner.device)
+            return {mode.name: differences(_lists(reference), _lists(result), runner.gap(), near_tie)}
+    return {}
+
+
 def print_differences(found: Mapping[str, Sequence[Difference]], symbols: Sequence[str]) -> None:
     """Print one line on stderr for each difference.
 
@@ -72,7 +88,9 @@ def print_differences(found: Mapping[str, Sequence[Difference]], symbols: Sequen
         symbols: the target dictionary's symbols, by token number.
     """
     for mode, different in found.items():
+        searched = Mode.parse(mode).searches_as
         reference = "fairseq's beam of 1" if mode.partition("@")[0] == "greedy" else "greedy"
+        reference = reference if searched is None else f"the n-best list of fairseq's beam of {searched.beam}"
         for difference in different:
             print(difference.describe(mode, reference, symbols), file=sys.stderr)
 
@@ -89,7 +107,8 @@ def refuse_differences(found: Mapping[str, Sequence[Difference]]) -> None:
     faulty = [mode for mode, different in found.items() if not all(difference.near_tie for difference in different)]
     if faulty:
         raise AggdecError(
-            f"{', '.join(faulty)}: not the output of greedy decoding, which a lossless mode has to have: do not use "
+            f"{', '.join(faulty)}: not the output of greedy decoding, which a lossless mode has to have (of a beam: "
+            "not fairseq's n-best lists): do not use "
             "it, and report the command with the lines above that name sentences and tokens"
         )
 
@@ -100,6 +119,10 @@ def _is_reference(mode: Mode) -> bool:
 
 def _is_stock(mode: Mode) -> bool:
     return mode.implementation == "fairseq" and mode.decoding == "beam" and mode.beam == 1
+
+
+def _lists(result: ModeResult) -> dict[int, list[int]]:
+    return {number: output.lists for number, output in result.outputs.items()}
 
 
 def _tokens(result: ModeResult) -> dict[int, list[int]]:

@@ -11,7 +11,7 @@ from fairseq_aggdec.lab.benchmarking import module_times
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
 from fairseq_aggdec.lab.benchmarking.results import Output
-from fairseq_aggdec.lab.lossless.differences import Gap, gap_of
+from fairseq_aggdec.lab.lossless.differences import Gap, beam_gap_of, gap_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
 
@@ -59,19 +59,23 @@ class FairseqRunner:
         return self._task.inference_step(self.generator, self.models, self.samples[number])
 
     def gap(self) -> Gap:
-        """How much two tokens' log-probabilities differ by this mode: see `lossless.differences.Gap`."""
+        """Measures by this mode how near to each other two tokens are, or candidates of a beam: see `differences`."""
         samples = {}
         for sentences, batch in zip(self.batches, self.samples, strict=True):
             for row, number in enumerate(sentences):
                 net_input = {name: value[row : row + 1] for name, value in batch["net_input"].items()}
                 samples[number] = {"id": batch["id"][row : row + 1], "net_input": net_input}
-        return gap_of(self.generator, self.models, samples)
+        measure = gap_of if self.mode.beam == 1 else beam_gap_of
+        return measure(self.generator, self.models, samples)
 
     def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
         return {
-            sentence: Output(best["tokens"].tolist(), best.get("stats"), best)
-            for sentence, (best, *_) in zip(self.batches[number], decoded, strict=True)
-        }
+            sentence: Output(
+                found[0]["tokens"].tolist(), found[0].get("stats"), found[0],
+                [token for hypothesis in found for token in hypothesis["tokens"].tolist()],
+            )
+            for sentence, found in zip(self.batches[number], decoded, strict=True)
+        }  # fmt: skip
 
 
 def runners_of(

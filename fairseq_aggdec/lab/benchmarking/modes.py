@@ -13,11 +13,12 @@ PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy
 """the modes that a name in --peers stands for"""
 
 _OWN = ("greedy", "iad", "nar", "gad", "gad++", "blockwise", "hybrid")
+_BEAM = "aggressive-beam"
 _ADAPTIVE = "+adaptive"
 _KNOWN = (
     "beam5, beam1 (any beam), greedy, iad, nar, gad, gad++, gad++:BETA:TOLERANCE, blockwise, blockwise:BETA, "
-    "hybrid, each that verifies drafts with +adaptive where wanted, ctranslate2:greedy, ctranslate2:beam5, each with "
-    "@fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
+    "hybrid, each that verifies drafts with +adaptive where wanted, aggressive-beam:5, ctranslate2:greedy, "
+    "ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
 
 
@@ -99,6 +100,8 @@ class Mode:
             settings: dict[str, int | float] = {}
             if body.startswith("beam"):
                 kind, settings = "beam", {"beam": int(body.removeprefix("beam"))}
+            elif kind == _BEAM and colon:
+                settings = {"beam": int(rest)}
             elif kind == "gad++" and colon:
                 beta, tolerance = rest.split(":")
                 settings = {"top_beta": int(beta), "tolerance": float(tolerance)}
@@ -113,12 +116,14 @@ class Mode:
             raise AggdecError(f"mode {name}: a beam has at least 1")
         if at and precision not in PRECISIONS:
             raise AggdecError(f"mode {name}: unknown precision {precision}; choose from {', '.join(PRECISIONS)}")
-        if adaptive and (peer or kind in ("beam", "greedy", "nar")):
+        if adaptive and (peer or kind in ("beam", "greedy", "nar", _BEAM)):
             raise AggdecError(f"mode {name}: {_ADAPTIVE} is for modes that verify drafts")
         if peer and kind not in ("greedy", "beam"):
             raise AggdecError(f"mode {name}: {peer} decodes by greedy or beamN")
         if precision == "exact" and peer:
             raise AggdecError(f"mode {name}: {peer} has no bit-exact mode")
+        if precision == "exact" and kind == _BEAM:
+            raise AggdecError(f"mode {name}: there is no bit-exact beam search")
         if kind == "beam" and not peer and precision in ("int8", "exact"):
             raise AggdecError(f"mode {name}: fairseq's own search has no {precision}")
         if tilde and kind not in ("iad", "hybrid", "gad", "gad++"):
@@ -134,6 +139,11 @@ class Mode:
         if self.decoding == "gad++":  # with either, only the verifier's best token passes
             return self.top_beta == 1 or self.tolerance == 0
         return self.decoding in ("greedy", "iad", "gad", "hybrid", "blockwise") and self.top_beta in (None, 1)
+
+    @property
+    def searches_as(self) -> "Mode | None":
+        """Of a beam search that is to have fairseq's n-best lists, fairseq's; None for other modes."""
+        return Mode.parse(f"beam{self.beam}") if self.decoding == _BEAM else None
 
     @property
     def implementation(self) -> str:

@@ -18,6 +18,8 @@ class Output:
     """counters; None for other programs"""
     hypothesis: dict[str, Any] | None = None
     """the hypothesis as fairseq's generator returns it; None for other programs"""
+    lists: list[int] = field(default_factory=list)
+    """the tokens of all hypotheses that fairseq's generator returns, one hypothesis behind the other"""
     passes: int | None = None
     """decoder passes of a non-autoregressive model; None for all others"""
 

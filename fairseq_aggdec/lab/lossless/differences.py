@@ -7,6 +7,7 @@ of the block in which they are computed. That is a near-tie. Every other differe
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # reading records must not import PyTorch
@@ -119,5 +120,50 @@ def gap_of(generator: "SequenceGenerator", models: list[Any], samples: Mapping[i
 
     def gap(sentence: int, beginning: Sequence[int], expected: int, found: int) -> float:
         return log_prob(sentence, [*beginning, expected]) - log_prob(sentence, [*beginning, found])
+
+    return gap
+
+
+def beam_gap_of(
+    generator: "SequenceGenerator",
+    models: list[Any],
+    samples: Mapping[int, dict[str, Any]],
+    prefix: Callable[[dict[str, Any]], Any] = lambda sample: None,
+) -> Gap:
+    """Measures how near to each other two candidates of a beam search come anywhere in a sentence.
+
+    Which of two hypotheses is kept at a near-tie decides all that follows, in other hypotheses as well: so the answer
+    is the same for all tokens of a sentence.
+
+    Args:
+        generator: fairseq's own, of the beam in question.
+        models: its models.
+        samples: of each sentence, a batch of it alone, as it was decoded.
+        prefix: the forced tokens of such a batch.
+    """
+    import torch
+
+    def gap(sentence: int, beginning: Sequence[int], expected: int, found: int) -> float:
+        smallest = math.inf
+        search = generator.search
+        own_step = search.step
+
+        def step(*args: Any, **kwargs: Any) -> Any:
+            nonlocal smallest
+            best = own_step(*args, **kwargs)
+            apart = (best[0][:, :-1] - best[0][:, 1:]).flatten()  # NaN between two scores of minus infinity
+            smallest = min([smallest, *apart[apart.isfinite()].tolist()])
+            return best
+
+        search.step = step
+        try:
+            with torch.no_grad():
+                sample = samples[sentence]
+                (list_of_one,) = generator.generate(models, sample, prefix_tokens=prefix(sample))
+        finally:
+            del search.step
+        scores = [float(one["score"]) for one in list_of_one]
+        apart = [one - other for one, other in pairwise(scores)]
+        return min([smallest, *filter(math.isfinite, apart)])
 
     return gap

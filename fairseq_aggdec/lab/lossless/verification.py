@@ -16,7 +16,15 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
-from fairseq_aggdec.lab.lossless.differences import Difference, Gap, differences, gap_of, near_tie_of, stock_computes
+from fairseq_aggdec.lab.lossless.differences import (
+    Difference,
+    Gap,
+    beam_gap_of,
+    differences,
+    gap_of,
+    near_tie_of,
+    stock_computes,
+)
 
 EXACT = "exact"
 """the precision of bit-exact decoding"""
@@ -52,7 +60,7 @@ class Check:
     shuffled: bool
     """whether batches have sentences in random order instead of similar length"""
     reference: str
-    """one of `BEAM_ONE`, `GREEDY`, `ALONE`"""
+    """one of `BEAM_ONE`, `GREEDY`, `ALONE`, or fairseq's beam of another width"""
     lossless: bool
     """whether the mode promises the reference's output"""
     sentences: int
@@ -116,7 +124,7 @@ class _Way:
 @dataclass(frozen=True)
 class _Decoded:
     tokens: dict[int, list[int]]
-    """output tokens by sentence, EOS included"""
+    """output tokens by sentence, EOS included; of a beam search all hypotheses of the n-best list, one behind the other"""
     scores: dict[int, Tensor]
     """log-probability of each token, by sentence"""
     drafted: int
@@ -173,7 +181,11 @@ def _pairs(
         return
     stock = stock_computes(precision, subject.device)
     for mode in modes:
-        if stock or mode != _GREEDY:
+        if mode.searches_as is not None:
+            if stock:
+                for size in sizes:
+                    yield _Way(mode, size), _Way(mode.searches_as, size), f"fairseq's beam {mode.beam}"
+        elif stock or mode != _GREEDY:
             for size in sizes:
                 way = _Way(mode, size)
                 yield way, _Way(_BEAM_ONE if stock else _GREEDY, size), BEAM_ONE if stock else GREEDY
@@ -204,7 +216,7 @@ def _decode(runners: Runners, way: _Way, bar: tqdm) -> _Decoded:
     for number in range(len(runner.batches)):
         for sentence, output in runner.outputs(number, runner.decode(number)).items():
             assert output.hypothesis is not None
-            tokens[sentence] = output.tokens
+            tokens[sentence] = output.tokens if way.mode.beam == 1 else output.lists
             scores[sentence] = output.hypothesis["positional_scores"].cpu()
             if output.stats is not None:
                 drafted += sum(output.stats.drafted)
@@ -221,9 +233,11 @@ def _gap(runners: Runners, reference: Mode) -> Gap:
         runner = runners.make(reference, 1)
         assert isinstance(runner, FairseqRunner)
         # the length limit can be larger in a batch than for a sentence alone
-        runner.generator.max_len_a, runner.generator.max_len_b = 0, runner.generator.max_len
+        if reference.beam == 1:
+            runner.generator.max_len_a, runner.generator.max_len_b = 0, runner.generator.max_len
         samples = {number: sample for (number,), sample in zip(runner.batches, runner.samples, strict=True)}
-        return gap_of(runner.generator, runner.models, samples)
+        measure = gap_of if reference.beam == 1 else beam_gap_of
+        return measure(runner.generator, runner.models, samples)
 
     return lambda *question: made()(*question)
 
@@ -231,7 +245,8 @@ def _gap(runners: Runners, reference: Mode) -> Gap:
 def _check(
     precision: str, way: _Way, found: _Decoded, name: str, expected: _Decoded, gap: Gap, near_tie: float
 ) -> Check:
-    to_the_bit, lossless, drafts = name == ALONE, way.mode.lossless, way.mode.decoding not in ("greedy", "nar")
+    lossless = way.mode.lossless or way.mode.searches_as is not None
+    to_the_bit, drafts = name == ALONE, way.mode.decoding not in ("greedy", "nar")
     if not lossless:  # differences are expected: only their number is given
         differing = sum(tokens != found.tokens[sentence] for sentence, tokens in expected.tokens.items())
         others: list[Difference] = []

@@ -17,7 +17,7 @@ from fairseq_aggdec.lab.lossless.verification_report import Report
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 
 _SENTENCES, _RANDOM_SENTENCES = 100, 8
-_RANDOM_MODES = "greedy,iad,hybrid,gad,gad++"
+_RANDOM_MODES = "greedy,iad,hybrid,gad,gad++,aggressive-beam:5"
 
 
 def run(args: argparse.Namespace, command: str) -> Report:
@@ -75,7 +75,7 @@ def _default_modes(subject: Subject) -> str:
         _, models = runners.load("fp32")
     drafter = ["gad", "gad++"] if subject.drafter_path else []
     heads = ["blockwise"] if any(proposal_heads(model) > 0 for model in models) else []
-    return ",".join(["greedy", "iad", "hybrid", *drafter, *heads])
+    return ",".join(["greedy", "iad", "hybrid", *drafter, *heads, "aggressive-beam:5"])
 
 
 def _uneven(subject: Subject) -> Subject:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli import bench, demo
+from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import random_models
@@ -53,6 +54,24 @@ def test_the_benchmark_says_what_differs_and_fails(
     assert f"iad: sentence {first['sentence']}, position {first['position']}: 'w" in printed.err
     assert f"log-probabilities differ by {first['gap']:.6f}" in printed.err
     assert not first["near_tie"]
+
+
+def test_the_benchmark_compares_whole_lists_of_a_beam(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(random_models.SIZES, "base", TINY)
+    out = tmp_path / "out.json"
+    options = "--random-model base --limit 4 --length 10 --repeats 1 --no-memory --no-profile".split()
+    options += ["--modes", "beam3,aggressive-beam:3", "--json", str(out)]
+    bench.main(options)
+    stock, ours = json.loads(out.read_text())["runs"]
+    assert stock["differences"] is None
+    assert ours["differences"] == []
+    assert sum(ours["iterations"]) > 0
+    monkeypatch.setattr(block_decoder, "additive_mask", lambda hidden, like: like.new_zeros(hidden.shape))
+    with pytest.raises(AggdecError, match=r"^aggressive-beam:3 at batch size 1: .*not fairseq's n-best lists"):
+        bench.main(options)
+    assert "where the n-best list of fairseq's beam of 3 has" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("blind")

@@ -14,6 +14,7 @@ def test_modes_carry_their_settings() -> None:
     assert Mode.parse("blockwise:2") == Mode("blockwise:2", "blockwise", top_beta=2)
     assert Mode.parse("iad~0.2@int8") == Mode("iad~0.2@int8", "iad", precision="int8", oracle=0.2)
     assert Mode.parse("hybrid") == Mode("hybrid", "hybrid")
+    assert Mode.parse("aggressive-beam:4") == Mode("aggressive-beam:4", "aggressive-beam", 4)
     adaptive = Mode.parse("gad+++adaptive@bf16")
     assert adaptive == Mode("gad+++adaptive@bf16", "gad++", precision="bf16", adaptive=True)
     assert Mode.parse("gad++:3:1+adaptive").top_beta == 3
@@ -21,7 +22,9 @@ def test_modes_carry_their_settings() -> None:
     assert peer == Mode("ctranslate2:beam5@bf16", "beam", 5, peer="ctranslate2", precision="bf16")
 
 
-@pytest.mark.parametrize("name", ["", "fast", "gad++:3", "gad++:a:b", "iad~x", "nmt:greedy"])
+@pytest.mark.parametrize(
+    "name", ["", "fast", "beam", "beamx", "gad++:3", "gad++:a:b", "iad~x", "nmt:greedy", "aggressive-beam"]
+)
 def test_malformed_modes_are_refused(name: str) -> None:
     with pytest.raises(AggdecError, match=r"unknown mode .*: choose from beam5"):
         Mode.parse(name)
@@ -33,6 +36,9 @@ def test_malformed_modes_are_refused(name: str) -> None:
         ("iad@fp8", "unknown precision fp8; choose from fp32"),
         ("beam5@int8", "fairseq's own search has no int8"),
         ("beam0", "a beam has at least 1"),
+        ("aggressive-beam:0", "a beam has at least 1"),
+        ("aggressive-beam:5@exact", "there is no bit-exact beam search"),
+        ("aggressive-beam:5+adaptive", "is for modes that verify drafts"),
         ("greedy~3", "~ sets the oracle"),
         ("greedy+adaptive", "is for modes that verify drafts"),
         ("ctranslate2:iad", "ctranslate2 decodes by greedy or beamN"),
@@ -41,6 +47,13 @@ def test_malformed_modes_are_refused(name: str) -> None:
 def test_senseless_modes_are_refused_with_the_reason(name: str, reason: str) -> None:
     with pytest.raises(AggdecError, match=f"mode {re.escape(name)}: .*{reason}"):
         Mode.parse(name)
+
+
+def test_a_beam_is_compared_with_fairseqs_of_the_same_width() -> None:
+    assert Mode.parse("aggressive-beam:4").searches_as == Mode.parse("beam4")
+    assert Mode.parse("aggressive-beam:4").implementation == "fairseq_aggdec"
+    assert not Mode.parse("aggressive-beam:4").lossless
+    assert Mode.parse("beam4").searches_as is None
 
 
 def test_a_peer_stands_for_all_its_modes() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from fairseq_aggdec.engine import decoder_layer
+from fairseq_aggdec.engine import block_decoder, decoder_layer
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.layers import attend
@@ -176,3 +176,17 @@ def test_recorded_verifications_have_passed(path: Path) -> None:
     assert checks
     for check in checks:
         assert check["identical"] + check["near_ties"] == check["sentences"], check["lines"]
+
+
+def test_a_beam_is_compared_with_fairseqs_whole_lists(subject: Subject) -> None:
+    done = verified(subject, "aggressive-beam:4", "fp32")
+    assert [(check.reference, check.identical, check.batch_size) for check in done.checks] == [
+        ("fairseq's beam 4", 5, 1),
+        ("fairseq's beam 4", 5, 3),
+    ]
+
+
+def test_prefixes_that_see_other_branches_are_found_out(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_decoder, "additive_mask", lambda hidden, like: like.new_zeros(hidden.shape))
+    done = verified(subject, "aggressive-beam:4", "fp32", sizes=(1,))
+    assert [check.differing > 0 for check in done.failed] == [True]

@@ -83,7 +83,7 @@ def draw(number: int) -> Case:
         left_pad=rng.random() < 0.7,
         prefix=prefix,
         search=search,
-        modes=_modes(rng, models, joined),
+        modes=[*_modes(rng, models, joined), *_beams(Random(f"beams {number}"), models, joined)],
     )
 
 
@@ -243,6 +243,18 @@ def _modes(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict
             mode.update(arithmetic, split=rng.choice((0, 0, 1, 3)))
         modes.append(mode)
     return modes
+
+
+def _beams(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict[str, Any]]:
+    """`aggressive-beam`, in every other case."""
+    if rng.random() < 0.5:
+        return []
+    mode: dict[str, Any] = {"decoding": "aggressive-beam", "beam": rng.randint(1, 8)}
+    if rng.random() < 0.5:
+        mode["budget"] = rng.choice((1, 9, 20, 60))
+    if rng.random() < 0.3:
+        mode.update(block_size=rng.choice((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
+    return [mode]
 
 
 def _fewest_heads(models: list[dict[str, Any]]) -> int:

@@ -15,10 +15,11 @@ from torch import Tensor
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.lossless.differences import differences, gap_of
+from fairseq_aggdec.lab.lossless.differences import beam_gap_of, differences, gap_of
 from fairseq_aggdec.lab.lossless.fuzzing.cases import Case
 from fairseq_aggdec.lab.lossless.fuzzing.drafters import FuzzedGenerator
 from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary, random_network, share_encoder
@@ -83,10 +84,17 @@ class Checker:
 
     @cached_property
     def stock(self) -> SequenceGenerator:
+        return self._stock(1)
+
+    def _stock(self, beam: int) -> SequenceGenerator:
+        return SequenceGenerator(self.models, self.target, beam_size=beam, **self._search_by_fairseq())
+
+    def _search_by_fairseq(self) -> dict[str, Any]:
+        """With the strategy that fairseq's task adds."""
         search = self._search()
         if search.get("match_source_len"):
             search["search_strategy"] = LengthConstrainedBeamSearch(self.target, 1, 0, 1, 0)
-        return SequenceGenerator(self.models, self.target, beam_size=1, **search)
+        return search
 
     @cached_property
     def reference(self) -> Hypotheses:
@@ -115,6 +123,8 @@ class Checker:
         return result
 
     def _check_mode(self, mode: Mapping[str, Any], result: ModeResult) -> list[tuple[str, str]]:
+        if mode["decoding"] == "aggressive-beam":
+            return self._check_beam(mode, result)
         arithmetic = Arithmetic(mode.get("precision", "own"), mode.get("bit_exact", False))
         engines = self._engines.setdefault(arithmetic, Engines(arithmetic))
         expected = self.reference
@@ -136,6 +146,47 @@ class Checker:
         if arithmetic.precision == "own":
             findings += self._other_output(found, result)
         return findings
+
+    def _check_beam(self, mode: Mapping[str, Any], result: ModeResult) -> list[tuple[str, str]]:
+        """Whole n-best lists against those of stock fairseq."""
+        stock = self._stock(mode["beam"])
+        try:
+            expected = self._lists(stock)
+        except Exception:  # as where a forced prefix is empty: then there is nothing to compare with
+            result.refused = len(self.reference)
+            return []
+        drafter = BlockDraftOptions(self._drafter(mode["drafter"]), mode["block_size"]) if "drafter" in mode else None
+        generator = AggressiveBeamGenerator(
+            self.models, self.target, src_dict=self.source, decoding="aggressive-beam", beam_size=mode["beam"],
+            budget=mode.get("budget"), engines=self._engines.setdefault(Arithmetic(), Engines()), block_draft=drafter,
+            **self._search_by_fairseq(),
+        )  # fmt: skip
+        found = self._lists(generator)
+        totals = generator.totals
+        result.sentences, result.tokens = len(found), totals.committed
+        result.drafted, result.accepted = totals.drafted, totals.accepted
+        gap = beam_gap_of(stock, self.models, self._alone, self._prefix)
+        differing = differences(_joined(expected), _joined(found), gap)
+        result.near_ties = sum(difference.near_tie for difference in differing)
+        findings = [
+            ("tokens", difference.describe("this", "fairseq", self.target.symbols))
+            for difference in differing if not difference.near_tie
+        ]  # fmt: skip
+        for number in expected.keys() - {difference.sentence for difference in differing}:
+            for ours, theirs in zip(found[number], expected[number], strict=True):
+                size = float(theirs["positional_scores"].abs().sum())  # of the sums whose differences these are
+                for name in ("positional_scores", "score"):
+                    if not torch.allclose(ours[name], theirs[name].to(ours[name]), atol=_SCORES * (1 + size / 10)):
+                        text = f"sentence {number}: {name} {ours[name].tolist()}, fairseq {theirs[name].tolist()}"
+                        findings.append(("scores", text))
+        return findings
+
+    def _lists(self, generator: SequenceGenerator) -> dict[int, list[dict[str, Any]]]:
+        found: dict[int, list[dict[str, Any]]] = {}
+        for sample in self.samples:
+            hypotheses = generator.generate(self.models, sample, prefix_tokens=self._prefix(sample))
+            found.update(zip(sample["id"].tolist(), hypotheses, strict=True))
+        return found
 
     def _other_output(self, found: Hypotheses, result: ModeResult) -> list[tuple[str, str]]:
         """Differences from stock fairseq that rounding does not explain."""
@@ -284,6 +335,14 @@ class Checker:
 
 def _tokens(hypotheses: Hypotheses) -> dict[int, list[int]]:
     return {number: hypothesis["tokens"].tolist() for number, hypothesis in hypotheses.items()}
+
+
+def _joined(lists: Mapping[int, Sequence[dict[str, Any]]]) -> dict[int, list[int]]:
+    """The tokens of all hypotheses of a list, one behind the other."""
+    return {
+        number: [token for one in hypotheses for token in one["tokens"].tolist()]
+        for number, hypotheses in lists.items()
+    }
 
 
 def _other_bits(expected: Hypotheses, found: Hypotheses) -> list[tuple[str, str]]:
