@@ -124,7 +124,7 @@ class _Way:
 @dataclass(frozen=True)
 class _Decoded:
     tokens: dict[int, list[int]]
-    """output tokens by sentence, EOS included; of a beam search all hypotheses of the n-best list, one behind the other"""
+    """output tokens by sentence, EOS included; of a beam search those of all its hypotheses, one behind the other"""
     scores: dict[int, Tensor]
     """log-probability of each token, by sentence"""
     drafted: int
