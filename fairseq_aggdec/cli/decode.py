@@ -138,10 +138,12 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     for name, value in vars(args).items():
         if value == "???":  # fairseq's mark of an option that must be given
             parser.error(f"{option_name(name)} is needed for --bpe {args.bpe}")
-    if args.decoding == "beam":
+    if args.decoding in ("beam", "aggressive-beam"):
         args.beam = args.beam or 5
     elif args.beam is not None:
-        parser.error(f"--beam goes with --decoding beam: --decoding {args.decoding} has a beam of one")
+        parser.error(
+            f"--beam goes with --decoding beam and aggressive-beam: --decoding {args.decoding} has a beam of one"
+        )
     names = [STDIN if name == "-" else Path(name).name for name in args.input]
     for name in names:
         if names.count(name) > 1:

@@ -41,7 +41,7 @@ TASKS = {
         source_language="en",
         target_language="en",
         tokenizer="as_written",
-        modes=("beam5", "beam1", "greedy", "iad"),
+        modes=("beam5", "aggressive-beam:5", "beam1", "greedy", "iad"),
         shown="iad",
     ),
     "mt": DemoTask(
@@ -50,7 +50,7 @@ TASKS = {
         source_language="en",
         target_language="de",
         tokenizer="moses",
-        modes=("beam5", "beam1", "greedy", "gad", "gad++", "gad++:5:3"),
+        modes=("beam5", "aggressive-beam:5", "beam1", "greedy", "gad", "gad++", "gad++:5:3"),
         shown="gad",
         drafter="drafter.pt",
     ),

@@ -73,8 +73,12 @@ def test_translation_shows_drafts_and_is_lossless_under_gad(capsys: pytest.Captu
     assert len(sentences) >= 50
     sentences = sentences[::6]
     output = printed(capsys, "--task", "mt", *sentences)
-    rows = {line.split()[0]: line for line in output.splitlines() if line.startswith(("beam", "greedy", "gad"))}
-    assert list(rows) == ["beam5", "beam1", "greedy", "gad", "gad++", "gad++:5:3"]
+    rows = {
+        line.split()[0]: line
+        for line in output.splitlines()
+        if line.startswith(("beam", "aggressive", "greedy", "gad"))
+    }
+    assert list(rows) == ["beam5", "aggressive-beam:5", "beam1", "greedy", "gad", "gad++", "gad++:5:3"]
     for mode in ("greedy", "gad"):
         assert f"{len(sentences)} of {len(sentences)}" in rows[mode]
     assert len(re.findall(r"^ +1  \[", output, flags=re.MULTILINE)) >= 3  # first iterations, drafts accepted
