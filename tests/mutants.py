@@ -140,15 +140,15 @@ MUTANTS = [
     Mutant(
         "the causal mask of one row begins a position early",
         "engine/block_decoder.py",
-        "return self._causal[longest:end, :keys]",
-        "return self._causal[max(0, longest - 1) : end - (longest > 0), :keys]",
+        "return self._causal[last_start:end, :keys]",
+        "return self._causal[max(0, last_start - 1) : end - (last_start > 0), :keys]",
         DECODER,
     ),
     Mutant(
         "positions of one row begin one late",
         "engine/block_decoder.py",
-        "self._positions.span(longest, end)",
-        "self._positions.span(longest + 1, end + 1)",
+        "table.span(positions.start, end)",
+        "table.span(positions.start + 1, end + 1)",
         DECODER,
     ),
     Mutant(

@@ -81,7 +81,7 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
     blocks, allocated = used()
     decode(SENTENCES)
     more_blocks, more_allocated = used()
-    assert more_blocks - blocks < SENTENCES / 20, "objects stay behind"
+    assert more_blocks - blocks < SENTENCES / 10, "objects stay behind"
     assert more_allocated - allocated < 100 * SENTENCES, "memory stays behind"
 
 

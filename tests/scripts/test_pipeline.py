@@ -151,7 +151,7 @@ def test_translation_from_text_to_tables(small_translation: Path, tmp_path: Path
     for name in ("base", "bidirectional-r1"):
         assert re.search(rf"^\| {name} +\| 4 ", ablation.stdout, re.MULTILINE)
         assert not (work / "ablation" / name / "checkpoints").exists()
-    assert (work / "ablation/table.md").read_text() == ablation.stdout
+    assert ablation.stdout.endswith((work / "ablation/table.md").read_text())
 
 
 def test_unknown_stage_is_refused_with_the_names_there_are(tmp_path: Path) -> None:
