@@ -42,6 +42,7 @@ def run_local(shards: Sequence[Shard], worker: Worker, workers: int) -> Generato
     numbers = context.SimpleQueue()
     for number in range(workers):
         numbers.put(number)
+    others = multiprocessing.active_children()  # of the program that has called this
     try:
         with ProcessPoolExecutor(workers, context, _start, (numbers, worker)) as pool:
             try:
@@ -49,7 +50,7 @@ def run_local(shards: Sequence[Shard], worker: Worker, workers: int) -> Generato
                     yield done.result()
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                children = multiprocessing.active_children()
+                children = [child for child in multiprocessing.active_children() if child not in others]
                 for child in children:
                     child.terminate()
                 for child in children:
