@@ -19,16 +19,17 @@ def mode_of(run: Run) -> Mode | None:
 
 
 def faults(record: Record) -> list[str]:
-    """Lossless rows with sentences that are not greedy's, near-ties aside."""
+    """Lossless rows with sentences that are not greedy's, or of a beam search not fairseq's, near-ties aside."""
     found = []
     for run in record.runs:
         mode = mode_of(run)
-        if mode is None or not mode.lossless:
+        if mode is None or not (mode.lossless or mode.searches_as):
             continue
         beside = [other for other in record.at(run.batch_size) if other.precision == run.precision]
-        greedy = next((other for other in beside if other.mode.partition("@")[0] == "greedy"), None)
-        if greedy is None:  # fairseq's own search is the next best thing
-            greedy = next((other for other in beside if other.mode.partition("@")[0] == "beam1"), run)
+        # where greedy was not measured, fairseq's own search is the next best thing
+        names = [mode.searches_as.name] if mode.searches_as else ["greedy", "beam1"]
+        references = [other for name in names for other in beside if other.mode.partition("@")[0] == name]
+        greedy = references[0] if references else run
         near_ties = {difference.sentence for difference in run.differing if difference.near_tie}
         differing = {
             number for number, pair in enumerate(zip(run.outputs, greedy.outputs, strict=True)) if pair[0] != pair[1]
