@@ -1,10 +1,12 @@
 """fairseq sample -> aggressive beam search -> fairseq's n-best list."""
 
 import logging
-import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
@@ -14,8 +16,8 @@ from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, Output
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
-from fairseq_aggdec.engine.engines import unsupported_decoder
 from fairseq_aggdec.engine.ensemble import TreeEnsemble
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.scheduling.ahead import AheadGoodput
@@ -52,16 +54,15 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         constraints: Tensor | None = None,
         bos_token: int | None = None,
     ) -> list[list[dict[str, Any]]]:
-        self._refuse_constraints(constraints)
-        began = time.perf_counter()
-        net_input = sample["net_input"]
-        source = net_input["src_tokens"]
-        if self._falls_back():
-            return super(AggressiveGenerator, self)._generate(sample, prefix_tokens, bos_token=bos_token)
+        if constraints is None and self._falls_back():
+            return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
+        return super()._generate(sample, prefix_tokens, constraints, bos_token)
+
+    def _decode(
+        self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
+    ) -> Sequence[Sequence[Decoded]]:
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         verifier = self._tree_verifier(encoder_outs)
-        start = self.eos if bos_token is None else bos_token
-        first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
         rules = self._rules(net_input, prefix_tokens)
         options = BeamOptions(
             self.beam_size,
@@ -74,15 +75,16 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         )
         planner = self.make_planner(net_input, encoder_outs, options)
         found = aggressive_beam_search(verifier, rules, options, planner, first_tokens)
-        hypotheses = [[self._as_fairseq(output, stats) for output in outputs] for outputs, stats in found]
-        if not all(hypotheses):
+        if not all(outputs for outputs, _ in found):
             raise AggdecError(
                 "no hypothesis was left to end the sentence: --prefix-size, suppressed tokens, blocked n-grams and the "
                 "lengths allowed leave none (fairseq's own search stops there, too)"
             )
-        decoded = [Decoded(best["tokens"], best["positional_scores"], best["stats"]) for best, *_ in hypotheses]
-        self._record(sample, decoded, time.perf_counter() - began)
-        return hypotheses
+        return [[_Scored.of(output, stats, first_tokens.device) for output in outputs] for outputs, stats in found]
+
+    def _score(self, sentence: Decoded) -> Tensor:
+        assert isinstance(sentence, _Scored)
+        return torch.tensor(sentence.score, device=sentence.tokens.device)
 
     def make_planner(
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
@@ -127,20 +129,18 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             logger.warning(f"no fast engine for this decoder ({reason}): fairseq's own beam search decodes")
         return True
 
-    def _as_fairseq(self, output: Output, stats: BeamStats) -> dict[str, Any]:
-        device = next(self.model.models[0].parameters()).device
-        return {
-            "tokens": torch.tensor(output.tokens, device=device),
-            "score": torch.tensor(output.score, device=device),
-            "attention": torch.empty(0),
-            "alignment": torch.empty(0),
-            "positional_scores": torch.tensor(output.log_probs, device=device),
-            "steps": len(stats.steps),
-            "history": [],
-            "stats": _as_drafts(stats),
-        }
 
+@dataclass
+class _Scored(Decoded):
+    """A hypothesis of a beam search."""
 
-def _as_drafts(stats: BeamStats) -> SentenceStats:
-    drafted = [positions - needed for positions, needed in zip(stats.positions, stats.needed, strict=True)]
-    return SentenceStats(drafted, [max(0, steps - 1) for steps in stats.steps], stats.steps)
+    score: float = 0.0
+    """by which the n-best list is sorted"""
+
+    @classmethod
+    def of(cls, output: Output, stats: BeamStats, device: torch.device) -> "_Scored":
+        """What the search has found; an iteration's draft is what was scored before the search asked for it."""
+        drafted = [positions - needed for positions, needed in zip(stats.positions, stats.needed, strict=True)]
+        accepted = [max(0, steps - 1) for steps in stats.steps]
+        tokens, log_probs = torch.tensor(output.tokens, device=device), torch.tensor(output.log_probs, device=device)
+        return cls(tokens, log_probs, SentenceStats(drafted, accepted, stats.steps), score=output.score)

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -117,36 +118,47 @@ class AggressiveGenerator(SequenceGenerator):
         constraints: Tensor | None = None,
         bos_token: int | None = None,
     ) -> list[list[dict[str, Any]]]:
-        self._refuse_constraints(constraints)
+        if constraints is not None:
+            raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
         began = time.perf_counter()
         net_input = sample["net_input"]
         source = net_input["src_tokens"]
         start = self.eos if bos_token is None else bos_token
         first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
-        if self.decoding == "nar":
-            decoded = self._draft_alone(net_input, prefix_tokens, first_tokens)
-        else:
-            encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
-            verifier = self._make_verifier(encoder_outs)
-            rules = self._rules(net_input, prefix_tokens)
-            accept = EXACT if self.block_draft is None else self.block_draft.accept
-            schedule = self._schedule(source.size(0), source.device, accept)
-            drafter = self.make_drafter(net_input, start, encoder_outs, schedule)
-            decoded = draft_verify_accept(
-                drafter, verifier, rules, first_tokens, accept=accept, schedule=schedule, keep_drafts=self.keep_drafts
-            )
-        self._record(sample, decoded, time.perf_counter() - began)
-        hypotheses = [self._hypothesis(sentence) for sentence in decoded]
+        decoded = self._decode(net_input, prefix_tokens, first_tokens, start)
+        self._record(sample, [best for best, *_ in decoded], time.perf_counter() - began)
+        hypotheses = [[self._hypothesis(sentence) for sentence in n_best] for n_best in decoded]
         if self.match_source_len:
-            for hypothesis, length in zip(hypotheses, net_input["src_lengths"].tolist(), strict=True):
-                # an unknown token with a negative penalty can beat even a forced EOS
-                if hypothesis["tokens"].numel() - 1 > length:
-                    hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
-        return [[hypothesis] for hypothesis in hypotheses]
+            for n_best, length in zip(hypotheses, net_input["src_lengths"].tolist(), strict=True):
+                for hypothesis in n_best:
+                    # an unknown token with a negative penalty can beat even a forced EOS
+                    if hypothesis["tokens"].numel() - 1 > length:
+                        hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
+        return hypotheses
 
-    def _refuse_constraints(self, constraints: Tensor | None) -> None:
-        if constraints is not None:
-            raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
+    def _decode(
+        self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
+    ) -> Sequence[Sequence[Decoded]]:
+        """The n-best list of each sentence.
+
+        Args:
+            net_input: as fairseq's encoder takes it.
+            prefix_tokens: forced beginnings of the outputs, B x P.
+            first_tokens: the decoder's first input, B, each of them `start`.
+            start: the start symbol.
+        """
+        if self.decoding == "nar":
+            return [[sentence] for sentence in self._draft_alone(net_input, prefix_tokens, first_tokens)]
+        encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
+        verifier = self._make_verifier(encoder_outs)
+        rules = self._rules(net_input, prefix_tokens)
+        accept = EXACT if self.block_draft is None else self.block_draft.accept
+        schedule = self._schedule(first_tokens.size(0), first_tokens.device, accept)
+        drafter = self.make_drafter(net_input, start, encoder_outs, schedule)
+        decoded = draft_verify_accept(
+            drafter, verifier, rules, first_tokens, accept=accept, schedule=schedule, keep_drafts=self.keep_drafts
+        )
+        return [[sentence] for sentence in decoded]
 
     def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
         source = net_input["src_tokens"]
@@ -227,13 +239,15 @@ class AggressiveGenerator(SequenceGenerator):
             logger.warning(f"no fast engine for this decoder ({reason}): recomputing every block, slower and as exact")
         return RecomputeVerifier(model, self.pad)
 
-    def _hypothesis(self, sentence: Decoded) -> dict[str, Any]:
+    def _score(self, sentence: Decoded) -> Tensor:
+        """The sum of the tokens' log-probabilities, normalised by length where fairseq's options say so."""
         score = sentence.log_probs.sum()
-        if self.normalize_scores:
-            score = score / sentence.tokens.numel() ** self.len_penalty
+        return score / sentence.tokens.numel() ** self.len_penalty if self.normalize_scores else score
+
+    def _hypothesis(self, sentence: Decoded) -> dict[str, Any]:
         return {
             "tokens": sentence.tokens,
-            "score": score,
+            "score": self._score(sentence),
             "attention": torch.empty(0),
             "alignment": torch.empty(0),
             "positional_scores": sentence.log_probs,
