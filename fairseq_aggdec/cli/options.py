@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fairseq_aggdec import errors
 from fairseq_aggdec.distillation.settings import MAX_TOKENS
-from fairseq_aggdec.errors import option_name
 from fairseq_aggdec.models.sizes import SIZES
 
 
@@ -126,11 +126,11 @@ def numbers(kind: type[int] | type[float], least: float) -> Callable[[str], list
 
 
 def check_least(parser: argparse.ArgumentParser, args: argparse.Namespace, least: int, *names: str) -> None:
-    """Exits where one of these fields has a value below `least`."""
-    for name in names:
-        value = getattr(args, name)
-        if value is not None and not value >= least:
-            parser.error(f"{option_name(name)} {value}: must be at least {least}")
+    """`errors.check_least` for a command: exits with the parser's usage."""
+    try:
+        errors.check_least(args, least, *names)
+    except errors.AggdecError as error:
+        parser.error(str(error))
 
 
 def start(threads: int | None = None) -> None:
