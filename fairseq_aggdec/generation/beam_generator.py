@@ -36,7 +36,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         """
         Args:
             args, kwargs: as for `AggressiveGenerator`.
-            budget: prefixes of a sentence that are scored in a pass; None for as many as pay.
+            budget: about how many prefixes of a sentence a pass scores ahead; None for as many as pay.
         """
         super().__init__(*args, **kwargs)
         self.totals = BeamTotals()

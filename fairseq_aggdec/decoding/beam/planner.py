@@ -29,22 +29,23 @@ _NEAR = 4
 
 
 class Reach(Protocol):
-    """How far one sentence's simulation goes in one pass. Its first step ahead is the one behind what is waited for."""
+    """How far one sentence's simulation goes in one pass: step by step from the one behind what the search waits for."""
 
-    def pays(self, prefixes: int) -> bool:
-        """Whether it is worth it to go a step further, for which so many prefixes have to be scored."""
+    def pays(self) -> bool:
+        """Whether the prefixes of the next step are worth scoring."""
 
     def go_on(self, prefixes: int) -> None:
-        """Take in that the simulation has gone that step further."""
+        """Take in that so many prefixes of that step will be scored."""
 
 
 class AheadSchedule(Protocol):
     """Decides how far to simulate."""
 
-    def reach(self, sentences: int, drafted: bool) -> Reach:
+    def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
         """Begin a simulation.
 
         Args:
+            needed: prefixes that the search waits for.
             sentences: in the batch.
             drafted: whether a model's draft is there to be borrowed from.
         """
@@ -52,15 +53,12 @@ class AheadSchedule(Protocol):
     def draft_pays(self, beam: int, sentences: int) -> bool:
         """Whether to ask a model for its drafts, for so many sentences at once."""
 
-    def learn_steps(self, ahead: int, made: int, drafted: bool) -> None:
-        """Take in how many steps a search has made with a pass that looked so many steps ahead."""
-
-    def learn_use(self, distance: int, was_used: bool, drafted: bool) -> None:
+    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
         """Take in whether the search has come to a prefix that was scored so many steps ahead of it."""
 
 
 class FixedBudget(AheadSchedule, Reach):
-    """So many prefixes of a sentence in every pass."""
+    """Whole steps, until so many prefixes of a sentence are in a pass."""
 
     def __init__(self, prefixes: int) -> None:
         """
@@ -69,22 +67,19 @@ class FixedBudget(AheadSchedule, Reach):
         """
         self._left = prefixes
 
-    def pays(self, prefixes: int) -> bool:
-        return prefixes <= self._left
+    def pays(self) -> bool:
+        return self._left > 0
 
     def go_on(self, prefixes: int) -> None:
         self._left -= prefixes
 
-    def reach(self, sentences: int, drafted: bool) -> Reach:
+    def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
         return FixedBudget(self._left)
 
     def draft_pays(self, beam: int, sentences: int) -> bool:
         return True
 
-    def learn_steps(self, ahead: int, made: int, drafted: bool) -> None:
-        pass
-
-    def learn_use(self, distance: int, was_used: bool, drafted: bool) -> None:
+    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
         pass
 
 
@@ -131,54 +126,44 @@ class LookAhead(Planner):
         self._sources = sources
         self._resemblance = resemblance or Resemblance()
         self._drafter = drafter
-        self._looked: dict[int, tuple[int, bool]] = {}  # by sentence, how many steps ahead, and whether with a draft
         self._waiting: dict[int, list[_Ahead]] = {}  # by sentence, what was scored ahead and may still be used
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
         """See `roles.Planner.plan`."""
-        beam = len(sentences[0].search.live)
+        beam = sentences[0].search.size
         drafts: Sequence[dict[int, Row]] = [{}] * len(sentences)
         if self._drafter is not None and self._schedule.draft_pays(beam, len(sentences)):
             drafts = self._drafter.behind(sentences)
         plans: list[Sequence[Node]] = []
-        copies = self._sources is not None and self._resemblance.is_enough
-        self._looked.clear()
         for sentence, draft in zip(sentences, drafts, strict=True):
-            reach = self._schedule.reach(len(sentences), bool(draft))
-            if not reach.pays(beam):
-                plans.append(())
-            elif copies and sentence.tree.root.row is None:
-                assert self._sources is not None
-                plans.append(_chain(sentence.tree, self._sources[sentence.number]))
+            if self._sources is not None and sentence.tree.root.row is None:
+                looks_ahead = self._schedule.reach(beam, len(sentences), False).pays()
+                source = self._sources[sentence.number] if looks_ahead and self._resemblance.is_enough else ()
+                plans.append(_chain(sentence.tree, source))
             else:
-                simulation = _Simulation(sentence, draft)
-                ahead = simulation.prefixes(reach)
-                self._looked[sentence.number] = simulation.steps, bool(draft)
+                reach = self._schedule.reach(len(sentence.needed), len(sentences), bool(draft))
+                ahead = _Simulation(sentence, draft).prefixes(reach) if reach.pays() else []
                 self._waiting.setdefault(sentence.number, []).extend(ahead)
                 plans.append([one.node for one in ahead])
         return plans
 
     def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
         """See `roles.Planner.learn`."""
-        for sentence, made in zip(sentences, steps, strict=True):
-            if sentence.number in self._looked:
-                ahead, drafted = self._looked[sentence.number]
-                self._schedule.learn_steps(ahead, made, drafted)
-            self._learn_use(sentence)
+        for sentence in sentences:
+            self._learn(sentence)
             if sentence.search.has_ended and self._sources is not None:
                 best = sentence.search.outputs()[:1]
                 self._resemblance.learn(self._sources[sentence.number], best[0].tokens if best else ())
 
-    def _learn_use(self, sentence: Sentence) -> None:
+    def _learn(self, sentence: Sentence) -> None:
         """What has become of prefixes that the search is past."""
-        search = sentence.search
         waiting = self._waiting.get(sentence.number)
         if not waiting:
             return
-        past = math.inf if search.has_ended else search.taken
+        past = math.inf if sentence.search.has_ended else sentence.search.taken
         for distance, node, drafted in waiting:
             if node.depth < past:
-                self._schedule.learn_use(distance, node.was_live, drafted)
+                self._schedule.learn(distance, node.was_live, drafted)
         self._waiting[sentence.number] = [one for one in waiting if one.node.depth >= past]
 
     def keep(self, rows: Tensor) -> None:
@@ -213,8 +198,6 @@ class _Simulation:
             sentence: as far as it is.
             drafts: of a depth, the row that a model has drafted for prefixes of it.
         """
-        self.steps = 0
-        """ahead of the one that the search waits to take"""
         self._sentence = sentence
         self._drafts = drafts
         self._borrowed: dict[Node, tuple[Row | None, Node | None]] = {}
@@ -234,11 +217,10 @@ class _Simulation:
             least = search.go_ahead(rows)
             if distance > 0:  # what the search waits for is scored anyway
                 group = [one.node for one in live if one.node.row is None and one.score >= least]
-                if not reach.pays(len(group)):
+                if group and not reach.pays():
                     break
                 reach.go_on(len(group))
                 ahead += [_Ahead(distance, node, drafted) for node in group]
-                self.steps = distance
             distance += 1
         return ahead
 

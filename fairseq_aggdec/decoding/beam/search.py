@@ -111,6 +111,11 @@ class BeamSearch:
         self._last_length = last_length
         self._finished: list[tuple[Hypothesis, float]] = []  # what EOS follows, and the score with EOS
 
+    @property
+    def size(self) -> int:
+        """N"""
+        return self._options.size
+
     def copy(self) -> BeamSearch:
         """The same search, to go ahead of this one."""
         copy = BeamSearch.__new__(BeamSearch)

@@ -86,8 +86,8 @@ def test_a_drafter_that_knows_the_text_saves_passes_and_is_not_asked_in_each() -
     assert len(model.asked) < taken
 
 
-def test_without_a_guess_nothing_is_scored_ahead() -> None:
-    assert passes(LookAhead(FixedBudget(1))) == passes(NoLookAhead())
+def test_without_a_budget_nothing_is_scored_ahead() -> None:
+    assert passes(LookAhead(FixedBudget(0))) == passes(NoLookAhead())
 
 
 def test_resemblance_is_what_outputs_share_with_their_sources() -> None:
