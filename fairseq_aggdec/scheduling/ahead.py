@@ -22,7 +22,7 @@ _PRIOR = 8.0
 """how many prefixes that counts for"""
 _MEMORY = 1000
 """prefixes of a distance after which older ones count half"""
-_LEAST_GAIN = 1.2
+_LEAST_GAIN = 1.3
 """how many times more useful prefixes a cost a step has to promise: the host's own work counts, too"""
 
 
