@@ -21,7 +21,7 @@ from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
-from fairseq_aggdec.scheduling.costs import Costs, DraftCost, of_call
+from fairseq_aggdec.scheduling.costs import Costs, DraftCost, of_pass
 from fairseq_aggdec.scheduling.goodput import Goodput
 
 _CONTINUES = "@@"
@@ -157,14 +157,13 @@ class Drafting:
         """Of a pass and a draft, on a kind of device."""
         verifiers, on_cpu = [model.decoder for model in self._models], device.type == "cpu"
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
-        costs = [None if engine is None else engine.ragged_cost for engine in engines]
-        ragged = None if None in costs else max(cost for cost in costs if cost is not None)
+        ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:
             draft = DraftCost.of(self._block.drafter.model.decoder, self._block.block_size, verifiers, on_cpu)
         elif self._block is not None:  # proposal heads: the last k-1 of k draft
             draft = DraftCost(self._block.block_size - 1)
-        return Costs(of_call(verifiers, on_cpu), ragged, draft)
+        return Costs(*of_pass(verifiers, on_cpu), ragged, draft)
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> list[int] | None:

@@ -27,7 +27,7 @@ class Estimates(Protocol):
     """What is known of drafts before they are verified: a `scheduling.goodput.Goodput`."""
 
     def expected(self, row: int, kind: Kind, length: int) -> float:
-        """Tokens that are accepted of a row's draft of a kind, so long, on average."""
+        """Tokens that are accepted, on average, of what is worth verifying of a row's draft of a kind, so long."""
 
     def model_size(self, outputs: Outputs, kinds: Sequence[Kind], instead: Sequence[float]) -> int:
         """How many tokens the model is best asked for, 0 for none: see `scheduling.goodput.Goodput.model_size`."""

@@ -96,7 +96,7 @@ def test_lossless(
 ) -> None:
     sources, outputs = (list(side) for side in zip(*pairs, strict=True))
     targets = [[*output, EOS] for output in outputs]
-    goodput = Goodput(Costs(4, seed % 2 == 0, DraftCost(5, 0.5, 0.1, 0.1)), drafter_asks=True)
+    goodput = Goodput(Costs(4, 1, seed % 2 == 0, DraftCost(5, 0.5, 0.1, 0.1)), drafter_asks=True)
     for _ in range(2):
         model = OracleDrafter(targets, VOCABULARY, seed, longest=5)
         copied = matchers(sources, **dict(zip(("min_suffix", "max_suffix", "max_draft_len"), options, strict=True)))
@@ -146,7 +146,7 @@ def test_a_guess_where_there_is_no_model(rows: int) -> None:
 def test_few_rows_without_a_copy_do_not_pay_for_a_costly_model(edited: int, calls: int) -> None:
     """They get a guess, which has never passed so far."""
     targets = [EDITED] * edited + [[*SOURCE, EOS]] * (4 - edited)
-    model, goodput = PerfectDrafter(targets, 1), Goodput(Costs(24, True, DraftCost(1, 4.0)), drafter_asks=True)
+    model, goodput = PerfectDrafter(targets, 1), Goodput(Costs(24, 4, True, DraftCost(1, 4.0)), drafter_asks=True)
     for _ in range(50):
         goodput.rates.learn(Kind(Origin.COPY, Match.GUESS), 0, 5, 0)
     outputs = outputs_of([target[:3] for target in targets])
@@ -195,7 +195,7 @@ def learned(
 ) -> tuple[list[int], int]:
     """How many iterations each of many equal batches takes, where the model takes `known` for the answer, and how often
     it is asked in the last half of them."""
-    goodput, found, calls = Goodput(Costs(24, True, DraftCost(4, 3.0)), drafter_asks=True), [], []
+    goodput, found, calls = Goodput(Costs(24, 4, True, DraftCost(4, 3.0)), drafter_asks=True), [], []
     for _ in range(batches):
         model = PerfectDrafter([known] * rows, 4)
         drafter = HybridDrafter(matchers([source] * rows), model, goodput)
