@@ -99,13 +99,12 @@ class Drafting:
         if self._decoding == "greedy":
             return NoDrafter()
         if self._decoding == "iad":
-            return SourceCopyDrafter(self._matchers(net_input["src_tokens"], first_token, persists=False))
+            return self._copier(net_input["src_tokens"], first_token, persists=False)
         model = NoDrafter() if self._block is None else self._model(net_input, encoder_outs)
         if self._decoding != "hybrid":
             return model
-        matchers = self._matchers(net_input["src_tokens"], first_token, persists=True)
-        estimates = schedule if isinstance(schedule, Goodput) else TrustCopies()
-        return HybridDrafter(matchers, model, estimates)
+        copier = self._copier(net_input["src_tokens"], first_token, persists=True)
+        return HybridDrafter(copier, model, schedule if isinstance(schedule, Goodput) else TrustCopies())
 
     def schedule(self, device: torch.device) -> DraftSchedule:
         """The schedule that learns, from batch to batch, how many draft tokens are worth verifying on a device."""
@@ -121,13 +120,13 @@ class Drafting:
         """Each row's source in the target's vocabulary, see `align_source`."""
         return align_source(source, self._pad, self._eos, self._to_target)
 
-    def _matchers(self, source: Tensor, first_token: int, persists: bool) -> list[SourceMatcher]:
+    def _copier(self, source: Tensor, first_token: int, persists: bool) -> SourceCopyDrafter:
         options = self._copying
         limits = (options.min_suffix, options.max_suffix, options.max_draft_len)
-        return [
+        return SourceCopyDrafter(
             SourceMatcher(sentence, self._eos, first_token, *limits, persists, self._unfinished)
             for sentence in self.align(source)
-        ]
+        )
 
     def _model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> Drafter:
         assert self._block is not None
