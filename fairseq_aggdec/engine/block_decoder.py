@@ -20,7 +20,7 @@ from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.decoder_layer import BlockShape, DecoderLayer, head_by_head
-from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
+from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows, moved_rows
 from fairseq_aggdec.engine.layers import Norm, Positions
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 from fairseq_aggdec.models.masks import additive_mask
@@ -206,10 +206,11 @@ class BlockDecoder(Verifier, TreeVerifier):
         return x if self._decoder.project_out_dim is None else self._decoder.project_out_dim(x)
 
     def keep(self, rows: Tensor) -> None:
-        self._cache.keep(rows)
-        self._cross = keep_rows(self._cross, rows, dim=1)
+        moved = moved_rows(rows)
+        self._cache.keep(rows, moved)
+        self._cross = keep_rows(self._cross, rows, moved, dim=1)
         if self._cross_mask is not None:
-            self._cross_mask = keep_rows(self._cross_mask, rows)
+            self._cross_mask = keep_rows(self._cross_mask, rows, moved)
 
     def project(self, features: Tensor) -> Tensor:
         """Logits of any features, ... x D -> ... x V."""
