@@ -39,6 +39,8 @@ _LEAST_GAIN = 1.1
 the error of the estimates"""
 _FIRST_RATE = 0.95
 """acceptance rate of a kind of draft that was never tried: a kind that is taken to be bad would never be tried"""
+_FIRST_RATE_BESIDE_A_MODEL = 0.9
+"""the same where a model drafts, which costs more to try than a copy"""
 _FEW = 4
 """rows that draft in an iteration until a kind has been tried so often"""
 _LEAST_BENEFIT = 0.1
@@ -76,7 +78,7 @@ class Goodput:
             drafter_asks: the drafter calls `model_size` itself, since it copies, too.
         """
         self.costs = costs
-        self.rates = AcceptanceRates(_FIRST_RATE)
+        self.rates = AcceptanceRates(_FIRST_RATE if costs.draft is None else _FIRST_RATE_BESIDE_A_MODEL)
         self._by_a_model = by_a_model
         self._drafter_asks = drafter_asks
         self._tails = BatchTails()
