@@ -56,8 +56,8 @@ MUTANTS = [
     Mutant(
         "no token of the verifier's own is committed at the bifurcation",
         "decoding/outputs.py",
-        "committed = verdict.tokens.size(1), last + 1",
-        "committed = verdict.tokens.size(1), (last + verdict.passed.gather(1, last[:, None])[:, 0]).clamp(min=1)",
+        "        committed = last + 1\n",
+        "        committed = (last + verdict.passed.gather(1, last[:, None])[:, 0]).clamp(min=1)\n",
         LOOP,
     ),
     Mutant(
@@ -98,21 +98,21 @@ MUTANTS = [
     Mutant(
         "the cache keeps the rows that leave",
         "engine/kv_cache.py",
-        "        keep_rows(self._memory, rows, dim=1)\n",
+        "        keep_rows(self._memory, rows, moved, dim=1)\n",
         "",
         "tests/engine/test_kv_cache.py",
     ),
     Mutant(
         "the source of rows that leave stays",
         "engine/block_decoder.py",
-        "self._cross = keep_rows(self._cross, rows, dim=1)",
+        "self._cross = keep_rows(self._cross, rows, moved, dim=1)",
         "self._cross = self._cross[:, : rows.size(0)]",
         DECODER,
     ),
     Mutant(
         "the source's padding of rows that leave stays",
         "engine/block_decoder.py",
-        "self._cross_mask = keep_rows(self._cross_mask, rows)",
+        "self._cross_mask = keep_rows(self._cross_mask, rows, moved)",
         "self._cross_mask = self._cross_mask[: rows.size(0)]",
         DECODER,
     ),

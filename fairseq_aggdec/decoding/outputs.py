@@ -108,42 +108,51 @@ class Outputs:
             verdict: on its block, B x W.
             last: the column of the last token that becomes output, B.
         """
-        width, committed = verdict.tokens.size(1), last + 1
-        targets = self.lengths[:, None] + torch.arange(width, device=last.device)
-        self._reserve(width + max(self.known_lengths))
-        self.tokens.scatter_(1, targets, verdict.tokens)  # junk behind `lengths` is overwritten before it is read
-        self._log_probs.scatter_(1, targets, verdict.log_probs)
-        self.lengths = self.lengths + committed
+        committed = last + 1
         accepted = last + verdict.passed.gather(1, last[:, None]).squeeze(1)
-        news = torch.stack([draft.lengths, accepted, committed], dim=1)
-        host = torch.cat([news, verdict.tokens], dim=1).tolist()
-
-        staying = []
-        for row, (sentence, (drafted, passed, added, *tokens)) in enumerate(zip(self.rows, host, strict=True)):
+        self._append(verdict, committed)
+        counts = torch.stack([draft.lengths, accepted, committed], dim=1)
+        host = torch.cat([counts, verdict.tokens], dim=1).tolist()
+        for row, (drafted, passed, added, *tokens) in enumerate(host):
             self.texts[row] += tokens[:added]
-            stats = self._stats[sentence]
-            stats.drafted.append(drafted)
-            stats.accepted.append(passed)
-            stats.committed.append(added)
-            if drafted > 0:
-                self.failures[row] = 0 if passed > 0 else self.failures[row] + 1
+            self._count(row, drafted, passed, added)
             if self._drafts is not None:
-                self._drafts[sentence].append(draft.tokens[row, :drafted].clone())
-            if tokens[added - 1] == self._rules.eos:
-                self._finish(row, sentence)
-            else:
-                staying.append(row)
-        remaining = None if len(staying) == len(self.rows) else self._keep(staying)
-        numbers = zip(*(row[:3] for row in host), strict=True)
-        drafts, accepts, commits = (list(column) for column in numbers)
-        return Outcome(drafts, accepts, commits, remaining)
+                self._drafts[self.rows[row]].append(draft.tokens[row, :drafted].clone())
+        drafts, accepts, commits = (list(column) for column in zip(*(row[:3] for row in host), strict=True))
+        return Outcome(drafts, accepts, commits, self._let_go())
 
     def finished(self) -> list[Decoded]:
         """One entry a sentence, in the order of the batch."""
         return [sentence for sentence in self._done if sentence is not None]
 
-    def _finish(self, row: int, sentence: int) -> None:
-        output = slice(1, len(self.texts[row]))
+    def _append(self, verdict: Verdict, committed: Tensor) -> None:
+        """Write the first tokens of each row's verdict behind its output, on the device; `committed`: how many, B."""
+        width = verdict.tokens.size(1)
+        targets = self.lengths[:, None] + torch.arange(width, device=committed.device)
+        self._reserve(width + max(self.known_lengths))
+        self.tokens.scatter_(1, targets, verdict.tokens)  # junk behind `lengths` is overwritten before it is read
+        self._log_probs.scatter_(1, targets, verdict.log_probs)
+        self.lengths = self.lengths + committed
+
+    def _count(self, row: int, drafted: int, accepted: int, committed: int) -> None:
+        stats = self._stats[self.rows[row]]
+        stats.drafted.append(drafted)
+        stats.accepted.append(accepted)
+        stats.committed.append(committed)
+        if drafted > 0:
+            self.failures[row] = 0 if accepted > 0 else self.failures[row] + 1
+
+    def _let_go(self) -> Tensor | None:
+        """Finish the rows that have ended; the others in their new order, None where none has."""
+        staying = [row for row, text in enumerate(self.texts) if text[-1] != self._rules.eos]
+        if len(staying) == len(self.rows):
+            return None
+        for row in set(range(len(self.rows))) - set(staying):
+            self._finish(row)
+        return self._keep(staying)
+
+    def _finish(self, row: int) -> None:
+        sentence, output = self.rows[row], slice(1, len(self.texts[row]))
         drafts = None if self._drafts is None else self._drafts[sentence]
         self._done[sentence] = Decoded(
             self.tokens[row, output].clone(), self._log_probs[row, output].clone(), self._stats[sentence], drafts

@@ -20,7 +20,7 @@ from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.decoder_layer import BlockShape, DecoderLayer, head_by_head
-from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
+from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows, moved_rows
 from fairseq_aggdec.engine.layers import Norm, Positions
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 from fairseq_aggdec.models.masks import additive_mask
@@ -28,9 +28,8 @@ from fairseq_aggdec.models.masks import additive_mask
 _PART = 128
 """tokens whose logits are made at once: the memory of some thousand, many times that of the model, would be taken from
 the system and given back block by block, which takes longer than the arithmetic"""
-_RAGGED_COST = 4.0
-"""tokens that could be read in the time it takes to leave padding out: in each layer gaps are closed and opened, and
-numbers of tokens are rounded up"""
+_LITTLE_PADDING = 4
+"""tokens that are read in the time it takes to leave them out"""
 
 
 class BlockDecoder(Verifier, TreeVerifier):
@@ -71,10 +70,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._positions = None if embeddings is None else Positions(embeddings, decoder.embed_tokens.weight)
         self._vocabulary = fused(decoder.output_projection, arithmetic=arithmetic)
         self._fixed_shapes = arithmetic.fixed_shapes
-        can_be_ragged = not self._fixed_shapes and self._read_from[0].type == "cpu"
-        self.ragged_cost = _RAGGED_COST if can_be_ragged else None
-        """what it costs to leave padding out of a block, in tokens; None: all is read, since a GPU reads some hundred
-        tokens in the time of one"""
+        self.can_be_ragged = not self._fixed_shapes and self._read_from[0].type == "cpu"
+        """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
         self._causal = torch.empty(0)
@@ -107,7 +104,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         """See `roles.Verifier.score`."""
         ragged = block.ragged
         padding = block.tokens.numel() - ragged.size
-        if self.ragged_cost is not None and padding > self.ragged_cost:
+        if self.can_be_ragged and padding > _LITTLE_PADDING:
             features = self.features(block.tokens, block.starts, block.last_start, ragged=ragged)
         else:
             read = self.features(self._widened(block.tokens), block.starts, block.last_start)
@@ -209,10 +206,11 @@ class BlockDecoder(Verifier, TreeVerifier):
         return x if self._decoder.project_out_dim is None else self._decoder.project_out_dim(x)
 
     def keep(self, rows: Tensor) -> None:
-        self._cache.keep(rows)
-        self._cross = keep_rows(self._cross, rows, dim=1)
+        moved = moved_rows(rows)
+        self._cache.keep(rows, moved)
+        self._cross = keep_rows(self._cross, rows, moved, dim=1)
         if self._cross_mask is not None:
-            self._cross_mask = keep_rows(self._cross_mask, rows)
+            self._cross_mask = keep_rows(self._cross_mask, rows, moved)
 
     def project(self, features: Tensor) -> Tensor:
         """Logits of any features, ... x D -> ... x V."""

@@ -81,10 +81,10 @@ class KVCache:
             memory.view(-1, 2 * self.head_dim).index_put_((places,), by_head)
         return memory[: self._batch_size, :, :width]
 
-    def keep(self, rows: Tensor) -> None:
-        """Drop all rows but these."""
+    def keep(self, rows: Tensor, moved: Tensor) -> None:
+        """Drop all rows but these, see `keep_rows`."""
         assert self._memory is not None, "start() comes first"
-        keep_rows(self._memory, rows, dim=1)
+        keep_rows(self._memory, rows, moved, dim=1)
         self._batch_size = rows.size(0)
         self._first = self._first[: self._batch_size]
 
@@ -97,18 +97,23 @@ class KVCache:
         return like.new_zeros(self.num_layers, batch_size, self.heads, capacity, 2 * self.head_dim)
 
 
-def keep_rows(x: Tensor, rows: Tensor, dim: int = 0) -> Tensor:
+def moved_rows(rows: Tensor) -> Tensor:
+    """The places whose row was another one's before. On a GPU the host waits for it."""
+    return (rows != torch.arange(rows.size(0), device=rows.device)).nonzero().squeeze(1)
+
+
+def keep_rows(x: Tensor, rows: Tensor, moved: Tensor, dim: int = 0) -> Tensor:
     """`x[rows]`, in place: only rows that change their place are copied.
 
     Args:
         x: overwritten.
         rows: what stands at each place from 0.
+        moved: their `moved_rows`.
         dim: which dimension has the rows.
 
     Returns:
         the beginning of `x`.
     """
-    moved = (rows != torch.arange(rows.size(0), device=rows.device)).nonzero().squeeze(1)
     if moved.size(0) > 0:
         x.index_copy_(dim, moved, x.index_select(dim, rows[moved]))
     return x.narrow(dim, 0, rows.size(0))

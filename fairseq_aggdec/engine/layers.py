@@ -5,8 +5,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
+
+from fairseq_aggdec.models.position_table import look_up, position_table
 
 _MANY_HEADS = 16  # of all rows; below, the fixed cost of two products is more than they save
 
@@ -63,7 +64,7 @@ def split_fused(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
 
 
 class Positions:
-    """A model's position embeddings by number; sinusoidal ones are computed as far as they are needed."""
+    """`position_table` in the precision of an engine."""
 
     def __init__(self, module: Any, like: Tensor) -> None:
         """
@@ -72,26 +73,20 @@ class Positions:
             like: gives device and precision.
         """
         self._module = module
-        self._first = module.padding_idx + 1
-        self._sinusoidal = isinstance(module, SinusoidalPositionalEmbedding)
-        self._table = (module.weights.to(like) if self._sinusoidal else module.weight.detach())[self._first :]
+        self._table = position_table(module, 1, like).detach()
 
     def look_up(self, positions: Tensor, end: int) -> Tensor:
         """... -> ... x D, for positions from 0, below `end` except in padding; behind the table they are clamped."""
-        table = self.reaching(end)
-        return F.embedding(positions.clamp(max=table.size(0) - 1), table)
+        return look_up(self._reaching(end), positions)
 
     def span(self, start: int, end: int) -> Tensor:
         """(end - start) x D, for consecutive positions, clamped as by `look_up`."""
-        table = self.reaching(end)
+        table = self._reaching(end)
         if end > table.size(0):
-            return self.look_up(torch.arange(start, end, device=table.device), end)
+            return look_up(table, torch.arange(start, end, device=table.device))
         return table[start:end]
 
-    def reaching(self, end: int) -> Tensor:
-        """The embeddings from position 0 on, as many as there are; up to `end` at least where they are sinusoidal."""
-        if end > self._table.size(0) and self._sinusoidal:
-            module = self._module
-            table = module.get_embedding(2 * (self._first + end), module.embedding_dim, module.padding_idx)
-            self._table = table[self._first :].to(self._table)
+    def _reaching(self, end: int) -> Tensor:
+        if end > self._table.size(0):
+            self._table = position_table(self._module, end, self._table).detach()
         return self._table

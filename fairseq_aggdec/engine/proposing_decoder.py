@@ -49,7 +49,7 @@ class ProposingDecoder(BlockDecoder):
             decoder, arithmetic: see `BlockDecoder`.
         """
         super().__init__(decoder, (BlockwiseDecoder,), arithmetic)
-        self.ragged_cost = None  # `proposals` reads any column
+        self.can_be_ragged = False  # `proposals` reads any column
         layer = decoder.heads
         self.never_proposed = decoder.never_proposed
         self._first = None if layer.identity_head else _Heads(layer, 1, 1, arithmetic)

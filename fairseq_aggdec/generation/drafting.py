@@ -21,7 +21,7 @@ from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
-from fairseq_aggdec.scheduling.costs import Costs, DraftCost, of_call
+from fairseq_aggdec.scheduling.costs import Costs, DraftCost, of_pass
 from fairseq_aggdec.scheduling.goodput import Goodput
 
 _CONTINUES = "@@"
@@ -99,13 +99,12 @@ class Drafting:
         if self._decoding == "greedy":
             return NoDrafter()
         if self._decoding == "iad":
-            return SourceCopyDrafter(self._matchers(net_input["src_tokens"], first_token, persists=False))
+            return self._copier(net_input["src_tokens"], first_token, persists=False)
         model = NoDrafter() if self._block is None else self._model(net_input, encoder_outs)
         if self._decoding != "hybrid":
             return model
-        matchers = self._matchers(net_input["src_tokens"], first_token, persists=True)
-        estimates = schedule if isinstance(schedule, Goodput) else TrustCopies()
-        return HybridDrafter(matchers, model, estimates)
+        copier = self._copier(net_input["src_tokens"], first_token, persists=True)
+        return HybridDrafter(copier, model, schedule if isinstance(schedule, Goodput) else TrustCopies())
 
     def schedule(self, device: torch.device) -> DraftSchedule:
         """The schedule that learns, from batch to batch, how many draft tokens are worth verifying on a device."""
@@ -121,13 +120,13 @@ class Drafting:
         """Each row's source in the target's vocabulary, see `align_source`."""
         return align_source(source, self._pad, self._eos, self._to_target)
 
-    def _matchers(self, source: Tensor, first_token: int, persists: bool) -> list[SourceMatcher]:
+    def _copier(self, source: Tensor, first_token: int, persists: bool) -> SourceCopyDrafter:
         options = self._copying
         limits = (options.min_suffix, options.max_suffix, options.max_draft_len)
-        return [
+        return SourceCopyDrafter(
             SourceMatcher(sentence, self._eos, first_token, *limits, persists, self._unfinished)
             for sentence in self.align(source)
-        ]
+        )
 
     def _model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> Drafter:
         assert self._block is not None
@@ -157,14 +156,13 @@ class Drafting:
         """Of a pass and a draft, on a kind of device."""
         verifiers, on_cpu = [model.decoder for model in self._models], device.type == "cpu"
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
-        costs = [None if engine is None else engine.ragged_cost for engine in engines]
-        ragged = None if None in costs else max(cost for cost in costs if cost is not None)
+        ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:
             draft = DraftCost.of(self._block.drafter.model.decoder, self._block.block_size, verifiers, on_cpu)
         elif self._block is not None:  # proposal heads: the last k-1 of k draft
             draft = DraftCost(self._block.block_size - 1)
-        return Costs(of_call(verifiers, on_cpu), ragged, draft)
+        return Costs(*of_pass(verifiers, on_cpu), ragged, draft)
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> list[int] | None:

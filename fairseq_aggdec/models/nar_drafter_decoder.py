@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
-from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.drafters.block import best_tokens
@@ -13,6 +12,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, own_keys_values, run_layer
 from fairseq_aggdec.models.masks import additive_mask
 from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig, refuse_unsupported
+from fairseq_aggdec.models.position_table import look_up, position_table
 from fairseq_aggdec.models.transition_head import TransitionHead
 
 
@@ -174,10 +174,10 @@ class NarDrafterDecoder(TransformerDecoderBase):
             hidden = encoder_out["encoder_padding_mask"][0]  # B x S
         else:
             hidden = torch.zeros(source.shape[:2], dtype=torch.bool, device=source.device)
-        table = self._position_table(max(source.size(1), int(positions.max()) + 1))
-        assert table is not None  # `refuse_unsupported` has seen to it
-        keys = source + _look_up(table, (~hidden).cumsum(1).sub(1).clamp(min=0))
-        query = self.copy_query(_look_up(table, positions))
+        assert self.embed_positions is not None  # `refuse_unsupported` has seen to it
+        table = position_table(self.embed_positions, max(source.size(1), int(positions.max()) + 1), self.mask_embedding)
+        keys = source + look_up(table, (~hidden).cumsum(1).sub(1).clamp(min=0))
+        query = self.copy_query(look_up(table, positions))
         scores = query @ keys.transpose(1, 2) / self.embed_dim**0.5  # B x N x S
         weights = scores.masked_fill(hidden[:, None], -torch.inf).softmax(dim=-1, dtype=torch.float32)
         return masks + weights.to(source) @ source
@@ -193,27 +193,8 @@ class NarDrafterDecoder(TransformerDecoderBase):
 
     def _inputs(self, x: Tensor, positions: Tensor, end: int) -> Tensor:
         """The first layer's input: `x` (... x D) plus embeddings of its positions (..., below `end`), norm, dropout."""
-        table = self._position_table(end)
-        if table is not None:
-            x = x + _look_up(table, positions)
+        if self.embed_positions is not None:
+            x = x + look_up(position_table(self.embed_positions, end, self.mask_embedding), positions)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         return self.dropout_module(x)
-
-    def _position_table(self, length: int) -> Tensor | None:
-        """Embeddings of positions from 0 on, N x D, at least `length` if sinusoidal; None: it has no positions."""
-        module = self.embed_positions
-        if module is None:
-            return None
-        first = module.padding_idx + 1
-        if isinstance(module, SinusoidalPositionalEmbedding):
-            if first + length > module.weights.size(0):
-                larger = module.get_embedding(2 * (first + length), module.embedding_dim, module.padding_idx)
-                module.weights = larger.to(module.weights)
-            return module.weights[first:].to(self.mask_embedding)
-        return module.weight[first:]
-
-
-def _look_up(table: Tensor, positions: Tensor) -> Tensor:
-    """Position embeddings: ... -> ... x D; a position behind the table, past the longest output, gets the last one."""
-    return F.embedding(positions.clamp(max=table.size(0) - 1), table)

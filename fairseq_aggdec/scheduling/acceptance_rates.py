@@ -51,7 +51,7 @@ class AcceptanceRates:
         self._acceptance = acceptance
         self._records: dict[tuple[Hashable, int], _Record] = defaultdict(_Record)
         self._known: dict[Hashable, dict[int, list[float]]] = {}  # chances by kind and streak, as estimated last
-        self._seen = 0  # iterations, those of all rows
+        self._seen = 0  # iterations of rows since all was estimated anew
 
     def chances(self, kind: Hashable, failures: int, length: int) -> list[float]:
         """a(1), a(2), ... a(length), maybe more, of a draft of a kind; the row's last so many have failed."""
@@ -65,13 +65,21 @@ class AcceptanceRates:
             known += [known[-1] * passes**place for place in range(1, length - len(known) + 1)]
         return known
 
-    def learn(self, kind: Hashable, failures: int, verified: int, accepted: int) -> None:
-        """Take in what became of a row in an iteration: of so many draft tokens, maybe none, the first few passed."""
-        self._seen += 1
-        if self._seen % _REFRESHED == 0:
+    def tried(self, kind: Hashable, failures: int) -> float:
+        """How many drafts such chances rest on; older ones count less."""
+        return sum(record.tried[0] for record in self._records_of(kind, min(failures, LONGEST_STREAK)))
+
+    def fade(self, rows: int) -> None:
+        """Forget a little: there was an iteration of so many rows."""
+        self._seen += rows
+        if self._seen >= _REFRESHED:
             for record in self._records.values():
-                record.fade(0.5 ** (_REFRESHED / _HALF_LIFE))
+                record.fade(0.5 ** (self._seen / _HALF_LIFE))
             self._known.clear()
+            self._seen = 0
+
+    def learn(self, kind: Hashable, failures: int, verified: int, accepted: int) -> None:
+        """Take in what became of a row's draft: of so many tokens, maybe none, the first few passed."""
         if verified == 0:
             return
         streak = min(failures, LONGEST_STREAK)
@@ -87,13 +95,17 @@ class AcceptanceRates:
             record.since_estimate = 0
             self._known.pop(kind, None)
 
+    def _records_of(self, kind: Hashable, streak: int) -> list[_Record]:
+        """Those of fewer failures, too: they tell most of a streak that has not been seen yet."""
+        return [record for fewer in range(streak + 1) if (record := self._records.get((kind, fewer))) is not None]
+
     def _estimate(self, kind: Hashable, streak: int) -> list[float]:
         """The chances of positions that are told apart."""
-        records = [record for fewer in range(streak + 1) if (record := self._records.get((kind, fewer))) is not None]
+        records = self._records_of(kind, streak)
         chances: list[float] = []
         all_pass, passes = 1.0, self._acceptance
         for place in range(_POSITIONS):
-            for record in records:  # one failure fewer tells most of a streak that has not been seen yet
+            for record in records:
                 passes = (record.passed[place] + _PRIOR * passes) / (record.tried[place] + _PRIOR)
             all_pass *= passes
             chances.append(all_pass)

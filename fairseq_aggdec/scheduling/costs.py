@@ -11,6 +11,9 @@ _CALL = 50e6
 """the small operations of a pass outside its layers"""
 _LAYER = 50e6
 """the small operations of a layer"""
+_WIDE = 15e6
+"""what a layer costs more for a block than for one token a row: attention has a faster way for one, and gaps between
+rows are closed and opened"""
 _DRAFT = 60e6
 """the small operations of a draft outside its layers"""
 _START = 0.3
@@ -66,15 +69,20 @@ class Costs:
 
     least: float
     """c_0: what a pass costs whatever it holds, such as reading the weights"""
-    ragged: float | None = None
-    """rows that it costs to leave padding out of a block; None where the verifier cannot"""
+    wide: float = 0.0
+    """what a pass with any draft costs besides"""
+    ragged: bool = False
+    """whether the verifier can leave padding out of a block"""
     draft: DraftCost | None = None
     """of a model; None where there is none"""
 
 
-def of_call(verifiers: Sequence[Any], on_cpu: bool) -> float:
-    """c_0 of some decoders, one or an ensemble."""
-    return sum(map(_call, verifiers)) / sum(map(_row, verifiers)) if on_cpu else _LEAST_OF_A_GPU
+def of_pass(verifiers: Sequence[Any], on_cpu: bool) -> tuple[float, float]:
+    """`least` and `wide` of some decoders, one or an ensemble."""
+    if not on_cpu:
+        return _LEAST_OF_A_GPU, 0.0
+    row = sum(map(_row, verifiers))
+    return sum(map(_call, verifiers)) / row, _WIDE * sum(map(_layers, verifiers)) / row
 
 
 def _row(decoder: Any) -> int:
@@ -83,8 +91,11 @@ def _row(decoder: Any) -> int:
     return sum(weight.numel() for name, weight in weights if weight.dim() >= 2 and "embed" not in name)
 
 
+def _layers(decoder: Any) -> int:
+    return len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder calls them otherwise
+
+
 def _call(decoder: Any) -> float:
     """What a block costs a CPU whatever it holds, in multiplications."""
     weights = _row(decoder)
-    layers = len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder calls them otherwise
-    return _CALL + _LAYER * layers + (_READING * weights if weights > _CACHED else 0)
+    return _CALL + _LAYER * _layers(decoder) + (_READING * weights if weights > _CACHED else 0)

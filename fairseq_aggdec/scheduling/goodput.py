@@ -1,14 +1,19 @@
 """How many draft tokens to verify: as many as make an iteration commit the most tokens for its cost.
 
     a_k(i)  probability that the first i tokens of a draft of kind k all pass          (`acceptance_rates`)
-    G(l)  = sum over rows r of [1 + sum over i <= l_r of a_{k_r}(i)]                   tokens that an iteration commits
-    C(l)  = c_0 + sum over rows r of (1 + l_r) + c_draft                               its cost, in rows of the verifier
-            where the verifier cannot leave padding out: c_0 + B (1 + max l) + c_draft
-    choose l to maximise G / C
+    s       share of the rows that have a draft
+    G(l)  = sum over rows r of [1 + s sum over i <= l_r of a_{k_r}(i)]                 tokens that an iteration commits
+    C(l)  = c_0 + sum over rows r of (1 + l_r) + c_wide + c_draft                      its cost, in rows of the verifier
+            where the verifier cannot leave padding out: c_0 + B (1 + max l) + c_wide + c_draft
+    choose l to maximise G / C; draft nothing where that promises less than a tenth more than no draft
 
 `a` falls with i, so the best lengths are found by adding draft tokens in the order of their `a` while G / C rises. One
 row's block costs a CPU little more than one token, since the weights have to be read anyway: c_0 is some dozen rows.
-Many rows make the arithmetic bind, and then every draft token that does not pass costs as much as one that does.
+Many rows make the arithmetic bind, and then every draft token that does not pass costs as much as one that does. And a
+batch lasts as long as its slowest row: what some rows gain is worth as much as the others gain, too, hence s.
+
+Exploration: a kind that has not been tried, or not for long, is taken to be good. Until it has been tried a few times,
+only a few rows draft, where the verifier can leave the others' padding out: they tell as much of it as all would.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import accumulate
+from math import ceil
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,14 +37,19 @@ if TYPE_CHECKING:
 _LEAST_GAIN = 1.1
 """a model is asked for a draft where that promises so many times the speed of going without: smaller gains are within
 the error of the estimates"""
-_FIRST_RATE = 0.9
-"""acceptance rate of a kind of draft that was never tried. It is high, since one iteration shows a kind to be bad, and
-a kind that is taken to be bad would never be tried"""
-_LEAST_BENEFIT = 0.05
-"""drafts that promise a smaller gain of G / C, on average over iterations, are not worth the host's time to look for
-them: there is a pause"""
-_SMOOTHING = 0.05
-"""the weight of the latest iteration in that average"""
+_FIRST_RATE = 0.95
+"""acceptance rate of a kind of draft that was never tried: a kind that is taken to be bad would never be tried"""
+_FIRST_RATE_BESIDE_A_MODEL = 0.9
+"""the same where a model drafts, which costs more to try than a copy"""
+_FEW = 4
+"""rows that draft in an iteration until a kind has been tried so often"""
+_LEAST_BENEFIT = 0.1
+"""smaller gains of G / C are within the error of the estimates. Where drafts promise no more on average over
+iterations, they are not worth the host's time to look for them either: there is a pause"""
+_FIRST_BENEFIT = 0.25
+"""what that average starts from"""
+_SMOOTHING = 0.1
+"""the weight of the latest iteration in it"""
 _LONGEST_PAUSE = 32
 """iterations; each pause is twice as long as the one before, and ends with the batch"""
 
@@ -67,13 +78,14 @@ class Goodput:
             drafter_asks: the drafter calls `model_size` itself, since it copies, too.
         """
         self.costs = costs
-        self.rates = AcceptanceRates(_FIRST_RATE)
+        self.rates = AcceptanceRates(_FIRST_RATE if costs.draft is None else _FIRST_RATE_BESIDE_A_MODEL)
         self._by_a_model = by_a_model
         self._drafter_asks = drafter_asks
         self._tails = BatchTails()
         self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
         self._failures: list[int] = []  # of each row, before the iteration
-        self._benefit = 1.0  # running mean of what drafts add to G / C, as a share of it
+        self._least_chance = 0.0  # of a token that is worth verifying in the iteration
+        self._benefit = _FIRST_BENEFIT  # running mean of what drafts add to G / C, as a share of it
         self._pauses = 0  # in succession
         self._paused = 0  # iterations until the next draft
         self._expected: dict[_Group, list[float]] = {}  # in this iteration, of drafts of no token, one, two, ...
@@ -84,14 +96,16 @@ class Goodput:
         Copies may have any length, since they cost nothing; a model is asked for what pays.
         """
         lengths = outputs.known_lengths
-        self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
-        self._expected.clear()
         if max(lengths) == 1:
             self._read = dict.fromkeys(outputs.rows, 0)
             self._paused = 0
         if self._paused > 0:
             self._paused -= 1
             return [0] * len(lengths)
+        self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
+        self._expected.clear()
+        # where each token is paid for by itself, one that brings less for its cost than no draft at all is not worth it
+        self._least_chance = len(lengths) / self._pass(len(lengths), len(lengths)) if self.costs.ragged else 0.0
         size = sys.maxsize
         if self.costs.draft is not None:
             self._tails.see(lengths)
@@ -103,27 +117,31 @@ class Goodput:
         """See `decoding.roles.DraftSchedule.trim`."""
         if draft.known is None:
             return draft
-        rows = len(draft.known)
-        groups = list(zip(self._kinds(draft, rows), self._failures, strict=True))
+        groups = list(zip(self._kinds(draft, len(draft.known)), self._failures, strict=True))
         best, benefit = self._worth(groups, draft.known)
         if self.costs.draft is None:  # a model is asked where it pays
             self._pause(benefit)
-        if self.costs.ragged is None:
-            return draft.cut([len(best)] * rows)
-        lengths = Counter(step.group for step in best)
-        return draft.cut([lengths[group] for group in groups])
+        if not self.costs.ragged:
+            return draft.cut([len(best)] * len(groups))
+        lengths, drafting, limits = Counter(step.group for step in best), Counter[_Group](), []
+        for group, length in zip(groups, draft.known, strict=True):
+            drafting[group] += length > 0
+            explored = drafting[group] <= _FEW or self.rates.tried(*group) >= _FEW
+            limits.append(lengths[group] if explored else 0)
+        return draft.cut(limits)
 
     def _worth(self, groups: Sequence[_Group], lengths: Sequence[int]) -> tuple[list[_Step], float]:
         """The draft tokens that are worth verifying, and what they add to G / C, as a share of it."""
         rows = len(groups)
         if not any(lengths):
             return [], 0.0
-        without = self.costs.least + rows
-        cost = without + (self.costs.ragged if self.costs.ragged is not None and rows > 1 else 0.0)
-        best = _best(float(rows), cost, self._steps(groups, lengths))
-        tokens = rows + sum(step.gain for step in best)
-        benefit = tokens / rows * without / (cost + sum(step.cost for step in best)) - 1.0
-        return (best, benefit) if benefit > 0.0 else ([], 0.0)
+        best = _best(float(rows), self._pass(rows, rows) + self.costs.wide, self._steps(groups, lengths))
+        benefit = self._benefit_of(rows, sum(step.gain for step in best), sum(step.cost for step in best))
+        return (best, benefit) if benefit > _LEAST_BENEFIT else ([], 0.0)
+
+    def _benefit_of(self, rows: int, gain: float, verified: float) -> float:
+        """What draft tokens of which so many pass add to G / C, as a share of it."""
+        return (rows + gain) / rows * self._pass(rows, rows) / self._pass(rows, rows + verified) - 1.0
 
     def _pause(self, benefit: float) -> None:
         """Begin a pause where drafts have promised too little of late."""
@@ -135,19 +153,26 @@ class Goodput:
     def learn(self, draft: Draft, outcome: Outcome) -> None:
         """See `decoding.roles.DraftSchedule.learn`."""
         rows = len(outcome.drafted)
-        for row in zip(self._kinds(draft, rows), self._failures, outcome.drafted, outcome.accepted, strict=True):
-            self.rates.learn(*row)
+        self.rates.fade(rows)
+        if any(outcome.drafted):
+            for row in zip(self._kinds(draft, rows), self._failures, outcome.drafted, outcome.accepted, strict=True):
+                self.rates.learn(*row)
 
     def expected(self, row: int, kind: Hashable, length: int) -> float:
-        """Tokens that are accepted of a row's draft of a kind, so long, on average."""
+        """Tokens that are accepted, on average, of what is worth verifying of a row's draft of a kind, so long."""
         return self._sums((kind, self._failures[row]), length)[length]
 
     def _sums(self, group: _Group, length: int) -> list[float]:
-        """Tokens that are accepted of drafts of no token, one, two, ... `length`, maybe more."""
+        """What `expected` is of drafts of no token, one, two, ... `length`, maybe more."""
         sums = self._expected.get(group, [])
         if len(sums) <= length:
-            sums = self._expected[group] = list(accumulate(self.rates.chances(*group, length), initial=0.0))
+            worth = (chance if chance > self._least_chance else 0.0 for chance in self.rates.chances(*group, length))
+            sums = self._expected[group] = list(accumulate(worth, initial=0.0))
         return sums
+
+    def _pass(self, rows: int, tokens: float) -> float:
+        """What a pass over so many tokens of some rows costs."""
+        return self.costs.least + tokens + (self.costs.wide if tokens > rows else 0.0)
 
     def _kinds(self, draft: Draft, rows: int) -> Sequence[Hashable]:
         return draft.kinds or [self._by_a_model] * rows
@@ -163,23 +188,22 @@ class Goodput:
         of_group: dict[_Group, list[int]] = {}
         for group, length in zip(groups, lengths, strict=True):
             of_group.setdefault(group, []).append(length)
-        # where each token is paid for by itself, one that brings less for its cost than no draft at all is not worth it
-        least = rows / (self.costs.least + rows) if self.costs.ragged is not None else 0.0
+        share = sum(length > 0 for length in lengths) / rows
         tokens: list[tuple[float, int, _Group]] = []
         gains = [0.0] * max(lengths)
         for group, ends in of_group.items():
             ends.sort()
-            chances = self.rates.chances(*group, ends[-1])
-            for place in range(ends[-1]):
-                if chances[place] <= least:
+            for place, chance in enumerate(self.rates.chances(*group, ends[-1])[: ends[-1]]):
+                worth = share * chance
+                if worth <= self._least_chance:
                     break
                 having = len(ends) - bisect_right(ends, place)  # rows with a token there
-                tokens.append((chances[place], having, group))
-                gains[place] += chances[place] * having
-        if self.costs.ragged is None:
+                tokens.append((worth, having, group))
+                gains[place] += worth * having
+        if not self.costs.ragged:
             return [_Step(gain, rows) for gain in gains]
         tokens.sort(key=itemgetter(0), reverse=True)  # each group's own stay in their order
-        return [_Step(chance * having, having, group) for chance, having, group in tokens]
+        return [_Step(worth * having, having, group) for worth, having, group in tokens]
 
     def model_size(self, outputs: Outputs, kinds: Sequence[Hashable], instead: Sequence[float]) -> int:
         """The best size of a model's draft that is still to be made, 0 for none.
@@ -195,6 +219,8 @@ class Goodput:
         if draft is None or draft.block_size == 0:
             return 0
         rows, sizes = len(lengths), range(draft.block_size + 1)
+        if self._benefit_of(rows, sum(instead), sum(map(ceil, instead))) <= _LEAST_BENEFIT:
+            instead = [0.0] * rows  # it would not be verified
         tokens = [float(rows)] * len(sizes)  # that an iteration commits, with blocks of no token, one, two, ...
         verified = [float(rows)] * len(sizes)
         for (kind, failures, otherwise), count in Counter(zip(kinds, self._failures, instead, strict=True)).items():
@@ -202,10 +228,10 @@ class Goodput:
             for size in sizes:
                 better = accepted[size] > otherwise
                 tokens[size] += count * (accepted[size] if better else otherwise)
-                verified[size] += count * (size if better else otherwise)
+                verified[size] += count * (size if better else ceil(otherwise))
         unread = sum(length - self._read[sentence] for sentence, length in zip(sentences, lengths, strict=True))
         costs = [
-            self.costs.least + verified[size] + draft.call + rows * draft.token * size
+            self._pass(rows, verified[size]) + draft.call + rows * draft.token * size
             + draft.unread * (unread if draft.rereads else tokens[size])
             for size in sizes
         ]  # fmt: skip
@@ -215,7 +241,7 @@ class Goodput:
             beginning += draft.start
         left = self._tails.left(rows) * rows
         with_model = beginning + max(1.0, left / tokens[best] + 0.5) * costs[best]
-        without = left / tokens[0] * (self.costs.least + verified[0])
+        without = left / tokens[0] * self._pass(rows, verified[0])
         if with_model > without / _LEAST_GAIN:
             return 0
         if not draft.rereads:

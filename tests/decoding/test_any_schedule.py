@@ -56,7 +56,7 @@ def schedule_of(name: str, seed: int) -> DraftSchedule:
     if name == "foolish":
         return Foolish(seed)
     model = DraftCost(4, 1.0, 0.1, 0.1, start=2.0, rereads=seed % 3 == 0) if name == "goodput of a model" else None
-    return Goodput(Costs(seed % 7, 4.0 if seed % 2 == 0 else None, model), BY_A_MODEL)
+    return Goodput(Costs(seed % 7, seed % 3, seed % 2 == 0, model), BY_A_MODEL)
 
 
 @examples(150)

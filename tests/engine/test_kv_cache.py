@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows
+from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows, moved_rows
 
 LAYERS, HEADS, HEAD_DIM = 2, 3, 2
 DIM = HEADS * HEAD_DIM
@@ -15,6 +15,11 @@ def started(rows: int) -> KVCache:
     cache.start(rows, LIKE)
     cache.reserve(8)
     return cache
+
+
+def keep(cache: KVCache, places: list[int]) -> None:
+    rows = torch.tensor(places)
+    cache.keep(rows, moved_rows(rows))
 
 
 def entries(*numbers: list[int]) -> Tensor:
@@ -62,7 +67,7 @@ def test_growth_keeps_what_was_written() -> None:
 def test_kept_rows_are_those_asked_for_in_their_order() -> None:
     cache = started(3)
     write(cache, 0, entries([1, 2], [3, 4], [5, 6]), at(0, 0, 0, width=2), last_start=0)
-    cache.keep(torch.tensor([2, 0]))
+    keep(cache, [2, 0])
     seen = write(cache, 0, entries([7], [8]), at(2, 1, width=1), last_start=2)
     assert seen[0, :, 0].tolist() == [5, 6, 7]
     assert seen[1, :2, 0].tolist() == [1, 8]
@@ -71,7 +76,7 @@ def test_kept_rows_are_those_asked_for_in_their_order() -> None:
 def test_rows_that_stay_in_their_place_are_not_copied() -> None:
     cache = started(4)
     before = write(cache, 0, entries([1], [2], [3], [4]), at(0, 0, 0, 0, width=1), last_start=0)
-    cache.keep(torch.tensor([0, 3, 2]))
+    keep(cache, [0, 3, 2])
     seen = write(cache, 0, entries([5], [6], [7]), at(1, 1, 1, width=1), last_start=1)
     assert seen[:, 0, 0].tolist() == [1, 4, 3]
     assert seen.data_ptr() == before.data_ptr()
@@ -80,7 +85,7 @@ def test_rows_that_stay_in_their_place_are_not_copied() -> None:
 def test_a_smaller_batch_uses_the_memory_of_a_larger_one() -> None:
     cache = started(3)
     before = write(cache, 0, entries([1], [2], [3]), at(0, 0, 0, width=1), last_start=0)
-    cache.keep(torch.tensor([2]))
+    keep(cache, [2])
     cache.start(2, LIKE)
     seen = write(cache, 0, entries([4], [5]), at(0, 0, width=1), last_start=0)
     assert seen[:, 0, 0].tolist() == [4, 5]
@@ -91,7 +96,8 @@ def test_keep_rows_takes_any_rows_in_any_order() -> None:
     for rows in ([], [0], [2, 0, 1], [4, 3], [0, 1, 2, 3, 4], [3, 3, 0]):
         x = torch.arange(10.0).view(2, 5)
         expected = x[:, rows].clone()
-        assert keep_rows(x, torch.tensor(rows, dtype=torch.long), dim=1).tolist() == expected.tolist()
+        kept = torch.tensor(rows, dtype=torch.long)
+        assert keep_rows(x, kept, moved_rows(kept), dim=1).tolist() == expected.tolist()
 
 
 def test_unwritten_and_stale_entries_are_finite() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from torch import nn
 
-from fairseq_aggdec.scheduling.costs import DraftCost, of_call
+from fairseq_aggdec.scheduling.costs import DraftCost, of_pass
 
 
 class Sized(nn.Module):
@@ -22,10 +22,13 @@ SMALL, LARGE = Sized(2, 64), Sized(6, 256)
 
 
 def test_the_larger_the_model_the_fewer_rows_cost_as_much_as_a_call_on_a_cpu() -> None:
-    small, large = of_call([SMALL], on_cpu=True), of_call([LARGE], on_cpu=True)
-    assert small > large > 1
-    assert of_call([LARGE, LARGE], on_cpu=True) == pytest.approx(large)
-    assert of_call([SMALL], on_cpu=False) == of_call([LARGE], on_cpu=False) > 100
+    small, large = of_pass([SMALL], on_cpu=True), of_pass([LARGE], on_cpu=True)
+    assert small > large > (1, 0)
+    assert small[0] / small[1] == pytest.approx(large[0] / large[1], rel=1.0)
+    assert of_pass([LARGE, LARGE], on_cpu=True) == pytest.approx(large)
+    least, wide = of_pass([SMALL], on_cpu=False)
+    assert (least, wide) == of_pass([LARGE], on_cpu=False)
+    assert least > 100 > wide
 
 
 @pytest.mark.parametrize("on_cpu", [True, False])

@@ -18,7 +18,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.input_guided import SourceMatcher, draft_of
+from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, draft_of
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Draft, Drafter, Kind, Match, Origin
 
@@ -27,7 +27,7 @@ class Estimates(Protocol):
     """What is known of drafts before they are verified: a `scheduling.goodput.Goodput`."""
 
     def expected(self, row: int, kind: Kind, length: int) -> float:
-        """Tokens that are accepted of a row's draft of a kind, so long, on average."""
+        """Tokens that are accepted, on average, of what is worth verifying of a row's draft of a kind, so long."""
 
     def model_size(self, outputs: Outputs, kinds: Sequence[Kind], instead: Sequence[float]) -> int:
         """How many tokens the model is best asked for, 0 for none: see `scheduling.goodput.Goodput.model_size`."""
@@ -50,39 +50,38 @@ class TrustCopies(Estimates):
 class HybridDrafter(Drafter):
     """A `roles.Drafter` that asks a model where that promises more than what there is to copy."""
 
-    def __init__(self, matchers: Sequence[SourceMatcher], model: Drafter, estimates: Estimates) -> None:
+    def __init__(self, copier: SourceCopyDrafter, model: Drafter, estimates: Estimates) -> None:
         """
         Args:
-            matchers: of the rows' sources.
+            copier: ready to draft for this batch.
             model: ready to draft for this batch. It is not asked in every iteration, and finds more new tokens then.
             estimates: which drafts are better.
         """
-        self._matchers = list(matchers)
+        self._copier = copier
         self._model = model
         self._estimates = estimates
 
     def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`."""
         expected = self._estimates.expected
-        copies = [matcher.copy(text) for matcher, text in zip(self._matchers, outputs.texts, strict=True)]
-        rows = [draft for draft, _ in copies]
-        kinds = [Kind(Origin.COPY, match) for _, match in copies]
+        rows, kinds = self._copier.copies(outputs)
+        matches = [kind.match for kind in kinds]
         copied = [expected(row, kind, len(draft)) for row, (draft, kind) in enumerate(zip(rows, kinds, strict=True))]
-        size = self._estimates.model_size(outputs, [Kind(Origin.MODEL, match) for _, match in copies], copied)
+        size = self._estimates.model_size(outputs, [Kind(Origin.MODEL, match) for match in matches], copied)
         if size > 0:
             drafts = self._model.propose(outputs, [size] * len(rows))
             host = torch.cat([drafts.lengths[:, None], drafts.tokens], dim=1).tolist()
-            for row, (_, match) in enumerate(copies):
-                draft = host[row][1 : 1 + host[row][0]]
+            for row, (match, (length, *tokens)) in enumerate(zip(matches, host, strict=True)):
+                draft = tokens[:length]
                 modelled, rejoined = Kind(Origin.MODEL, match), Kind(Origin.REJOINED, match)
-                if not draft or expected(row, modelled, len(draft)) <= copied[row]:
+                if not draft or expected(row, modelled, length) <= copied[row]:
                     continue
                 rows[row], kinds[row] = draft, modelled
-                joined = self._matchers[row].rejoin(draft)
-                if joined is not None and expected(row, rejoined, len(joined)) >= expected(row, modelled, len(draft)):
+                joined = self._copier.matchers[row].rejoin(draft)
+                if joined is not None and expected(row, rejoined, len(joined)) >= expected(row, modelled, length):
                     rows[row], kinds[row] = joined, rejoined
-        return draft_of(rows, outputs.tokens.device, kinds)
+        return draft_of(rows, kinds, outputs.tokens.device)
 
     def keep(self, rows: Tensor) -> None:
-        self._matchers = [self._matchers[row] for row in rows.tolist()]
+        self._copier.keep(rows)
         self._model.keep(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -151,7 +151,7 @@ class SourceMatcher:
 class SourceCopyDrafter(Drafter):
     """Drafts what follows, in each row's source, the place that its output has reached."""
 
-    def __init__(self, matchers: Sequence[SourceMatcher]) -> None:
+    def __init__(self, matchers: Iterable[SourceMatcher]) -> None:
         """
         Args:
             matchers: of the rows' sources.
@@ -160,15 +160,18 @@ class SourceCopyDrafter(Drafter):
 
     def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS."""
-        copies = [matcher.copy(text) for matcher, text in zip(self.matchers, outputs.texts, strict=True)]
-        kinds = [Kind(Origin.COPY, match) for _, match in copies]
-        return draft_of([draft for draft, _ in copies], outputs.tokens.device, kinds)
+        return draft_of(*self.copies(outputs), outputs.tokens.device)
+
+    def copies(self, outputs: Outputs) -> tuple[list[list[int]], list[Kind]]:
+        """Each row's draft, and of which kind it is."""
+        found = [matcher.copy(text) for matcher, text in zip(self.matchers, outputs.texts, strict=True)]
+        return [draft for draft, _ in found], [Kind(Origin.COPY, match) for _, match in found]
 
     def keep(self, rows: Tensor) -> None:
         self.matchers = [self.matchers[row] for row in rows.tolist()]
 
 
-def draft_of(rows: Sequence[Sequence[int]], device: torch.device, kinds: Sequence[Kind]) -> Draft:
+def draft_of(rows: Sequence[Sequence[int]], kinds: Sequence[Kind], device: torch.device) -> Draft:
     """A draft of the tokens that each row has."""
     lengths = [len(row) for row in rows]
     width = max(lengths)

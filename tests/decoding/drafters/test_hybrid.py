@@ -52,22 +52,22 @@ class PerfectDrafter(Drafter):
             target[length - 1 : length - 1 + self.size]
             for target, length in zip(self.targets, outputs.known_lengths, strict=True)
         ]
-        return draft_of(rows, outputs.tokens.device, [BY_A_MODEL] * len(rows))
+        return draft_of(rows, [BY_A_MODEL] * len(rows), outputs.tokens.device)
 
     def keep(self, rows: Tensor) -> None:
         self.targets = [self.targets[row] for row in rows.tolist()]
 
 
-def matchers(sources: Sequence[Sequence[int]], **options: Any) -> list[SourceMatcher]:
+def copier(sources: Sequence[Sequence[int]], **options: Any) -> SourceCopyDrafter:
     """Of sources without their EOS."""
-    return [SourceMatcher([*source, EOS], EOS, persists=True, **options) for source in sources]
+    return SourceCopyDrafter(SourceMatcher([*source, EOS], EOS, persists=True, **options) for source in sources)
 
 
 def hybrid(
     sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], size: int = 4, **options: Any
 ) -> HybridDrafter:
     """With a model that knows the next tokens."""
-    return HybridDrafter(matchers(sources, **options), PerfectDrafter(targets, size), TrustCopies())
+    return HybridDrafter(copier(sources, **options), PerfectDrafter(targets, size), TrustCopies())
 
 
 def decode(
@@ -96,10 +96,10 @@ def test_lossless(
 ) -> None:
     sources, outputs = (list(side) for side in zip(*pairs, strict=True))
     targets = [[*output, EOS] for output in outputs]
-    goodput = Goodput(Costs(4, seed % 2 == 0, DraftCost(5, 0.5, 0.1, 0.1)), drafter_asks=True)
+    goodput = Goodput(Costs(4, 1, seed % 2 == 0, DraftCost(5, 0.5, 0.1, 0.1)), drafter_asks=True)
     for _ in range(2):
         model = OracleDrafter(targets, VOCABULARY, seed, longest=5)
-        copied = matchers(sources, **dict(zip(("min_suffix", "max_suffix", "max_draft_len"), options, strict=True)))
+        copied = copier(sources, **dict(zip(("min_suffix", "max_suffix", "max_draft_len"), options, strict=True)))
         drafter = HybridDrafter(copied, model, goodput if learns else TrustCopies())
         for sentence, target in zip(
             decode(drafter, targets, max_len, goodput if learns else VERIFY_ALL), targets, strict=True
@@ -122,7 +122,7 @@ def test_a_batch_and_its_sentences_one_by_one(rows: list[tuple[list[int], int, b
 
 def test_the_model_is_not_asked_where_the_source_is_copied() -> None:
     model = PerfectDrafter([[A, B, C, EOS]], 4)
-    assert iterations(HybridDrafter(matchers([[A, B, C]]), model, TrustCopies()), [[A, B, C, EOS]]) == [1]
+    assert iterations(HybridDrafter(copier([[A, B, C]]), model, TrustCopies()), [[A, B, C, EOS]]) == [1]
     assert model.calls == 0
 
 
@@ -132,13 +132,13 @@ def test_one_foreseen_token_saves_an_iteration(rows: int) -> None:
     plain = SourceCopyDrafter([SourceMatcher([*SOURCE, EOS], EOS) for _ in range(rows)])
     assert iterations(plain, [EDITED] * rows) == [3] * rows
     model = PerfectDrafter([EDITED] * rows, 1)
-    assert iterations(HybridDrafter(matchers([SOURCE] * rows), model, TrustCopies()), [EDITED] * rows) == [2] * rows
+    assert iterations(HybridDrafter(copier([SOURCE] * rows), model, TrustCopies()), [EDITED] * rows) == [2] * rows
     assert model.calls == 1
 
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_guess_where_there_is_no_model(rows: int) -> None:
-    drafter = HybridDrafter(matchers([SOURCE] * rows), NoDrafter(), TrustCopies())
+    drafter = HybridDrafter(copier([SOURCE] * rows), NoDrafter(), TrustCopies())
     assert iterations(drafter, [EDITED] * rows) == [2] * rows
 
 
@@ -146,13 +146,13 @@ def test_a_guess_where_there_is_no_model(rows: int) -> None:
 def test_few_rows_without_a_copy_do_not_pay_for_a_costly_model(edited: int, calls: int) -> None:
     """They get a guess, which has never passed so far."""
     targets = [EDITED] * edited + [[*SOURCE, EOS]] * (4 - edited)
-    model, goodput = PerfectDrafter(targets, 1), Goodput(Costs(24, True, DraftCost(1, 4.0)), drafter_asks=True)
+    model, goodput = PerfectDrafter(targets, 1), Goodput(Costs(24, 4, True, DraftCost(1, 4.0)), drafter_asks=True)
     for _ in range(50):
         goodput.rates.learn(Kind(Origin.COPY, Match.GUESS), 0, 5, 0)
     outputs = outputs_of([target[:3] for target in targets])
     goodput.longest(outputs_of([[]] * 4))
     goodput.longest(outputs)
-    draft = HybridDrafter(matchers([SOURCE] * 4), model, goodput).propose(outputs, [9] * 4)
+    draft = HybridDrafter(copier([SOURCE] * 4), model, goodput).propose(outputs, [9] * 4)
     assert model.calls == calls
     assert draft.tokens.tolist() == [[D, E, F, G, EOS]] * 4
     own = Kind(Origin.REJOINED if calls else Origin.COPY, Match.GUESS)
@@ -186,7 +186,7 @@ def test_a_model_that_was_not_asked_catches_up(rows: list[tuple[list[int], list[
     sources = [source for source, _ in rows]
     targets = [[*(X if place in places else word for place, word in enumerate(source)), EOS] for source, places in rows]
     model = BlockDrafter(CatchingUp(len(rows)), 2, EOS)
-    decoded = decode(HybridDrafter(matchers(sources), model, TrustCopies()), targets)
+    decoded = decode(HybridDrafter(copier(sources), model, TrustCopies()), targets)
     assert [sentence.tokens.tolist() for sentence in decoded] == targets
 
 
@@ -195,10 +195,10 @@ def learned(
 ) -> tuple[list[int], int]:
     """How many iterations each of many equal batches takes, where the model takes `known` for the answer, and how often
     it is asked in the last half of them."""
-    goodput, found, calls = Goodput(Costs(24, True, DraftCost(4, 3.0)), drafter_asks=True), [], []
+    goodput, found, calls = Goodput(Costs(24, 4, True, DraftCost(4, 3.0)), drafter_asks=True), [], []
     for _ in range(batches):
         model = PerfectDrafter([known] * rows, 4)
-        drafter = HybridDrafter(matchers([source] * rows), model, goodput)
+        drafter = HybridDrafter(copier([source] * rows), model, goodput)
         found.append(max(iterations(drafter, [target] * rows, schedule=goodput)))
         calls.append(model.calls)
     return found, sum(calls[batches // 2 :])
@@ -228,7 +228,7 @@ def test_the_better_of_a_models_draft_and_its_way_back_to_the_source(expected: f
         def expected(self, row: int, kind: Kind, length: int) -> float:
             return {Origin.COPY: 0.0, Origin.MODEL: 2.0, Origin.REJOINED: expected}[kind.origin]
 
-    drafter = HybridDrafter(matchers([SOURCE]), PerfectDrafter([[A, B, X, D, Y, Y]], 2), Estimated())
+    drafter = HybridDrafter(copier([SOURCE]), PerfectDrafter([[A, B, X, D, Y, Y]], 2), Estimated())
     assert drafter.propose(outputs_of([[A, B, X]]), [9]).tokens.tolist() == [draft]
 
 
@@ -244,4 +244,4 @@ def test_kinds_tell_copies_guesses_and_the_model_apart() -> None:
         Kind(Origin.MODEL, Match.GUESS),
         copies[2],
     ]
-    assert HybridDrafter(matchers(sources), NoDrafter(), TrustCopies()).propose(outputs, [9] * 3).kinds == copies
+    assert HybridDrafter(copier(sources), NoDrafter(), TrustCopies()).propose(outputs, [9] * 3).kinds == copies

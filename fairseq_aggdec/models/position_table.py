@@ -1,0 +1,29 @@
+"""A model's position embeddings by number, from 0 on."""
+
+from typing import Any
+
+import torch.nn.functional as F
+from fairseq.modules import SinusoidalPositionalEmbedding
+from torch import Tensor
+
+
+def position_table(module: Any, length: int, like: Tensor) -> Tensor:
+    """Embeddings of positions from 0 on, N x D, at least `length` where they are sinusoidal.
+
+    Args:
+        module: fairseq's learned or sinusoidal embeddings; the latter are computed as far as they are needed.
+        length: N at least.
+        like: gives device and precision of sinusoidal ones.
+    """
+    first = module.padding_idx + 1
+    if not isinstance(module, SinusoidalPositionalEmbedding):
+        return module.weight[first:]
+    if first + length > module.weights.size(0):
+        larger = module.get_embedding(2 * (first + length), module.embedding_dim, module.padding_idx)
+        module.weights = larger.to(module.weights)
+    return module.weights[first:].to(like)
+
+
+def look_up(table: Tensor, positions: Tensor) -> Tensor:
+    """Position embeddings: ... -> ... x D; a position behind the table, past the longest output, gets the last one."""
+    return F.embedding(positions.clamp(max=table.size(0) - 1), table)

@@ -1,0 +1,74 @@
+"""How often the loop waits for the device.
+
+To read a tensor, the host waits until a GPU has computed all that was asked for, and then the GPU waits for the host.
+So there may be a few such reads in an iteration, whatever the batch.
+"""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+from fairseq_aggdec.decoding.outputs import Outcome, Outputs
+from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from tests.random_drafters import random_drafter
+from tests.random_models import dictionary, model_of_shape, random_batch
+
+READING = {"tolist", "item", "cpu", "numpy", "nonzero", "__bool__", "__int__", "__float__", "__index__", "__iter__"}
+"""methods of a tensor that wait for its values"""
+WORDS = dictionary(12)
+
+
+class Waits(TorchFunctionMode):
+    """Counts them, iteration by iteration."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.staying: list[int] = []
+        """the counts of iterations before which all rows stayed; the first has the batch's start in it"""
+        self.leaving: list[int] = []
+        self._count = 0
+        self._after_leaving = False
+        commit = Outputs.commit
+
+        def counted(outputs: Outputs, *args: Any) -> Outcome:
+            outcome = commit(outputs, *args)
+            (self.leaving if self._after_leaving else self.staying).append(self._count)
+            self._count, self._after_leaving = 0, outcome.remaining is not None
+            return outcome
+
+        monkeypatch.setattr(Outputs, "commit", counted)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._count += getattr(func, "__name__", "") in READING
+        return func(*args, **(kwargs or {}))
+
+
+MOST = {"greedy": (1, 2), "iad": (1, 3), "gad": (3, 6), "hybrid": (5, 8)}
+"""in an iteration, and in one before which rows have left. One is what the iteration has brought. Some of the others
+are made on a CPU alone, where reading is free: how long a model's drafts are, and lists instead of tensors for one
+row"""
+
+
+@pytest.mark.parametrize("decoding", MOST)
+@pytest.mark.parametrize("rows", [3, 12])
+def test_an_iteration_waits_a_few_times_whatever_the_batch(
+    decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = model_of_shape("post-norm sinusoidal", 1, WORDS, WORDS, 0.1)
+    drafter = (
+        random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3) if decoding in ("gad", "hybrid") else None
+    )
+    block_draft = None if drafter is None else BlockDraftOptions(LoadedDrafter(drafter), 3)
+    generator = AggressiveGenerator(
+        [model], WORDS, src_dict=WORDS, decoding=decoding, block_draft=block_draft, shorten_drafts=False
+    )
+    sample = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)])
+    with torch.no_grad(), (waits := Waits(monkeypatch)):
+        generator.generate([model], sample)
+    staying, leaving = MOST[decoding]
+    assert max(waits.staying[1:]) <= staying
+    assert max(waits.leaving) <= leaving
