@@ -114,7 +114,7 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Path:
         config = OmegaConf.load(folder / f"{name}.yaml")
         for side in (config.model.encoder, config.model.decoder):
             side.layers, side.embed_dim, side.ffn_embed_dim = 1, 32, 64
-        config.dataset.max_tokens, config.optimization.max_update = 500, 2
+        config.dataset.max_tokens, config.optimization.max_update = 500, 5
         config.dataset.validate_interval_updates = config.checkpoint.save_interval_updates = 1
         config.lr_scheduler.warmup_updates = 1
         OmegaConf.save(config, folder / f"{name}.yaml")

@@ -55,7 +55,7 @@ def test_summaries(copied: Path, tmp_path: Path, aggdec_data: Path) -> None:
     sizes = {"embed_dim": 32, "ffn_embed_dim": 64, "layers": 1}
     for name in ("pretrain", "verifier"):
         config = OmegaConf.load(copied / f"{name}.yaml")
-        shorten(config, 2)
+        shorten(config, 5)
         for side in ("encoder", "decoder"):
             config.model[side].update(sizes)
         OmegaConf.save(config, copied / f"{name}.yaml")
@@ -74,7 +74,7 @@ def test_depths(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     rng, words = random.Random(1), [a + b for a in "bdfgkl" for b in "aeiou"]
     data, files = tmp_path / "data", {}
     data.mkdir()
-    for name, count in (("train", 100), ("valid", 10), ("test", 8)):
+    for name, count in (("train", 1000), ("valid", 10), ("test", 8)):
         sentences = [" ".join(rng.choices(words, k=rng.randint(2, 9))) for _ in range(count)]
         for side in ("src", "tgt"):
             (data / f"{name}.{side}").write_text("".join(sentence + "\n" for sentence in sentences))
@@ -85,9 +85,9 @@ def test_depths(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     }  # fmt: skip
     OmegaConf.save(OmegaConf.create(prepare), copied / "prepare.yaml")
     config = OmegaConf.load(copied / "depth.yaml")
-    shorten(config, 2)
+    shorten(config, 5)
     for side in ("encoder", "decoder"):
-        config.model |= {f"{side}_embed_dim": 32, f"{side}_ffn_embed_dim": 64}
+        config.model.update({f"{side}_embed_dim": 32, f"{side}_ffn_embed_dim": 64})
     del config.task["upsample_primary"]
     OmegaConf.save(config, copied / "depth.yaml")
     rewrite(
