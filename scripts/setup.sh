@@ -66,7 +66,9 @@ pip_install() {
     shift
     say "installing $what"
     [[ ! -t 2 ]] || quiet= # on a terminal pip shows its progress
-    "$venv/bin/python" -m pip install $quiet --disable-pip-version-check --constraint scripts/constraints.txt "$@" ||
+    # --no-compile: of a hundred packages' modules a tenth is ever imported, and Python keeps what it compiles then
+    "$venv/bin/python" -m pip install $quiet --no-compile --disable-pip-version-check \
+        --constraint scripts/constraints.txt "$@" ||
         die "could not install $what: pip's message is above." \
             "Is the network, or the package index that pip is configured for, within reach? Run this again afterwards."
 }
@@ -97,13 +99,11 @@ touch "$unfinished"
 check_compiler
 rm -f "$stamp"
 
-pip_install "PyTorch (the largest download)" torch
-pip_install "build tools" setuptools wheel cython numpy
+pip_install "PyTorch (the largest download)" torch setuptools wheel cython numpy
 # fairseq compiles against the torch installed above: with build isolation pip would download a second one.
-pip_install "fairseq (compiles for about two minutes)" --no-build-isolation fairseq-fixed
-pip_install "the plugin and its tools" --no-build-isolation --editable '.[dev]'
+pip_install "fairseq (compiles for about two minutes), the plugin and its tools" --no-build-isolation --editable '.[dev]'
 
-"$venv/bin/python" -c 'import torch, fairseq.tasks, fairseq_aggdec' >/dev/null 2>"$unfinished" ||
+PYTHONDONTWRITEBYTECODE= "$venv/bin/python" -c 'import torch, fairseq.tasks, fairseq_aggdec' >/dev/null 2>"$unfinished" ||
     die "installed, but it does not import:" "$(<"$unfinished")"
 fingerprint >"$stamp"
 rm -f "$unfinished"

@@ -151,7 +151,7 @@ limits = st.sampled_from(
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
-@examples(6)
+@examples(4)
 @given(seeds, batch_lengths, st.booleans(), limits)
 def test_every_shape(shape: str, seed: int, lengths: list[int], left_pad: bool, limit: dict[str, Any]) -> None:
     """Random models of every shape, random batches from empty sentences to long ones."""
@@ -175,13 +175,13 @@ option_values = st.fixed_dictionaries(
 )
 
 
-@examples(30)
+@examples(18)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_options(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
 
 
-@examples(8)
+@examples(5)
 @given(option_values, st.sampled_from(list(FALLBACK_SHAPES)), seeds, batch_lengths)
 def test_options_where_the_engine_falls_back(
     options: dict[str, Any], shape: str, seed: int, lengths: list[int]
@@ -189,7 +189,7 @@ def test_options_where_the_engine_falls_back(
     check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
 
 
-@examples(15)
+@examples(9)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.integers(1, 6), st.booleans())
 def test_forced_prefixes(
     options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int, short: bool
@@ -206,7 +206,7 @@ def test_forced_prefixes(
         assert hypothesis["tokens"].tolist()[: len(wanted)] == wanted[: hypothesis["tokens"].numel()]
 
 
-@examples(15)
+@examples(9)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_match_source_len(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     options["min_len"] = 1
@@ -220,7 +220,7 @@ def test_match_source_len(options: dict[str, Any], shape: str, seed: int, length
         assert [hypothesis["tokens"].numel() - 1 for hypothesis in stock] == [length + 1 for length in lengths]
 
 
-@examples(12)
+@examples(7)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.sampled_from([2, 3, 4]))
 def test_blocked_ngrams(options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int) -> None:
     """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
@@ -252,21 +252,21 @@ def test_ineffective_ngram_option_is_said(caplog: pytest.LogCaptureFixture) -> N
     assert "--block-ngrams" in caplog.text
 
 
-@examples(12)
+@examples(7)
 @given(option_values, st.lists(st.sampled_from(ALL_SHAPES), min_size=2, max_size=3), seeds, batch_lengths)
 def test_ensembles(options: dict[str, Any], shapes: list[str], seed: int, lengths: list[int]) -> None:
     models = [cached_model(shape, seed + number) for number, shape in enumerate(shapes)]
     check_all_modes(models, random_batch(seed, JOINED, lengths), seed, **options)
 
 
-@examples(12)
+@examples(7)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_separate_dictionaries(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     sample = random_batch(seed, OTHER, lengths)
     check_all_modes([cached_model(shape, seed, separate=True)], sample, seed, src_dict=OTHER, **options)
 
 
-@examples(12)
+@examples(7)
 @given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, st.booleans(), st.integers(0, 3), st.integers(0, 5))
 def test_draft_options(
     shape: str, seed: int, lengths: list[int], left_pad: bool, max_suffix: int, max_draft_len: int
@@ -282,7 +282,7 @@ def test_draft_options(
         assert all(len(draft["tokens"]) <= max_draft_len for hyp in found for draft in hyp["history"])
 
 
-@examples(12)
+@examples(7)
 @given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, limits, st.sampled_from(["greedy", "iad"]))
 def test_a_batch_equals_its_sentences_one_by_one(
     shape: str, seed: int, lengths: list[int], limit: dict[str, Any], decoding: str
@@ -299,7 +299,7 @@ def test_a_batch_equals_its_sentences_one_by_one(
     assert_same_up_to_near_ties(together, alone, models, sample)
 
 
-@examples(8)
+@examples(5)
 @given(st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_special_symbols_in_the_source(shape: str, seed: int, lengths: list[int]) -> None:
     """A literal </s>, <pad>, <unk> or <s> in the text reaches the model as such."""

@@ -42,7 +42,7 @@ def blockwise(models: Models, heads: int = HEADS, accept: Acceptance = EXACT, **
     )
 
 
-@examples(30)
+@examples(12)
 @given(
     st.sampled_from(ENGINE_SHAPES),
     st.sampled_from(list(HEAD_KINDS)),

@@ -85,11 +85,11 @@ def check(
     assert all(accepted[mode] > 0 for mode in modes if mode != "greedy"), accepted
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3, 4, 8, 12, 16])
+@pytest.mark.parametrize("heads", [1, 3, 8, 16])
 def test_heads_and_rows(heads: int) -> None:
     """Attention is computed in other ways from 16 heads of all rows on, and for a single query or row."""
     size = transformer(48, 64, heads, 2, 2)
-    check(random_model(heads, WORDS, WORDS, 0.1, **size), (1, 2, 7, 16, 32), 3 if heads == 16 else 16, **size)
+    check(random_model(heads, WORDS, WORDS, 0.1, **size), (1, 2, 7, 32), 3 if heads == 16 else 16, **size)
 
 
 PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}

@@ -61,9 +61,10 @@ def test_every_requirement_is_pinned() -> None:
 def test_user_dir_forms(toy_model_dir: ToyModel, form: str) -> None:
     """From the repository root by name; by its absolute path from anywhere."""
     folder = {"relative": "fairseq_aggdec", "absolute": user_dir(), "trailing slash": f"{user_dir()}/"}[form]
-    options = ["--task", "aggressive_translation", "--path", toy_model_dir.checkpoint, "--beam", 1, "--cpu"]
+    options = ["--task", "aggressive_translation", "--path", toy_model_dir.checkpoint, "--cpu"]
+    options += ["--beam", 1, "--gen-subset", "valid", "--max-len-b", 5]
     done = run_cli("fairseq-generate", toy_model_dir.data, "--user-dir", folder, *options, cwd=ROOT)
-    assert len(parse_generate(done.stdout)) == 60
+    assert len(parse_generate(done.stdout)) == 15
 
 
 def test_site_packages_install_beside_a_checkout(
@@ -73,7 +74,8 @@ def test_site_packages_install_beside_a_checkout(
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
     program = "import sys; from fairseq_cli.generate import cli_main; cli_main(); print(sys.modules['fairseq_aggdec'])"
-    options = ["--task", "aggressive_translation", "--path", toy_model_dir.checkpoint, "--beam", "1", "--cpu"]
+    options = ["--task", "aggressive_translation", "--path", toy_model_dir.checkpoint, "--cpu"]
+    options += ["--beam", "1", "--gen-subset", "valid", "--max-len-b", "5"]
     monkeypatch.setenv("PYTHONPATH", str(site))
     for used in (ROOT, site):
         folder = used / "fairseq_aggdec"
@@ -159,16 +161,16 @@ class TestSetup:
             assert second.returncode == 0, second.stderr
             calls = (copy / "calls").read_text(encoding="utf-8")
             assert calls.count("-m venv") == 1, f"killed at call {killed}"
-            assert calls.count("-m pip install") == 4
+            assert calls.count("-m pip install") == 2
             assert not (copy / ".venv/half").exists()
-        assert killed > 8
+        assert killed > 6
 
     def test_two_at_once_install_once(self, copy: Path) -> None:
         environment = {**os.environ, **self.stand_in(copy)}
         line = ["bash", str(copy / "scripts" / "setup.sh")]
         both = [subprocess.Popen(line, env=environment, stderr=subprocess.DEVNULL) for _ in range(2)]
         assert [process.wait(120) for process in both] == [0, 0]
-        assert (copy / "calls").read_text(encoding="utf-8").count("-m pip install") == 4
+        assert (copy / "calls").read_text(encoding="utf-8").count("-m pip install") == 2
 
     def test_second_run_is_quick_and_a_change_is_noticed(self, copy: Path) -> None:
         venv.create(copy / ".venv", with_pip=False, symlinks=True)
@@ -176,11 +178,11 @@ class TestSetup:
         done = self.setup(copy)
         assert done.returncode == 0, done.stderr
         calls = (copy / "pip.log").read_text(encoding="utf-8").splitlines()
-        assert ["torch" in call.split() for call in calls] == [True, False, False, False], "torch first, and alone"
+        assert ["torch" in call.split() for call in calls] == [True, False], "torch first: fairseq compiles with it"
         assert all("--constraint scripts/constraints.txt" in call for call in calls)
-        assert "--no-build-isolation fairseq-fixed" in calls[2]
+        assert "--no-build-isolation --editable .[dev]" in calls[1]
         assert self.setup(copy).stderr == ""
-        assert len((copy / "pip.log").read_text(encoding="utf-8").splitlines()) == 4, "nothing installed again"
+        assert len((copy / "pip.log").read_text(encoding="utf-8").splitlines()) == 2, "nothing installed again"
         with (copy / "scripts" / "constraints.txt").open("a", encoding="utf-8") as constraints:
             constraints.write("# changed\n")
         assert "installing" in self.setup(copy).stderr

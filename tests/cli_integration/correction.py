@@ -25,15 +25,17 @@ MODEL = (
     "--arch transformer --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 64 --decoder-embed-dim 64 "
     "--encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 2 --decoder-attention-heads 2 "
     "--encoder-learned-pos --decoder-learned-pos --share-all-embeddings --max-source-positions 64 "
-    "--max-target-positions 64 --lr 0.005 --max-tokens 1000 --save-interval-updates 200"
+    "--max-target-positions 64 --lr 0.005 --max-tokens 500 --save-interval-updates 100"
 ).split() + AT_THE_END
+EARLIER = "checkpoint_*_100.pt"
+"""a state of the model before the last one, in the same folder"""
 
 
 def make_correction_data(folder: Path, seed: int = 1) -> Path:
     """Sentences in which one word of ten carries an error (`ba` -> `bax`), binarised; the target has none."""
     rng = random.Random(seed)
     for split, count in (("train", 1500), ("valid", 24), ("test", SENTENCES)):
-        lengths = [1, LONGEST - 2, *(rng.randint(1, 14) for _ in range(count - 2))]
+        lengths = [1, LONGEST - 2, *(rng.randint(1, 8) for _ in range(count - 2))]
         targets = [rng.choices(WORDS, k=length) for length in lengths]
         sources = [[word + "x" if rng.random() < 0.1 else word for word in words] for words in targets]
         for language, sentences in (("src", sources), ("tgt", targets)):
@@ -46,11 +48,11 @@ def make_correction_data(folder: Path, seed: int = 1) -> Path:
 
 
 def train_correction_model(data: Path, folder: Path) -> ToyModel:
-    """A plain `translation` model of stock fairseq-train; an earlier state of it is `checkpoint_*_200.pt`."""
-    return train_toy(data, folder, MODEL, updates=300)
+    """A plain `translation` model of stock fairseq-train."""
+    return train_toy(data, folder, MODEL, updates=200)
 
 
-def train_drafter(verifier: ToyModel, folder: Path, *options: object, updates: int = 120) -> Path:
+def train_drafter(verifier: ToyModel, folder: Path, *options: object, updates: int = 80) -> Path:
     """A drafter on the frozen encoder of a correction model, started from its decoder; returns its checkpoint."""
     architecture = MODEL[MODEL.index("--encoder-layers") : MODEL.index("--lr")]
     training = "--optimizer adam --lr 0.005 --clip-norm 1 --max-tokens 1000 --seed 1 --cpu --no-progress-bar".split()
@@ -67,7 +69,7 @@ class TrainedHeads(NamedTuple):
     log: str
 
 
-def train_heads(base: ToyModel, folder: Path, updates: int = 200) -> TrainedHeads:
+def train_heads(base: ToyModel, folder: Path, updates: int = 160) -> TrainedHeads:
     """Proposal heads on a frozen copy of a correction model, which is gone afterwards; no checkpoint needs it."""
     copy = folder / "base.pt"
     copy.write_bytes(base.checkpoint.read_bytes())

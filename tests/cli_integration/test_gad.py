@@ -14,6 +14,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.reporting.traces import read_traces
 from tests.cli_integration.correction import (
     BLOCK_SIZE,
+    EARLIER,
     PLUGIN,
     SENTENCES,
     Process,
@@ -90,26 +91,6 @@ def test_what_equals_gad(
         assert max(map(len, drafts)) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "at_most"),
-    [
-        ("--prefix-size 2 --unkpen 2 --min-len 3 --max-len-a 0.5 --max-len-b 4 --temperature 1.3 --lenpen 0.4", 0),
-    ],
-)
-def test_search_options(correction_model: ToyModel, correction_drafter: Path, options: str, at_most: int) -> None:
-    stock = generate_here(correction_model, None, *options.split())
-    found = generate_here(correction_model, "gad", "--drafter-path", correction_drafter, *options.split())
-    assert_same_hypotheses(found, stock, at_most, tolerance=0.05 if at_most else 5e-3)
-
-
-def test_ensemble(correction_model: ToyModel, correction_drafter: Path) -> None:
-    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_200.pt")
-    path = f"{earlier}:{correction_model.checkpoint}"
-    stock = generate_here(correction_model, None, path=path)
-    found = generate_here(correction_model, "gad", "--drafter-path", correction_drafter, path=path)
-    assert_same_hypotheses(found, stock)
-
-
 def test_the_drafter_alone(correction_model: ToyModel, correction_drafter: Path) -> None:
     """As --path, or beside a verifier that is not asked."""
     alone = generate_here(correction_model, "nar", "--print-step", path=correction_drafter)
@@ -128,7 +109,7 @@ def test_exported_without_what_the_verifier_has(
     assert "encoder.embed_tokens.weight" not in torch.load(tmp_path / "model.pt", weights_only=False)["model"]
     found = generate_here(correction_model, "gad", "--drafter-path", tmp_path / "model.pt")
     assert_same_hypotheses(found, beam_one.stdout)
-    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_200.pt")
+    [earlier] = correction_model.checkpoint.parent.glob(EARLIER)
     with pytest.raises(AggdecError, match="that it shares with the verifier"):
         generate_here(correction_model, "gad", "--drafter-path", tmp_path / "model.pt", path=earlier)
 

@@ -1,4 +1,4 @@
-"""fairseq-generate, in processes of its own: the plugin's output against stock `--beam 1`."""
+"""fairseq-generate, in part in processes of its own: the plugin's output against stock `--beam 1`."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli_integration.correction import (
+    EARLIER,
     SENTENCES,
     Process,
     assert_same_hypotheses,
@@ -35,7 +36,7 @@ def test_the_model_corrects_and_copies(iad_run: tuple[Process, Path]) -> None:
     assert sum(sentence.steps == 1 for sentence in sentences.values()) >= 5
     [summary] = summaries(iad_run[0].stdout + iad_run[0].stderr)
     assert summary["sentences"] == SENTENCES
-    assert summary["mean_accepted"] > 2
+    assert summary["mean_accepted"] > 1.5
 
 
 def test_summary_appears_once_and_the_closing_line_names_a_beam_of_one(iad_run: tuple[Process, Path]) -> None:
@@ -99,29 +100,21 @@ def test_shards_share_the_sentences(correction_model: ToyModel, beam_one: Proces
     assert_same_hypotheses("".join(outputs), beam_one.stdout)
 
 
-def assert_both_modes_equal_beam_one(
-    model: ToyModel, *options: object, path: object = None, at_most: int = 0, tolerance: float = 1e-3
-) -> None:
-    stock = generate_here(model, None, *options, path=path)
+def test_search_options_and_an_ensemble(correction_model: ToyModel, correction_drafter: Path) -> None:
+    [earlier] = correction_model.checkpoint.parent.glob(EARLIER)
+    ensemble = f"{earlier}:{correction_model.checkpoint}"
+    options = "--prefix-size 2 --unkpen 2 --min-len 3 --max-len-a 0.5 --max-len-b 4 --temperature 1.3 --lenpen 0.4"
+    stock = generate_here(correction_model, None, *options.split(), path=ensemble)
+    for decoding, drafter in {"greedy": [], "iad": [], "gad": ["--drafter-path", correction_drafter]}.items():
+        found = generate_here(correction_model, decoding, *drafter, *options.split(), path=ensemble)
+        assert_same_hypotheses(found, stock, tolerance=5e-3)
+
+
+def test_other_search_options(correction_model: ToyModel) -> None:
+    options = "--match-source-len --unnormalized --no-repeat-ngram-size 2 --batch-size 7 --gen-subset valid".split()
+    stock = generate_here(correction_model, None, *options)
     for decoding in ("greedy", "iad"):
-        assert_same_hypotheses(generate_here(model, decoding, *options, path=path), stock, at_most, tolerance)
-
-
-def test_ensemble(correction_model: ToyModel) -> None:
-    [earlier] = correction_model.checkpoint.parent.glob("checkpoint_*_200.pt")
-    assert_both_modes_equal_beam_one(correction_model, path=f"{earlier}:{correction_model.checkpoint}")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--prefix-size 2 --unkpen 2 --min-len 3 --max-len-a 0.5 --max-len-b 4 --temperature 1.3 --lenpen 0.4",
-        "--match-source-len --unnormalized",
-        "--no-repeat-ngram-size 2 --max-len-b 20 --batch-size 7",
-    ],
-)
-def test_search_options(correction_model: ToyModel, options: str) -> None:
-    assert_both_modes_equal_beam_one(correction_model, *options.split(), tolerance=5e-3)
+        assert_same_hypotheses(generate_here(correction_model, decoding, *options), stock, tolerance=5e-3)
 
 
 def test_draft_options(correction_model: ToyModel, beam_one: Process) -> None:

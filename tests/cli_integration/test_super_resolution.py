@@ -61,7 +61,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
         folder / "base" / "checkpoint_last.pt",
     ]
     heads += ["--block-heads", HEADS, "--identity-head", "--criterion", "blockwise_loss", "--heads-per-step", HEADS]
-    for name, model, updates in (("base", base, 60), ("heads", heads, 60)):
+    for name, model, updates in (("base", base, 40), ("heads", heads, 40)):
         training = "--optimizer adam --lr 0.01 --clip-norm 1 --batch-size 16 --seed 1 --cpu --no-progress-bar".split()
         saving = ["--save-dir", folder / name, "--no-epoch-checkpoints", "--max-update", updates]
         saving += ["--validate-interval", 1000, "--save-interval", 1000]

@@ -11,7 +11,7 @@ from fairseq_aggdec.cli import distill
 from tests.distillation.conftest import SETTINGS, Distil, contents
 from tests.helpers import ToyModel
 
-KILLS = 10
+KILLS = 6
 
 
 def run(arguments: list[str]) -> None:

@@ -22,13 +22,13 @@ SMALL = [
     "model.encoder.ffn_embed_dim=64",
     "model.decoder.ffn_embed_dim=64",
     "dataset.max_tokens=500",
-    "dataset.validate_interval_updates=10",
-    "checkpoint.save_interval_updates=10",
-    "lr_scheduler.warmup_updates=5",
+    "dataset.validate_interval_updates=2",
+    "checkpoint.save_interval_updates=2",
+    "lr_scheduler.warmup_updates=1",
 ]
 
 TWO_VARIANTS = """
-ablation_updates=4 ablation_every=2
+ablation_updates=2 ablation_every=1
 ablation_variants=("base" "bidirectional-r1 model.prefix_attention=bidirectional task.blocks_per_sentence=1")
 ablation_groups=(--group "prefix attention" base bidirectional-r1)
 """
@@ -62,27 +62,26 @@ def test_all_stages(small_data: Path, tmp_path: Path) -> None:
     assert binary.stat().st_mtime_ns == stamp
 
     checkpoints = work / "ape_small/checkpoints"
-    run("train", "ape_small", *SMALL, "optimization.max_update=20", **folders)
+    run("train", "ape_small", *SMALL, "optimization.max_update=4", **folders)
     assert {"checkpoint_last.pt", "checkpoint_best.pt"} <= {path.name for path in checkpoints.iterdir()}
-    resumed = run("train", "ape_small", *SMALL, "optimization.max_update=30", **folders)
-    assert "@ 20 updates" in resumed.stdout + resumed.stderr  # goes on from the last checkpoint
+    resumed = run("train", "ape_small", *SMALL, "optimization.max_update=6", **folders)
+    assert "@ 4 updates" in resumed.stdout + resumed.stderr  # goes on from the last checkpoint
 
     run("average", "ape_small", "2", **folders)
     assert (work / "ape_small/model.pt").is_file()
 
     outputs = {}
-    for decoding in ("beam1", "greedy", "iad"):
+    for decoding in ("greedy", "iad"):
         arguments = ["--decoding", decoding, "--max-len-b", "20"]
         run("decode", "ape_small", *arguments, **folders)
         outputs[decoding] = work / "ape_small/decode/test" / decoding / "generate-test.txt"
     assert compare.main([str(outputs["greedy"]), str(outputs["iad"])]) == 0
-    assert compare.main([str(outputs["greedy"]), str(outputs["beam1"])]) == 0
     stamp = outputs["iad"].stat().st_mtime_ns
     assert "is complete" in run("decode", "ape_small", "--decoding", "iad", **folders).stderr
     assert outputs["iad"].stat().st_mtime_ns == stamp
 
     table = run("score", "ape_small", **folders).stdout
-    for word in ("test (20)", "BLEU", "TER", "source, unchanged", "beam1", "greedy", "iad"):
+    for word in ("test (20)", "BLEU", "TER", "source, unchanged", "greedy", "iad"):
         assert word in table
 
 
@@ -117,7 +116,7 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Path:
             side.layers, side.embed_dim, side.ffn_embed_dim = 1, 32, 64
         config.dataset.max_tokens, config.optimization.max_update = 500, 5
         config.dataset.validate_interval_updates = config.checkpoint.save_interval_updates = 1
-        config.lr_scheduler.warmup_updates = 2
+        config.lr_scheduler.warmup_updates = 1
         OmegaConf.save(config, folder / f"{name}.yaml")
     return root
 
@@ -149,7 +148,7 @@ def test_translation_from_text_to_tables(small_translation: Path, tmp_path: Path
 
     ablation = run("reproduce", "tatoeba_en_de", "ablation", **folders)
     for name in ("base", "bidirectional-r1"):
-        assert re.search(rf"^\| {name} +\| 4 ", ablation.stdout, re.MULTILINE)
+        assert re.search(rf"^\| {name} +\| 2 ", ablation.stdout, re.MULTILINE)
         assert not (work / "ablation" / name / "checkpoints").exists()
     assert ablation.stdout.endswith((work / "ablation/table.md").read_text())
 

@@ -16,16 +16,15 @@ from fairseq_aggdec.lab.lossless.fuzzing.cases import ADVERSARIES, KINDS, Case, 
 from fairseq_aggdec.lab.lossless.fuzzing.running import Run
 from fairseq_aggdec.lab.lossless.fuzzing.shrinking import shrunk
 
-CASES = 6
+CASES = 4
 
 
-@pytest.mark.parametrize("first", range(0, CASES, 6))
-def test_random_cases_decode_as_stock_fairseq_does(first: int, tmp_path: Path) -> None:
-    run, texts = Run(tmp_path / "run.json", first), list[str]()
-    while run.state["next"] < first + 6:
+def test_random_cases_decode_as_stock_fairseq_does(tmp_path: Path) -> None:
+    run, texts = Run(tmp_path / "run.json", 0), list[str]()
+    while run.state["next"] < CASES:
         run.next(texts.append)
     assert texts == []
-    assert run.state["cases"] >= 4, "fairseq itself refuses few"
+    assert run.state["cases"] >= CASES - 1, "fairseq itself refuses few"
     known = [counters for mode, counters in run.state["modes"].items() if mode.endswith(("oracle", "junk behind EOS"))]
     assert sum(counters["accepted"] for counters in known) > 0, "drafts that are right pass"
 
