@@ -28,7 +28,7 @@ from fairseq_aggdec.data.subwords import as_written, subword_nmt
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lab.benchmarking import machine
-from fairseq_aggdec.lab.benchmarking.random_models import VOCABULARY, write_random_model
+from fairseq_aggdec.lab.benchmarking.random_models import write_random_model
 from fairseq_aggdec.lab.grid import MARKDOWN, text_table
 from fairseq_aggdec.lab.lossless.list_counts import compare, read_lists
 from fairseq_aggdec.models.sizes import SIZES
@@ -36,6 +36,8 @@ from fairseq_aggdec.models.sizes import SIZES
 ROOT = Path(__file__).resolve().parents[3]
 _DEMO = Path("fairseq_aggdec/demo")
 _SEARCH = "--beam 5 --nbest 5"
+_WORDS = 300
+"""of a random model: so few that its outputs repeat themselves, which banning n-grams then changes"""
 _BLOCKER = """\
 from fairseq.ngram_repeat_block import NGramRepeatBlock as Block
 from fairseq_cli.generate import cli_main
@@ -90,10 +92,10 @@ def _summarization(size: str) -> Callable[[Path, argparse.Namespace], tuple[Path
     """SciTLDR's abstracts for a random model, whose dictionary has a symbol for each word."""
 
     def make(folder: Path, args: argparse.Namespace) -> tuple[Path, Path]:
-        made = write_random_model(folder / "model", SIZES[size])
+        made = write_random_model(folder / "model", SIZES[size], vocabulary=_WORDS + 4)
         with gzip.open(args.data / "scitldr/test.jsonl.gz", "rt", encoding="utf-8") as lines:
             words = (" ".join(json.loads(line)["source"]).split() for line in lines)
-            texts = (" ".join(f"w{zlib.crc32(word.encode()) % (VOCABULARY - 4)}" for word in text) for text in words)
+            texts = (" ".join(f"w{zlib.crc32(word.encode()) % _WORDS}" for word in text) for text in words)
             return _binarised(folder, texts, args.limit, made.folder / "dict.src.txt"), made.checkpoint
 
     return make
