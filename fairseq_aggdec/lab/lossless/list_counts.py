@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -50,13 +50,19 @@ def read_lists(path: Path) -> dict[int, list[Hypothesis]]:
     Raises:
         AggdecError: the file holds none.
     """
-    lists: dict[int, list[Hypothesis]] = {}
     with path.open(encoding="utf-8", newline="\n") as lines:
-        for line in lines:
-            if match := _HYPOTHESIS.match(line):
-                lists.setdefault(int(match[1]), []).append(Hypothesis(float(match[2]), match[3]))
+        lists = lists_in(lines)
     if not lists:
         raise AggdecError(f"{path}: holds no H- lines; was it written by fairseq-generate, and is it complete?")
+    return lists
+
+
+def lists_in(lines: Iterable[str]) -> dict[int, list[Hypothesis]]:
+    """The lists in lines of fairseq-generate or fairseq-interactive."""
+    lists: dict[int, list[Hypothesis]] = {}
+    for line in lines:
+        if match := _HYPOTHESIS.match(line):
+            lists.setdefault(int(match[1]), []).append(Hypothesis(float(match[2]), match[3]))
     return lists
 
 
