@@ -50,7 +50,7 @@ cli_main()
 
 
 @dataclass(frozen=True)
-class TestSet:
+class Sentences:
     """Sentences, the model that decodes them, and options of the search."""
 
     title: str
@@ -132,20 +132,20 @@ def _first_column(name: str) -> Callable[[Path], Iterable[str]]:
 
 _SUMMARY = "--lenpen 2.0 --min-len 8 --max-len-b 40 --truncate-source --max-source-positions 1024"
 SETS = {
-    "jfleg_test": TestSet("JFLEG test, the shipped corrector", _correction(_lines("jfleg/test.src"))),
-    "jfleg_dev": TestSet("JFLEG dev, the shipped corrector", _correction(_lines("jfleg/dev.src"))),
-    "tatoeba_en_de": TestSet(
+    "jfleg_test": Sentences("JFLEG test, the shipped corrector", _correction(_lines("jfleg/test.src"))),
+    "jfleg_dev": Sentences("JFLEG dev, the shipped corrector", _correction(_lines("jfleg/dev.src"))),
+    "tatoeba_en_de": Sentences(
         "Tatoeba English-German test, the shipped pair",
         _tatoeba,
         ours=f"--drafter-path {_DEMO}/mt/drafter.pt",
     ),
-    "scitldr": TestSet(
+    "scitldr": Sentences(
         "SciTLDR test, random weights in BART's shape (bart-small)",
         _summarization("bart-small"),
         f"{_SUMMARY} --no-repeat-ngram-size 3",
         batches=(8, 1),
     ),
-    "scitldr_blocked": TestSet(
+    "scitldr_blocked": Sentences(
         "SciTLDR test, the same model, repeated n-grams banned on both sides",
         _summarization("bart-small"),
         f"{_SUMMARY} --no-repeat-ngram-size 3",
@@ -153,7 +153,9 @@ SETS = {
         blocks=True,
         batches=(8, 1),
     ),
-    "wikisplit": TestSet("WikiSplit test, the shipped corrector", _correction(_first_column("wikisplit/test.tsv.gz"))),
+    "wikisplit": Sentences(
+        "WikiSplit test, the shipped corrector", _correction(_first_column("wikisplit/test.tsv.gz"))
+    ),
 }
 
 
