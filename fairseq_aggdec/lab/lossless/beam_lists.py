@@ -211,11 +211,10 @@ def table(records: Sequence[dict[str, Any]]) -> str:
     rows = []
     for record in records:
         for search in record["searches"]:
-            drafter = "yes" if "--drafter-path" in search["command"] else ""
             counts = [f"{search[name]:,}" for name in ("lists", "hypotheses", "equal", "near_ties", "differing")]
             largest = f"{search['largest_score_difference']:.0e}"
-            rows.append([record["title"], str(search["batch_size"]), drafter, *counts, largest, record["commit"]])
-    names = ["set", "batch size", "drafter", "lists", "hypotheses", "equal lists", "near-ties", "differing"]
+            rows.append([record["title"], str(search["batch_size"]), *counts, largest, f"`{record['commit']}`"])
+    names = ["set", "batch size", "lists", "hypotheses", "equal lists", "near-ties", "differing"]
     return text_table([*names, "largest difference of scores", "commit"], rows, MARKDOWN)
 
 

@@ -12,7 +12,8 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.lossless import beam_lists
 from fairseq_aggdec.lab.lossless.beam_lists import Sentences, run_set, table
 
-RECORDS = sorted((Path(__file__).resolve().parents[3] / "docs/beam_lists").glob("*.json"))
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+RECORDS = sorted((DOCS / "beam_lists").glob("*.json"))
 STOCK, OURS = "H-0\t-0.5\ta b\nH-0\t-0.75\ta\nH-1\t-1.0\tc\n", "H-1\t-1.0\tc\nH-0\t-0.500001\ta b\nH-0\t-0.75\ta\n"
 
 
@@ -64,8 +65,11 @@ def test_a_search_that_fails_is_named_and_leaves_no_results(
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
-def test_recorded_lists_are_fairseqs(path: Path) -> None:
+def test_recorded_lists_are_fairseqs_and_are_in_the_page(path: Path) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
+    page = {" ".join(line.split()) for line in (DOCS / "aggressive-beam.md").read_text(encoding="utf-8").splitlines()}
+    for row in table([record]).splitlines()[2:]:
+        assert " ".join(row.split()) in page
     assert not record["commit"].endswith("-dirty")
     for search in record["searches"]:
         assert search["equal"] + search["near_ties"] == search["lists"] > 0, search["differences"]
