@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,10 +11,10 @@ from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.roles import Block, Verifier
 
 
-class EnsembleVerifier(Verifier):
-    """A `roles.Verifier` over several."""
+class EnsembleVerifier(Verifier, TreeVerifier):
+    """A `roles.Verifier`, and a `decoding.beam.roles.TreeVerifier` where its members are, over several."""
 
-    def __init__(self, members: list[Verifier]) -> None:
+    def __init__(self, members: Sequence[Any]) -> None:
         """
         Args:
             members: the verifiers, started and kept in step.
@@ -23,21 +24,6 @@ class EnsembleVerifier(Verifier):
     def score(self, block: Block) -> Iterator[Tensor]:
         """See `roles.Verifier.score`; yields log-probabilities of the whole block."""
         yield _mean(member.score(block) for member in self._members)
-
-    def keep(self, rows: Tensor) -> None:
-        for member in self._members:
-            member.keep(rows)
-
-
-class TreeEnsemble(TreeVerifier):
-    """A `decoding.beam.roles.TreeVerifier` over several."""
-
-    def __init__(self, members: Sequence[TreeVerifier]) -> None:
-        """
-        Args:
-            members: the verifiers, started and kept in step.
-        """
-        self._members = members
 
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
         """See `decoding.beam.roles.TreeVerifier.score_tree`; yields log-probabilities of the whole block."""

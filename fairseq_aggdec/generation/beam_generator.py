@@ -16,7 +16,7 @@ from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, Output
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
-from fairseq_aggdec.engine.ensemble import TreeEnsemble
+from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -112,7 +112,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         ]
         for member, encoder_out in zip(members, encoder_outs, strict=True):
             member.start(encoder_out, self.temperature)
-        return members[0] if len(members) == 1 else TreeEnsemble(members)
+        return members[0] if len(members) == 1 else EnsembleVerifier(members)
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, which is said once."""

@@ -1,71 +1,60 @@
-"""How far a beam search looks ahead: as far as makes a pass bring the most prefixes for its cost.
+"""How far a beam search looks ahead: as far as makes a step of the search cost the least.
 
-    u(i)  probability that the search comes to a prefix that was scored i steps ahead of it
-    G   = n_0 + sum over steps i of n_i u(i)          useful prefixes of a pass: n_0 are those that the search waits for
-    C   = c_0 / B + n_0 + sum over steps i of n_i     its cost to one of B sentences, in rows; a draft's beside it
+Every step needs the rows behind its N prefixes, whichever pass scores them. What can be saved are passes, and what can
+be wasted are prefixes that the search never comes to. Of a pass that looks m steps ahead, for each of B sentences,
 
-Every step of a search needs about as many prefixes, whichever pass has scored them: so the fewer passes bring them, the
-better. A simulated step more is worth its prefixes while u(i) > G / C, the rule of `goodput`, with some margin.
+    S = 1 + s(1) + ... + s(m)      the steps that it brings: with probability s(i) more than i
+    W = w(1) + ... + w(m)          what it wastes: w(i) = n_i (1 - u(i)) + h of the n_i prefixes that step i adds, where
+                                   u(i) is the probability that one is used, and h is the host's work for a step
+    choose m to minimise (c_0 / B + W) / S
+
+A step more is worth it while w(i) / s(i) is less than that quotient. Costs are in rows: what one prefix costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from fairseq_aggdec.decoding.beam.planner import AheadSchedule
+from fairseq_aggdec.decoding.beam.planner import AheadSchedule, Reach
+from fairseq_aggdec.scheduling.acceptance_rates import AcceptanceRates
 from fairseq_aggdec.scheduling.costs import Costs
 
-_MOST = 96
-"""prefixes of a pass: the host's own work grows with them, too"""
+_UNSEEN = 0.8
+"""s(i + 1) / s(i) and u(i) before any was seen"""
 _DISTANCES = 24
 """steps ahead that are told apart"""
-_UNSEEN = 0.8
-"""how likely a prefix is taken to be used before any was seen"""
 _PRIOR = 8.0
-"""how many prefixes the share of the distance before counts for"""
+"""how many prefixes that counts for"""
 _MEMORY = 1000
 """prefixes of a distance after which older ones count half"""
+_HOST = 0.5
+"""h"""
+_LASTING = 2.0
+"""passes for which a model's draft lasts"""
 
 
-_LEAST_GAIN = 1.2
-"""how many times more useful prefixes a cost a step has to promise: the host's own work counts, too"""
-_PASSES = 2.0
-"""for which a draft lasts"""
-
-
-class _Shares:
+class _Use:
     """u(i), learnt."""
 
     def __init__(self) -> None:
-        self._scored = [0.0] * _DISTANCES
-        self._used = [0.0] * _DISTANCES
-        self._news = 0
-        self._known: list[float] = []
+        self._scored = [_PRIOR] * (_DISTANCES + 1)
+        self._used = [_PRIOR * _UNSEEN] * (_DISTANCES + 1)
 
     def learn(self, distance: int, was_used: bool) -> None:
         """Take in what has become of a prefix."""
-        place = min(distance, _DISTANCES - 1)
+        place = min(distance, _DISTANCES)
         if self._scored[place] >= _MEMORY:
             self._scored[place] /= 2
             self._used[place] /= 2
         self._scored[place] += 1
         self._used[place] += was_used
-        self._news += 1
 
-    def estimates(self) -> list[float]:
-        """u(0), u(1), ...; those of longer distances are like the last."""
-        if self._news > 0 or not self._known:
-            self._news = 0
-            share = _UNSEEN
-            self._known = [1.0]
-            for scored, used in zip(self._scored[1:], self._used[1:], strict=True):
-                share = (used + _PRIOR * share) / (scored + _PRIOR)
-                self._known.append(share)
-        return self._known
+    def share(self, distance: int) -> float:
+        """u(i)"""
+        place = min(distance, _DISTANCES)
+        return self._used[place] / self._scored[place]
 
 
 class AheadGoodput(AheadSchedule):
-    """A `decoding.beam.planner.AheadSchedule` that learns which prefixes are used, from batch to batch."""
+    """A `decoding.beam.planner.AheadSchedule` that learns s and u, from batch to batch."""
 
     def __init__(self, costs: Costs) -> None:
         """
@@ -74,38 +63,73 @@ class AheadGoodput(AheadSchedule):
         """
         self._least = costs.least
         self._draft = costs.draft
-        self._shares = (_Shares(), _Shares())  # without drafts, and with them
+        self._going_on = AcceptanceRates(_UNSEEN)  # without a draft, and with one
+        self._use = (_Use(), _Use())
 
-    def is_worth_it(self, group: Sequence[int], sentences: int, drafted: bool) -> bool:
-        """See `decoding.beam.planner.AheadSchedule.is_worth_it`."""
-        prefixes = sum(group[:-1])
-        if prefixes + group[-1] > _MOST:
-            return False
-        shares = self.shares(drafted)
-        useful = sum(count * shares[min(place, _DISTANCES - 1)] for place, count in enumerate(group[:-1]))
-        return shares[min(len(group) - 1, _DISTANCES - 1)] * (self._least / sentences + prefixes) > _LEAST_GAIN * useful
+    def reach(self, sentences: int, drafted: bool) -> Reach:
+        """See `decoding.beam.planner.AheadSchedule.reach`."""
+        return _Reach(self, self._least / sentences, drafted)
 
     def draft_pays(self, beam: int, sentences: int) -> bool:
         """See `decoding.beam.planner.AheadSchedule.draft_pays`."""
         if self._draft is None:
             return True
         draft = self._draft.call / sentences + self._draft.token * self._draft.block_size
-        return self._best(beam, sentences, True, draft / _PASSES) > self._best(beam, sentences, False, 0.0)
+        pass_alone = self._least / sentences
+        return self._step(beam, pass_alone + draft / _LASTING, True) < self._step(beam, pass_alone, False)
 
-    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
-        """See `decoding.beam.planner.AheadSchedule.learn`."""
-        self._shares[drafted].learn(distance, was_used)
+    def learn_steps(self, ahead: int, made: int, drafted: bool) -> None:
+        """See `decoding.beam.planner.AheadSchedule.learn_steps`."""
+        self._going_on.learn(drafted, 0, ahead, min(made - 1, ahead))
 
-    def shares(self, drafted: bool) -> list[float]:
-        """u(0), u(1), ..."""
-        return self._shares[drafted].estimates()
+    def learn_use(self, distance: int, was_used: bool, drafted: bool) -> None:
+        """See `decoding.beam.planner.AheadSchedule.learn_use`."""
+        self._use[drafted].learn(distance, was_used)
 
-    def _best(self, beam: int, sentences: int, drafted: bool, draft: float) -> float:
-        """The most useful prefixes for a cost, where every step takes as many as the beam has."""
-        best = useful = 0.0
-        cost = self._least / sentences + draft
-        for share in self.shares(drafted)[: _MOST // beam]:
-            useful += beam * share
-            cost += beam
-            best = max(best, useful / cost)
-        return best
+    def goes_on(self, distance: int, drafted: bool) -> float:
+        """s(i)"""
+        return self._going_on.chances(drafted, 0, distance)[distance - 1]
+
+    def wasted(self, prefixes: int, distance: int, drafted: bool) -> float:
+        """w(i), if step i adds so many prefixes."""
+        if prefixes == 0:
+            return 0.0
+        return prefixes * (1.0 - self._use[drafted].share(distance)) + _HOST
+
+    def _step(self, beam: int, cost: float, drafted: bool) -> float:
+        """What a step costs where each adds as many prefixes as the beam has, and a pass costs so much."""
+        reach = _Reach(self, cost, drafted)
+        while reach.distance < _DISTANCES and reach.pays(beam):
+            reach.go_on(beam)
+        return reach.cost / reach.steps
+
+
+class _Reach(Reach):
+    """A `decoding.beam.planner.Reach` by the formula."""
+
+    def __init__(self, schedule: AheadGoodput, cost: float, drafted: bool) -> None:
+        """
+        Args:
+            schedule: has what was learnt.
+            cost: c_0 / B, with a draft's part.
+            drafted: whether a draft is there.
+        """
+        self.cost = cost
+        """c_0 / B + W"""
+        self.steps = 1.0
+        """S"""
+        self.distance = 1
+        """i, of the next step ahead"""
+        self._schedule = schedule
+        self._drafted = drafted
+
+    def pays(self, prefixes: int) -> bool:
+        """See `decoding.beam.planner.Reach.pays`."""
+        wasted = self._schedule.wasted(prefixes, self.distance, self._drafted)
+        return wasted * self.steps < self.cost * self._schedule.goes_on(self.distance, self._drafted)
+
+    def go_on(self, prefixes: int) -> None:
+        """See `decoding.beam.planner.Reach.go_on`."""
+        self.cost += self._schedule.wasted(prefixes, self.distance, self._drafted)
+        self.steps += self._schedule.goes_on(self.distance, self._drafted)
+        self.distance += 1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding import search_rules
-from fairseq_aggdec.decoding.search_rules import SearchRules, ban_repeated_ngrams, best
+from fairseq_aggdec.decoding.search_rules import SearchRules, ban_repeated_ngrams, best, best_entries
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 9
@@ -165,3 +165,18 @@ def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: in
         values, tokens = best(scores)
     assert values.equal(expected.values)
     assert tokens.equal(expected.indices)
+
+
+@pytest.mark.parametrize("vocabulary", [64 * 20, 64 * 20 + 7])
+def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
+    """Banned entries and equal ones among them; the last tokens stand behind all whole pieces."""
+    generator = torch.Generator().manual_seed(4)
+    scores = torch.randn(40, vocabulary, generator=generator).mul(4).round()
+    scores[:, :500] = -math.inf
+    scores[::2, -1] = 20.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search_rules, "_WORTH_PIECES", 0)
+        values, tokens = best_entries(scores, 7)
+    assert values.equal(scores.topk(7).values)
+    assert values.equal(scores.gather(1, tokens))
+    assert all(len(set(row)) == 7 for row in tokens.tolist())

@@ -10,7 +10,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
 from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.ensemble import TreeEnsemble
+from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 
 WORDS = dictionary(20)
@@ -51,7 +51,7 @@ def started(models: list[Any], sample: dict[str, Any]) -> TreeVerifier:
     for model in models:
         members.append(BlockDecoder(model.decoder))
         members[-1].start(model.encoder(**sample["net_input"]))
-    return members[0] if len(members) == 1 else TreeEnsemble(members)
+    return members[0] if len(members) == 1 else EnsembleVerifier(members)
 
 
 @pytest.mark.parametrize("shape", ENGINE_SHAPES)

@@ -4,47 +4,55 @@ from fairseq_aggdec.scheduling.ahead import AheadGoodput
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 
 
-def learnt(schedule: AheadGoodput, shares: list[float], drafted: bool = False) -> AheadGoodput:
-    """The schedule after 200 prefixes of every distance, of which this share was used."""
-    for distance, share in enumerate(shares, start=1):
-        for number in range(200):
-            schedule.learn(distance, number < 200 * share, drafted)
+def learnt(schedule: AheadGoodput, used: float, goes_on: float, drafted: bool = False) -> AheadGoodput:
+    """The schedule after 400 passes that looked ten steps ahead.
+
+    Args:
+        schedule: new.
+        used: share of prefixes, of each distance.
+        goes_on: how often the search went past each step ahead that it came to.
+        drafted: whether there were drafts.
+    """
+    for number in range(400):
+        for distance in range(1, 11):
+            schedule.learn_use(distance, number < 400 * used, drafted)
+        made = next((step for step in range(10) if number % 20 >= 20 * goes_on ** (step + 1)), 10)
+        schedule.learn_steps(10, 1 + made, drafted)
     return schedule
 
 
-def steps(schedule: AheadGoodput, sentences: int = 1) -> int:
+def steps(schedule: AheadGoodput, sentences: int = 1, prefixes: int = 5) -> int:
     """How many steps of five prefixes are worth it."""
-    group = [5]
-    while schedule.is_worth_it([*group, 5], sentences, False):
-        group.append(5)
-    return len(group) - 1
-
-
-def test_shares_are_those_that_were_seen_and_neighbours_tell_of_the_unseen() -> None:
-    shares = learnt(AheadGoodput(Costs(40.0)), [0.9, 0.5]).shares(False)
-    assert shares[0] == 1.0
-    assert abs(shares[1] - 0.9) < 0.01
-    assert abs(shares[2] - 0.5) < 0.02
-    assert shares[3] == shares[2]
+    reach = schedule.reach(sentences, drafted=False)
+    count = 0
+    while count < 40 and reach.pays(prefixes):
+        reach.go_on(prefixes)
+        count += 1
+    return count
 
 
 def test_the_better_the_guesses_the_further() -> None:
-    good, bad, wrong = ([share] * 23 for share in (0.9, 0.17, 0.02))
-    distances = [steps(learnt(AheadGoodput(Costs(40.0)), shares)) for shares in (good, bad, wrong)]
-    assert distances[0] > 15 > 3 <= distances[1] < distances[0]
-    assert distances[2] == 0
+    good, bad, wrong = (
+        steps(learnt(AheadGoodput(Costs(40.0)), *rates)) for rates in ((0.95, 0.95), (0.5, 0.5), (0.02, 0.02))
+    )
+    assert good > 10 > bad > 1
+    assert wrong == 0
 
 
 def test_many_sentences_share_what_is_paid_once() -> None:
-    schedule = learnt(AheadGoodput(Costs(40.0)), [0.8] * 23)
-    assert steps(schedule) > steps(schedule, 8) > steps(schedule, 64) == 0
+    schedule = learnt(AheadGoodput(Costs(40.0)), 0.8, 0.8)
+    assert steps(schedule) > steps(schedule, sentences=8) > steps(schedule, sentences=64) == 0
+
+
+def test_steps_that_need_no_new_prefix_are_always_looked_at() -> None:
+    assert steps(learnt(AheadGoodput(Costs(40.0)), 0.2, 0.2), sentences=64, prefixes=0) == 40
 
 
 def test_a_drafter_is_asked_where_it_makes_up_for_its_cost() -> None:
     def pays(call: float, sentences: int = 1) -> bool:
         costs = Costs(40.0, draft=DraftCost(10, call=call, token=0.5))
-        schedule = learnt(AheadGoodput(costs), [0.5, 0.2, 0.1] + [0.0] * 20)
-        return learnt(schedule, [0.8, 0.7, 0.6, 0.5] + [0.3] * 19, drafted=True).draft_pays(5, sentences)
+        schedule = learnt(AheadGoodput(costs), 0.5, 0.2)
+        return learnt(schedule, 0.8, 0.7, drafted=True).draft_pays(5, sentences)
 
     assert pays(call=20.0)
     assert not pays(call=500.0)

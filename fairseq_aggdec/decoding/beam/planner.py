@@ -14,6 +14,7 @@ The row behind a prefix that is not scored is borrowed from a scored prefix that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -27,43 +28,63 @@ _NEAR = 4
 """positions within which two prefixes can have come to the same place"""
 
 
+class Reach(Protocol):
+    """How far one sentence's simulation goes in one pass. Its first step ahead is the one behind what is waited for."""
+
+    def pays(self, prefixes: int) -> bool:
+        """Whether it is worth it to go a step further, for which so many prefixes have to be scored."""
+
+    def go_on(self, prefixes: int) -> None:
+        """Take in that the simulation has gone that step further."""
+
+
 class AheadSchedule(Protocol):
     """Decides how far to simulate."""
 
-    def is_worth_it(self, group: Sequence[int], sentences: int, drafted: bool) -> bool:
-        """Whether the prefixes that a simulated step has come to are worth scoring.
+    def reach(self, sentences: int, drafted: bool) -> Reach:
+        """Begin a simulation.
 
         Args:
-            group: of each simulated step from the one that the search waits for, how many prefixes it comes to that are
-                not scored; of the last one it is asked.
             sentences: in the batch.
-            drafted: whether a model's draft was there to be borrowed from.
+            drafted: whether a model's draft is there to be borrowed from.
         """
 
     def draft_pays(self, beam: int, sentences: int) -> bool:
         """Whether to ask a model for its drafts, for so many sentences at once."""
 
-    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
+    def learn_steps(self, ahead: int, made: int, drafted: bool) -> None:
+        """Take in how many steps a search has made with a pass that looked so many steps ahead."""
+
+    def learn_use(self, distance: int, was_used: bool, drafted: bool) -> None:
         """Take in whether the search has come to a prefix that was scored so many steps ahead of it."""
 
 
-class FixedBudget(AheadSchedule):
+class FixedBudget(AheadSchedule, Reach):
     """So many prefixes of a sentence in every pass."""
 
     def __init__(self, prefixes: int) -> None:
         """
         Args:
-            prefixes: of a pass.
+            prefixes: of a pass, beside those that the search waits for.
         """
-        self._prefixes = prefixes
+        self._left = prefixes
 
-    def is_worth_it(self, group: Sequence[int], sentences: int, drafted: bool) -> bool:
-        return sum(group) <= self._prefixes
+    def pays(self, prefixes: int) -> bool:
+        return prefixes <= self._left
+
+    def go_on(self, prefixes: int) -> None:
+        self._left -= prefixes
+
+    def reach(self, sentences: int, drafted: bool) -> Reach:
+        return FixedBudget(self._left)
 
     def draft_pays(self, beam: int, sentences: int) -> bool:
         return True
 
-    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
+    def learn_steps(self, ahead: int, made: int, drafted: bool) -> None:
+        pass
+
+    def learn_use(self, distance: int, was_used: bool, drafted: bool) -> None:
         pass
 
 
@@ -110,42 +131,55 @@ class LookAhead(Planner):
         self._sources = sources
         self._resemblance = resemblance or Resemblance()
         self._drafter = drafter
-        self._ahead: dict[int, list[_Ahead]] = {}  # by sentence, what was scored ahead
+        self._looked: dict[int, tuple[int, bool]] = {}  # by sentence, how many steps ahead, and whether with a draft
+        self._waiting: dict[int, list[_Ahead]] = {}  # by sentence, what was scored ahead and may still be used
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
         """See `roles.Planner.plan`."""
+        beam = len(sentences[0].search.live)
         drafts: Sequence[dict[int, Row]] = [{}] * len(sentences)
-        if self._drafter is not None and self._schedule.draft_pays(len(sentences[0].search.live), len(sentences)):
+        if self._drafter is not None and self._schedule.draft_pays(beam, len(sentences)):
             drafts = self._drafter.behind(sentences)
         plans: list[Sequence[Node]] = []
         copies = self._sources is not None and self._resemblance.is_enough
+        self._looked.clear()
         for sentence, draft in zip(sentences, drafts, strict=True):
-            if copies and sentence.tree.root.row is None:
+            reach = self._schedule.reach(len(sentences), bool(draft))
+            if not reach.pays(beam):
+                plans.append(())
+            elif copies and sentence.tree.root.row is None:
                 assert self._sources is not None
                 plans.append(_chain(sentence.tree, self._sources[sentence.number]))
             else:
-                ahead = _Simulation(sentence, draft).prefixes(self._schedule, len(sentences))
-                self._ahead.setdefault(sentence.number, []).extend(ahead)
+                simulation = _Simulation(sentence, draft)
+                ahead = simulation.prefixes(reach)
+                self._looked[sentence.number] = simulation.steps, bool(draft)
+                self._waiting.setdefault(sentence.number, []).extend(ahead)
                 plans.append([one.node for one in ahead])
         return plans
 
     def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
         """See `roles.Planner.learn`."""
-        for sentence in sentences:
-            self._learn(sentence)
+        for sentence, made in zip(sentences, steps, strict=True):
+            if sentence.number in self._looked:
+                ahead, drafted = self._looked[sentence.number]
+                self._schedule.learn_steps(ahead, made, drafted)
+            self._learn_use(sentence)
             if sentence.search.has_ended and self._sources is not None:
                 best = sentence.search.outputs()[:1]
                 self._resemblance.learn(self._sources[sentence.number], best[0].tokens if best else ())
 
-    def _learn(self, sentence: Sentence) -> None:
+    def _learn_use(self, sentence: Sentence) -> None:
         """What has become of prefixes that the search is past."""
-        search, waiting = sentence.search, []
-        for one in self._ahead.pop(sentence.number, ()):
-            if one.node.depth < search.taken or search.has_ended:
-                self._schedule.learn(one.distance, one.node.was_live, one.drafted)
-            else:
-                waiting.append(one)
-        self._ahead[sentence.number] = waiting
+        search = sentence.search
+        waiting = self._waiting.get(sentence.number)
+        if not waiting:
+            return
+        past = math.inf if search.has_ended else search.taken
+        for distance, node, drafted in waiting:
+            if node.depth < past:
+                self._schedule.learn_use(distance, node.was_live, drafted)
+        self._waiting[sentence.number] = [one for one in waiting if one.node.depth >= past]
 
     def keep(self, rows: Tensor) -> None:
         if self._drafter is not None:
@@ -179,50 +213,46 @@ class _Simulation:
             sentence: as far as it is.
             drafts: of a depth, the row that a model has drafted for prefixes of it.
         """
+        self.steps = 0
+        """ahead of the one that the search waits to take"""
         self._sentence = sentence
         self._drafts = drafts
-        self._guesses: dict[Node, tuple[Row | None, Node | None]] = {}
-        """of each live prefix, the row behind it, and the scored prefix whose row that is, if any"""
+        self._borrowed: dict[Node, tuple[Row | None, Node | None]] = {}
+        """of a prefix that is not scored, the row that it borrows, and the scored prefix whose row that is, if any"""
 
-    def prefixes(self, schedule: AheadSchedule, sentences: int) -> list[_Ahead]:
+    def prefixes(self, reach: Reach) -> list[_Ahead]:
         """What is not scored and the search comes to, beside what it waits for."""
-        drafted = bool(self._drafts)
-        if not schedule.is_worth_it([len(self._sentence.needed), 1], sentences, drafted):  # then no step is
-            return []
         search = self._sentence.search.copy()
-        known = set(self._sentence.needed)
-        groups: list[int] = []
+        drafted = bool(self._drafts)
         ahead: list[_Ahead] = []
-        for hypothesis in search.live:
-            self._guess(hypothesis.node)
+        distance = 0
         while not search.has_ended:
             live = search.live
-            rows = [self._guesses[hypothesis.node][0] for hypothesis in live]
+            rows = [self._row(hypothesis.node) for hypothesis in live]
             if not any(rows):
                 break
             least = search.go_ahead(rows)
-            group = [
-                node for hypothesis in live
-                if hypothesis.score >= least and (node := hypothesis.node).row is None and node not in known
-            ]  # fmt: skip
-            groups.append(len(group) if groups else len(known))
-            if group and len(groups) > 1:
-                if not schedule.is_worth_it(groups, sentences, drafted):
+            if distance > 0:  # what the search waits for is scored anyway
+                group = [one.node for one in live if one.node.row is None and one.score >= least]
+                if not reach.pays(len(group)):
                     break
-                known.update(group)
-                ahead += [_Ahead(len(groups) - 1, node, drafted) for node in group]
-            for hypothesis in search.live:
-                self._guess(hypothesis.node)
+                reach.go_on(len(group))
+                ahead += [_Ahead(distance, node, drafted) for node in group]
+                self.steps = distance
+            distance += 1
         return ahead
 
-    def _guess(self, node: Node) -> None:
-        if node not in self._guesses:
-            self._guesses[node] = (node.row, node) if node.row is not None else self._borrowed(node)
+    def _row(self, node: Node) -> Row | None:
+        if node.row is not None:
+            return node.row
+        if node not in self._borrowed:
+            self._borrowed[node] = self._borrow(node)
+        return self._borrowed[node][0]
 
-    def _borrowed(self, node: Node) -> tuple[Row | None, Node | None]:
+    def _borrow(self, node: Node) -> tuple[Row | None, Node | None]:
         if node.parent is None:
             return self._drafts.get(0), None
-        last = node.parent if node.parent.row is not None else self._guesses[node.parent][1]
+        last = node.parent if node.parent.row is not None else self._borrowed[node.parent][1]
         own = None if last is None else last.children.get(node.token)
         if own is not None and own.row is not None:
             return own.row, own

@@ -42,16 +42,16 @@ class TreeBlock:
             device: of the verifier.
         """
         nodes = list(chain.from_iterable(sentences))
-        numbers = torch.tensor([[node.token, node.depth, node.slot] for node in nodes], device=device)
+        depths = [node.depth for node in nodes]
+        numbers = [node.token for node in nodes] + depths + [node.slot for node in nodes]
         ragged = Ragged.of([len(own) for own in sentences], device)
         size = -(-slots // 8)
         seen = b"".join([node.sees.to_bytes(size, "little") for node in nodes])
         packed = torch.frombuffer(bytearray(seen), dtype=torch.uint8).view(-1, size).to(device)
         bits = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=torch.uint8, device=device)
         hidden = (packed[..., None] & bits).eq(0).flatten(1)  # N x 8 size
-        tokens, positions, places = numbers.unbind(1)
-        deepest = max(node.depth for node in nodes)
-        return cls(tokens, positions, deepest, places, ragged.spread(hidden), ragged)
+        tokens, positions, places = torch.tensor(numbers, device=device).view(3, -1).unbind()
+        return cls(tokens, positions, max(depths), places, ragged.spread(hidden), ragged)
 
 
 class TreeVerifier(Protocol):
