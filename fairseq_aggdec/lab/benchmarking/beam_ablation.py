@@ -156,8 +156,8 @@ def _simulating(variant: Variant, lent: dict[Node, tuple[str, int | None]]) -> I
     """The planner's simulation notes whose rows it borrows, and does without what the variant has not."""
 
     class Simulation(planner._Simulation):
-        def _borrowed(self, node: Node) -> tuple[Row | None, Node | None]:
-            row, lender = super()._borrowed(node)
+        def _borrow(self, node: Node) -> tuple[Row | None, Node | None]:
+            row, lender = super()._borrow(node)
             lent[node] = self._kind(node, row, lender), row.tokens[0] if row else None
             return row, lender
 
@@ -170,7 +170,7 @@ def _simulating(variant: Variant, lent: dict[Node, tuple[str, int | None]]) -> I
             if lender.token != node.token:
                 return "substitution"
             assert node.parent is not None
-            last = node.parent if node.parent.row is not None else self._guesses[node.parent][1]
+            last = node.parent if node.parent.row is not None else self._borrowed[node.parent][1]
             return "own track" if lender.parent is last else "rejoining"
 
     stock = planner._Simulation
