@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -247,7 +248,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found = measure(subject, args.beam, variants(bool(args.drafter_path)))
     if args.json:
         record = {
-            "command": options.command("beam_ablation", argv),
+            "command": f"python -m {__spec__.name} {shlex.join(sys.argv[1:] if argv is None else argv)}",
             "date": machine.now(),
             "commit": machine.commit(),
             "machine": machine.machine(),

@@ -146,7 +146,7 @@ SETS = {
         batches=(8, 1),
     ),
     "scitldr_blocked": Sentences(
-        "SciTLDR test, the same model, repeated n-grams banned on both sides",
+        "SciTLDR test, random weights in BART's shape (bart-small), repeated n-grams banned",
         _summarization("bart-small"),
         f"{_SUMMARY} --no-repeat-ngram-size 3",
         ours="--block-ngrams",
