@@ -21,7 +21,7 @@ KNOWS: dict[str, set[str]] = {
     "engine": {"decoding", "models"},
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
     "tasks": {"compat", "criterions", "data", "decoding", "engine", "generation", "models", "writing"},
-    "distillation": {"generation", "tasks"},
+    "distillation": {"engine", "generation", "tasks"},
     "bulk": {"distillation", "generation", "tasks"},
 }
 """folder: others that it may import; `lab`, `demo` and `cli` may import all"""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.cli.options import add_batch_options, check_least
+from fairseq_aggdec.distillation.settings import DECODINGS
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.tasks.search_options import add_search_options
 
@@ -26,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     _check(parser, args)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
+    for name in ("tasks", "generation"):  # a generator is made for each batch, and would repeat itself
+        logging.getLogger(f"fairseq_aggdec.{name}").setLevel(logging.ERROR)
     import fairseq_aggdec
 
     fairseq_aggdec.register()
@@ -67,6 +70,12 @@ def _parser() -> argparse.ArgumentParser:
 
     search = parser.add_argument_group("search (as in fairseq-generate)")
     search.add_argument("--beam", type=int, help="default: 5")
+    search.add_argument(
+        "--decoding",
+        choices=DECODINGS,
+        help="beam: fairseq's own search; aggressive-beam: the same targets by this plugin's, which is faster in small "
+        "batches (default: beam)",
+    )
     add_search_options(search)
 
     speed = parser.add_argument_group("batches and device")

@@ -44,9 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, help="only the first N sentences (default: 100; of a random model 8)")
     parser.add_argument(
         "--modes",
-        help="comma separated, from greedy, iad, hybrid, gad, gad++, nar, blockwise; +adaptive behind one adds "
-        "--adaptive-draft (default: greedy, iad and hybrid, with a drafter gad and gad++, with proposal heads "
-        "blockwise)",
+        help="comma separated, from greedy, iad, hybrid, gad, gad++, nar, blockwise, aggressive-beam:N, whose "
+        "lists are compared with fairseq's beam of N; +adaptive behind one adds --adaptive-draft (default: greedy, "
+        "iad, hybrid and aggressive-beam:5, with a drafter gad and gad++, with proposal heads blockwise)",
     )
     parser.add_argument(
         "--precisions",

@@ -8,7 +8,7 @@ import dataclasses
 from fairseq_aggdec.distillation import pipeline
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.environment import device_of_environment, shard_of_environment
-from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
+from fairseq_aggdec.distillation.settings import DECODINGS, MAX_TOKENS, SearchOptions
 from fairseq_aggdec.distillation.translator import fingerprints
 from fairseq_aggdec.errors import AggdecError
 
@@ -28,7 +28,9 @@ def distill(args: argparse.Namespace) -> None:
         job.gather_generate_output(args.from_generate, args.max_source_len)
     elif args.gather:
         expected = search | {
-            name: getattr(args, name) for name in ("max_tokens", "batch_size", "precision") if getattr(args, name)
+            name: getattr(args, name)
+            for name in ("max_tokens", "batch_size", "precision", "decoding")
+            if getattr(args, name)
         }
         if args.teacher:
             expected["teacher"] = fingerprints(args.teacher)
@@ -44,6 +46,7 @@ def distill(args: argparse.Namespace) -> None:
             args.max_source_len,
             args.precision or "fp32",
             SearchOptions(**search),
+            args.decoding or DECODINGS[0],
         )
         job.decode(args.teacher, options, device, shard, shards)
 

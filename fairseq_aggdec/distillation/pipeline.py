@@ -33,6 +33,7 @@ class DecodingOptions:
         max_source_len: the most tokens of a source, EOS included; longer ones are skipped. None: the models' limit.
         precision: a key of `translator.PRECISIONS`.
         search: the options of the beam search.
+        decoding: one of `settings.DECODINGS`; a model that the engine does not support is decoded by `beam`.
     """
 
     max_tokens: int
@@ -40,6 +41,7 @@ class DecodingOptions:
     max_source_len: int | None
     precision: str
     search: SearchOptions
+    decoding: str = "beam"
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,13 @@ class Distillation:
         """
         teacher_files = fingerprints(checkpoints)
         data = {split: self.data.fingerprint(split) for split in self.splits}
-        teacher = Translator(checkpoints, self.data, options.search, device, options.precision)
+        teacher = Translator(
+            checkpoints, self.data, options.search, device, options.precision, decoding=options.decoding
+        )
+        decoding = options.decoding
+        if decoding != "beam" and (reason := teacher.unsupported):
+            logger.warning(f"no fast engine for this teacher ({reason}): fairseq's own beam search decodes")
+            decoding = "beam"
         longest = min(teacher.longest_source, options.max_source_len or teacher.longest_source)
         settings = [
             ShardSettings(
@@ -82,6 +90,7 @@ class Distillation:
                 options.max_tokens,
                 options.batch_size,
                 options.precision,
+                decoding,
                 options.search,
             )
             for split in self.splits

@@ -8,6 +8,8 @@ from typing import Any
 
 MAX_TOKENS = 4000
 """the default limit of a batch, in source tokens with padding"""
+DECODINGS = ("beam", "aggressive-beam")
+"""fairseq's own beam search, which is the default, and this plugin's, which gives the same hypotheses"""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class ShardSettings:
         longest_source: the most tokens of a source, EOS included; longer ones are skipped.
         max_tokens, batch_size: the limits of a batch.
         precision: `fp32`, `fp16` or `bf16`.
+        decoding: what runs the search, one of `DECODINGS`.
     """
 
     split: str
@@ -45,6 +48,7 @@ class ShardSettings:
     max_tokens: int
     batch_size: int | None = None
     precision: str = "fp32"
+    decoding: str = "beam"
     search: SearchOptions = field(default_factory=SearchOptions)
 
     def as_dict(self) -> dict[str, Any]:

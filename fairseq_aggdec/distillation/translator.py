@@ -14,6 +14,7 @@ from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
 from fairseq_aggdec.distillation.settings import SearchOptions
+from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import file_sha256
 from fairseq_aggdec.tasks.loading import load
@@ -74,6 +75,12 @@ class Translator:
     def longest_source(self) -> int:
         """The most tokens of a source that all models take, EOS included."""
         return min(int(model.max_positions()[0]) for model in self._models)
+
+    @property
+    def unsupported(self) -> str | None:
+        """Why this plugin's engine cannot run one of the models, so that fairseq decodes; None where it can."""
+        reasons = (unsupported_decoder(model.decoder) for model in self._models)
+        return next(filter(None, reasons), None)
 
     @torch.inference_mode()
     def translate(self, numbers: Sequence[int], sources: Sequence[Tokens]) -> list[Tokens]:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from fairseq_aggdec.lab.lossless.list_counts import compare, lists_in
 from tests import helpers
 from tests.helpers import ToyModel, parse_generate, run_cli, train_toy
 
@@ -122,6 +123,14 @@ def assert_same_hypotheses(output: str, reference: str, at_most: int = 0, tolera
         assert abs(found[number].score - expected[number].score) <= tolerance
         for mine, theirs in zip(found[number].positional, expected[number].positional, strict=True):
             assert abs(mine - theirs) <= 10 * tolerance
+
+
+def assert_same_lists(output: str, reference: str, hypotheses: int) -> None:
+    """As many n-best lists of so many hypotheses each, equal in texts and order, with the same scores."""
+    found, expected = (lists_in(text.split("\n")) for text in (output, reference))
+    counts = compare(expected, found)
+    assert counts.equal == counts.lists > 0, counts.differences
+    assert counts.hypotheses == hypotheses * counts.lists
 
 
 def summaries(text: str) -> list[dict[str, float]]:

@@ -10,6 +10,7 @@ from tests.cli_integration.correction import (
     SENTENCES,
     Process,
     assert_same_hypotheses,
+    assert_same_lists,
     generate,
     generate_here,
     summaries,
@@ -23,6 +24,15 @@ def iad_run(correction_model: ToyModel, tmp_path_factory: pytest.TempPathFactory
     stats = tmp_path_factory.mktemp("stats") / "stats.jsonl"
     options = ["--print-step", "--retain-iter-history", "--decoding-stats", stats, "--batch-size", 1]
     return generate(correction_model, "iad", *options), stats
+
+
+LISTS = ["--beam", 4, "--nbest", 4]
+
+
+@pytest.fixture(scope="module")
+def beam_four(correction_model: ToyModel) -> str:
+    """What stock fairseq prints of a beam of four."""
+    return generate_here(correction_model, None, *LISTS)
 
 
 def test_iad_gives_the_hypotheses_of_beam_one(iad_run: tuple[Process, Path], beam_one: Process) -> None:
@@ -87,6 +97,16 @@ def test_greedy_gives_the_hypotheses_of_beam_one(correction_model: ToyModel, bea
     assert not parse_generate(process.stdout)
     assert (process.stdout + process.stderr + results).count("mean accepted tokens") == 1
     assert "Generate test with beam=1: BLEU" in results
+
+
+@pytest.mark.parametrize("drafts", [False, True], ids=["alone", "with a drafter"])
+def test_aggressive_beam_gives_the_lists_of_the_beam(
+    correction_model: ToyModel, correction_drafter: Path, beam_four: str, drafts: bool
+) -> None:
+    drafter = ["--drafter-path", correction_drafter] if drafts else []
+    output = generate_here(correction_model, "aggressive-beam", *LISTS, "--batch-size", 6, *drafter)
+    assert_same_lists(output, beam_four, hypotheses=4)
+    assert "Generate test with beam=4: BLEU" in output
 
 
 def test_shards_share_the_sentences(correction_model: ToyModel, beam_one: Process) -> None:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_integration.correction import LONGEST, Process, assert_same_hypotheses, at_once, interact, summaries
+from tests.cli_integration.correction import (
+    LONGEST,
+    Process,
+    assert_same_hypotheses,
+    assert_same_lists,
+    at_once,
+    interact,
+    summaries,
+)
 from tests.helpers import ToyModel, parse_generate
 
 AWKWARD = [
@@ -45,6 +53,15 @@ def test_awkward_lines(answers: list[Process]) -> None:
     assert_same_hypotheses(iad.stdout, stock.stdout)
     [summary] = summaries(iad.stdout + iad.stderr)
     assert summary["sentences"] == len(AWKWARD)
+
+
+def test_awkward_lines_have_the_whole_lists_of_a_beam(correction_model: ToyModel) -> None:
+    lists = ["--beam", 4, "--nbest", 3]
+    stock, ours = at_once(
+        *(partial(interact, correction_model, decoding, *lists, stdin=as_input(AWKWARD))
+          for decoding in (None, "aggressive-beam"))
+    )  # fmt: skip
+    assert_same_lists(ours.stdout, stock.stdout, hypotheses=3)
 
 
 def test_a_file_in_batches_without_too_long_lines(

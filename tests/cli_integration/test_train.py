@@ -54,6 +54,31 @@ def test_validate(correction_model: ToyModel, trained: tuple[list[Process], Path
     assert figures(found.stdout + found.stderr, "bleu") == [last]
 
 
+def test_validation_by_a_beam(correction_model: ToyModel, trained: tuple[list[Process], Path]) -> None:
+    """The decoding mode and the beam of the BLEU are fairseq-validate's own, not those of the training."""
+    options = ["--path", trained[1] / "checkpoint_last.pt", "--user-dir", PLUGIN, "--task", "aggressive_translation"]
+    options += ["--max-tokens", 2000, "--eval-bleu-args", '{"beam": 4, "max_len_b": 20}', "--decoding"]
+    runs = [partial(run_cli, "fairseq-validate", correction_model.data, *options, decoding)
+            for decoding in ("aggressive-beam", "beam")]  # fmt: skip
+    ours, stock = (process.stdout + process.stderr for process in at_once(*runs))
+    assert figures(ours, "bleu") == figures(stock, "bleu") != []
+    assert "--decoding aggressive-beam: 24 sentences" in ours
+    assert "--decoding" not in stock
+
+
+def test_hub_by_a_beam(correction_model: ToyModel) -> None:
+    folder, name = correction_model.checkpoint.parent, correction_model.checkpoint.name
+    load = partial(TransformerModel.from_pretrained, str(folder), name, str(correction_model.data))
+    stock, hub = load(), load(task={"_name": "aggressive_translation", "decoding": "aggressive-beam"})
+    sentences = [" ".join(WORDS[i : i + 7]) + f" {WORDS[i]}x" for i in range(0, 30, 5)] + ["ba"]
+    assert hub.translate(sentences, beam=5) == stock.translate(sentences, beam=5)
+    inputs = [stock.encode(sentence) for sentence in sentences]
+    for found, expected in zip(hub.generate(inputs, beam=5), stock.generate(inputs, beam=5), strict=True):
+        assert [one["tokens"].tolist() for one in found] == [one["tokens"].tolist() for one in expected]
+        scores = [[float(one["score"]) for one in n_best] for n_best in (found, expected)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+
+
 def test_hub(correction_model: ToyModel) -> None:
     folder, name = correction_model.checkpoint.parent, correction_model.checkpoint.name
     load = partial(TransformerModel.from_pretrained, str(folder), name, str(correction_model.data))

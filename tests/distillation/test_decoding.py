@@ -23,10 +23,16 @@ class Echo:
     def __init__(self, stop_before: int | None = None) -> None:
         self.batches: list[list[int]] = []
         self.stop_before = stop_before
+        self.fresh = False
+
+    def start_afresh(self) -> None:
+        self.fresh = True
 
     def translate(self, numbers: Sequence[int], sources: Sequence[Tokens]) -> list[Tokens]:
         if len(self.batches) == self.stop_before:
             raise Stopped
+        assert self.fresh, "what was learnt from another batch could decide a near-tie"
+        self.fresh = False
         self.batches.append(list(numbers))
         return [source.astype(np.int32) for source in sources]
 

@@ -31,6 +31,19 @@ def test_two_shards_give_what_one_gives(distil: Distil, distilled: Path, output:
     assert contents(distil(output, "--gather")) == contents(distilled)
 
 
+def test_aggressive_beam_search_gives_the_same_bytes(distil: Distil, distilled: Path, tmp_path: Path) -> None:
+    """In two shards; the record says which search it was, and the two do not mix."""
+    output, aggressive = tmp_path / "out", ("--decoding", "aggressive-beam")
+    for shard in (0, 1):
+        distil(output, *aggressive, "--num-shards", 2, "--shard-id", shard)
+    with pytest.raises(AggdecError, match=r"other settings \(decoding: aggressive-beam there, beam asked for\)"):
+        distil(output, "--gather", "--decoding", "beam")
+    found, expected = contents(distil(output, "--gather")), contents(distilled)
+    record = found.pop("distillation.json").replace(b'"decoding": "aggressive-beam"', b'"decoding": "beam"')
+    assert record == expected["distillation.json"]
+    assert found == {name: text for name, text in expected.items() if name != "distillation.json"}
+
+
 def test_several_splits_in_shards(distil: Distil, tmp_path: Path) -> None:
     """Stopped in the second split; gathered only when it is said that there are two."""
     subsets = ["--subset", "test,valid"]

@@ -14,6 +14,7 @@ def test_every_field_counts() -> None:
     """None can be changed without being noticed."""
     other: dict[str, Any] = {"split": "valid", "data": {"source": "e" * 64, "target": "b" * 64}, "teacher": ["c" * 64]}
     other |= {"longest_source": 65, "max_tokens": 99, "batch_size": 3, "precision": "fp16", "search": SearchOptions(4)}
+    other |= {"decoding": "aggressive-beam"}
     assert other.keys() == {field.name for field in fields(ShardSettings)}
     for name, value in other.items():
         assert SETTINGS.difference(replace(SETTINGS, **{name: value}), "here", "there"), name
