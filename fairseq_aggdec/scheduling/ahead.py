@@ -5,8 +5,8 @@
     C   = c_0 / B + n_0 + sum over steps i of n_i     its cost to one of B sentences, in rows: what one prefix costs
 
 Every step of a search needs about as many prefixes, whichever pass has scored them: so the fewer passes bring them, the
-better. A step ahead is worth its prefixes while u(i) > G / C, the rule of `goodput`, with some margin. Rows of a model's
-draft of k tokens serve k steps, each of as many prefixes as the beam has.
+better. A step ahead is worth its prefixes while u(i) > G / C, the rule of `goodput`, with some margin. A draft of k
+tokens serves k steps, each of as many prefixes as the beam has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DISTANCES = 24
 _UNSEEN = 0.8
 """u(i) before any was seen"""
 _PRIOR = 8.0
-"""how many prefixes that counts for"""
+"""as many prefixes as that counts for"""
 _MEMORY = 1000
 """prefixes of a distance after which older ones count half"""
 _LEAST_GAIN = 1.3

@@ -29,7 +29,7 @@ _NEAR = 4
 
 
 class Reach(Protocol):
-    """How far one sentence's simulation goes in one pass: step by step from the one behind what the search waits for."""
+    """How far one sentence's simulation goes in a pass: step by step from the one behind what the search waits for."""
 
     def pays(self) -> bool:
         """Whether the prefixes of the next step are worth scoring."""
