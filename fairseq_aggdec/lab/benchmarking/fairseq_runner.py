@@ -48,11 +48,14 @@ class FairseqRunner:
         task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
         task.cfg.adaptive_draft = mode.adaptive
         drafts = oracle is not None and mode.decoding in ("iad", "hybrid", "gad", "gad++")
+        extra: dict[str, Any] = {"oracle": oracle} if drafts else {}
+        if mode.budget is not None:
+            extra["budget"] = mode.budget
         self.generator = task.build_generator(
             models,
             Namespace(**generation, beam=mode.beam),
             seq_gen_cls=OracleGenerator if drafts else None,
-            extra_gen_cls_kwargs={"oracle": oracle} if drafts else None,
+            extra_gen_cls_kwargs=extra or None,
         )
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:

@@ -17,7 +17,8 @@ _BEAM = "aggressive-beam"
 _ADAPTIVE = "+adaptive"
 _KNOWN = (
     "beam5, beam1 (any beam), greedy, iad, nar, gad, gad++, gad++:BETA:TOLERANCE, blockwise, blockwise:BETA, "
-    "hybrid, each that verifies drafts with +adaptive where wanted, aggressive-beam:5, ctranslate2:greedy, "
+    "hybrid, each that verifies drafts with +adaptive where wanted, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
+    "ctranslate2:greedy, "
     "ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
 
@@ -79,6 +80,8 @@ class Mode:
     oracle: float | None = None
     """quality of a random model's drafts: mean accepted tokens (gad, gad++) or edit ratio (iad, hybrid); None for
     that of the benchmark"""
+    budget: int | None = None
+    """prefixes that aggressive-beam scores ahead in a pass, 0 for plain beam search; None for as many as pay"""
     nat: NatPeer | None = None
     """a non-autoregressive model that decodes instead of the checkpoint"""
 
@@ -101,7 +104,8 @@ class Mode:
             if body.startswith("beam"):
                 kind, settings = "beam", {"beam": int(body.removeprefix("beam"))}
             elif kind == _BEAM and colon:
-                settings = {"beam": int(rest)}
+                beam, colon, budget = rest.partition(":")
+                settings = {"beam": int(beam)} | ({"budget": int(budget)} if colon else {})
             elif kind == "gad++" and colon:
                 beta, tolerance = rest.split(":")
                 settings = {"top_beta": int(beta), "tolerance": float(tolerance)}
@@ -114,6 +118,8 @@ class Mode:
             raise AggdecError(f"unknown mode {name}: choose from {_KNOWN}") from None
         if settings.get("beam", 1) < 1:
             raise AggdecError(f"mode {name}: a beam has at least 1")
+        if settings.get("budget", 0) < 0:
+            raise AggdecError(f"mode {name}: a pass scores 0 or more prefixes ahead")
         if at and precision not in PRECISIONS:
             raise AggdecError(f"mode {name}: unknown precision {precision}; choose from {', '.join(PRECISIONS)}")
         if adaptive and (peer or kind in ("beam", "greedy", "nar", _BEAM)):

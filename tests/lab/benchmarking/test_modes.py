@@ -15,6 +15,7 @@ def test_modes_carry_their_settings() -> None:
     assert Mode.parse("iad~0.2@int8") == Mode("iad~0.2@int8", "iad", precision="int8", oracle=0.2)
     assert Mode.parse("hybrid") == Mode("hybrid", "hybrid")
     assert Mode.parse("aggressive-beam:4") == Mode("aggressive-beam:4", "aggressive-beam", 4)
+    assert Mode.parse("aggressive-beam:4:0") == Mode("aggressive-beam:4:0", "aggressive-beam", 4, budget=0)
     adaptive = Mode.parse("gad+++adaptive@bf16")
     assert adaptive == Mode("gad+++adaptive@bf16", "gad++", precision="bf16", adaptive=True)
     assert Mode.parse("gad++:3:1+adaptive").top_beta == 3
@@ -23,7 +24,7 @@ def test_modes_carry_their_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "fast", "beam", "beamx", "gad++:3", "gad++:a:b", "iad~x", "nmt:greedy", "aggressive-beam"]
+    "name", ["", "fast", "beam", "beamx", "gad++:3", "gad++:a:b", "iad~x", "nmt:greedy", "aggressive-beam", "aggressive-beam:5:"]
 )
 def test_malformed_modes_are_refused(name: str) -> None:
     with pytest.raises(AggdecError, match=r"unknown mode .*: choose from beam5"):
@@ -37,6 +38,7 @@ def test_malformed_modes_are_refused(name: str) -> None:
         ("beam5@int8", "fairseq's own search has no int8"),
         ("beam0", "a beam has at least 1"),
         ("aggressive-beam:0", "a beam has at least 1"),
+        ("aggressive-beam:5:-1", "scores 0 or more prefixes ahead"),
         ("aggressive-beam:5@exact", "there is no bit-exact beam search"),
         ("aggressive-beam:5+adaptive", "is for modes that verify drafts"),
         ("greedy~3", "~ sets the oracle"),
@@ -51,6 +53,7 @@ def test_senseless_modes_are_refused_with_the_reason(name: str, reason: str) -> 
 
 def test_a_beam_is_compared_with_fairseqs_of_the_same_width() -> None:
     assert Mode.parse("aggressive-beam:4").searches_as == Mode.parse("beam4")
+    assert Mode.parse("aggressive-beam:4:32").searches_as == Mode.parse("beam4")
     assert Mode.parse("aggressive-beam:4").implementation == "fairseq_aggdec"
     assert not Mode.parse("aggressive-beam:4").lossless
     assert Mode.parse("beam4").searches_as is None
