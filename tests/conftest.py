@@ -56,7 +56,8 @@ _LOG_LEVELS = {name: logging.getLogger(name).level for name in (None, "fairseq",
 @pytest.fixture(autouse=True)
 def _log_levels() -> None:
     """What a command that ran in this process, for another test or a fixture, has silenced speaks again."""
-    for name, level in _LOG_LEVELS.items():
+    ours = [name for name in logging.root.manager.loggerDict if name.startswith("fairseq_aggdec.")]
+    for name, level in (dict.fromkeys(ours, logging.NOTSET) | _LOG_LEVELS).items():
         logging.getLogger(name).setLevel(level)
 
 

@@ -24,7 +24,19 @@ def test_modes_carry_their_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "fast", "beam", "beamx", "gad++:3", "gad++:a:b", "iad~x", "nmt:greedy", "aggressive-beam", "aggressive-beam:5:"]
+    "name",
+    [
+        "",
+        "fast",
+        "beam",
+        "beamx",
+        "gad++:3",
+        "gad++:a:b",
+        "iad~x",
+        "nmt:greedy",
+        "aggressive-beam",
+        "aggressive-beam:5:",
+    ],
 )
 def test_malformed_modes_are_refused(name: str) -> None:
     with pytest.raises(AggdecError, match=r"unknown mode .*: choose from beam5"):
