@@ -105,7 +105,9 @@ class Mode:
                 kind, settings = "beam", {"beam": int(body.removeprefix("beam"))}
             elif kind == _BEAM and colon:
                 beam, colon, budget = rest.partition(":")
-                settings = {"beam": int(beam)} | ({"budget": int(budget)} if colon else {})
+                settings = {"beam": int(beam)}
+                if colon:
+                    settings["budget"] = int(budget)
             elif kind == "gad++" and colon:
                 beta, tolerance = rest.split(":")
                 settings = {"top_beta": int(beta), "tolerance": float(tolerance)}
