@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
-# A part of the tests under another Python, with the optional extra `ray`, in a virtual environment of its own.
-# It is not part of scripts/test.sh, since its set-up compiles fairseq again, and Ray takes half a gigabyte.
-# usage: bash scripts/test_python.sh [PYTHON [PYTEST ARGUMENTS]]      default: python3.12, in the path or of pyenv
+# A part of the tests under another Python, in a virtual environment of its own (.venv-3.12).
+# usage: bash scripts/test_python.sh [--few] [PYTHON [PYTEST ARGUMENTS]]     default: python3.12, in the path or of pyenv
+#   --few   a minute of them, as a part of scripts/test.sh: nothing is done where there is no such Python. Without it the tests
+#           of Ray are among them, which takes half a gigabyte.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-
-tests=(tests/test_compat.py tests/test_generator.py tests/distillation/test_translator.py tests/bulk tests/decoding tests/tasks
-    tests/cli_integration/test_generate.py)
 
 find_python() {
     local candidate
@@ -16,14 +14,31 @@ find_python() {
             return
         fi
     done
-    echo "test_python: no Python 3.12 found: name one, bash scripts/test_python.sh /path/to/python3.12" >&2
-    exit 1
+    return 1
 }
 
-python=${1:-$(find_python)}
+tests=(tests/test_compat.py tests/test_generator.py tests/distillation/test_translator.py tests/bulk tests/decoding tests/tasks
+    tests/cli_integration/test_generate.py)
+needs_ray=yes processes=2
+if [[ ${1:-} == --few ]]; then
+    shift
+    tests=(tests/test_generator.py tests/decoding/test_loop.py tests/tasks/test_aggressive_translation.py
+        tests/cli_integration/test_interactive.py)
+    needs_ray= processes=0
+    if [[ -z ${1:-} ]] && ! find_python >/dev/null; then
+        echo "test_python: no Python 3.12 found, nothing tested with it" >&2
+        exit 0
+    fi
+fi
+
+if ! python=${1:-$(find_python)}; then
+    echo "test_python: no Python 3.12 found: name one, bash scripts/test_python.sh /path/to/python3.12" >&2
+    exit 1
+fi
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 export AGGDEC_VENV=.venv-$version OMP_NUM_THREADS=1
 PYTHON=$python bash scripts/setup.sh
-"$AGGDEC_VENV/bin/python" -c 'import ray.data' 2>/dev/null ||
+if [[ -n $needs_ray ]] && ! "$AGGDEC_VENV/bin/python" -c 'import ray.data' 2>/dev/null; then
     "$AGGDEC_VENV/bin/python" -m pip install --quiet --disable-pip-version-check --constraint scripts/constraints.txt 'ray[data]'
-"$AGGDEC_VENV/bin/python" -m pytest --numprocesses 2 --dist loadfile "${tests[@]}" "${@:2}"
+fi
+"$AGGDEC_VENV/bin/python" -m pytest --numprocesses "$processes" --dist loadfile "${tests[@]}" "${@:2}"
