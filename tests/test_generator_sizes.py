@@ -1,4 +1,4 @@
-"""Every mode at the sizes that people run, with drafts that are really accepted, against fairseq's own beam of one.
+"""Every mode at the sizes that people run, with drafts that are really accepted, against fairseq's own search.
 
 Random models accept few copies of their source. So drafts are made from what fairseq itself answered: `iad` and
 `hybrid` copy from it with edits, block drafters have their proposals replaced by it, with wrong tokens in places.
@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.sequence_generator import SequenceGenerator
 
+from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
+from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
@@ -20,6 +24,7 @@ from tests.random_bart import random_bart
 from tests.random_blockwise import random_blockwise
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch, random_model, stock_beam_one
+from tests.test_beam_generator import assert_same_lists
 from tests.test_generator import assert_same_up_to_near_ties, decode
 
 WORDS = dictionary(40)
@@ -85,11 +90,34 @@ def check(
     assert all(accepted[mode] > 0 for mode in modes if mode != "greedy"), accepted
 
 
+class ForesightedBeams(AggressiveBeamGenerator):
+    """Beams that have the best hypothesis of each sentence scored before they look further ahead."""
+
+    answers: Sequence[Sequence[int]] = ()
+
+    def make_planner(self, *_: Any) -> Planner:
+        return LookAhead(FixedBudget(24), self.answers)
+
+
+def check_beams(model: FairseqEncoderDecoderModel, rows: Sequence[int], src_dict: Dictionary = WORDS) -> None:
+    """The same n-best lists as fairseq's, with steps on rows that were scored ahead."""
+    options: dict[str, Any] = {"beam_size": 4, "max_len_b": 14}
+    ours = ForesightedBeams([model], WORDS, src_dict=src_dict, decoding="aggressive-beam", **options)
+    for count in rows:
+        sample = batch(count, src_dict)
+        stock = SequenceGenerator([model], WORDS, **options).generate([model], sample)
+        ours.answers = [n_best[0]["tokens"][:-1].tolist() for n_best in stock]
+        assert_same_lists(ours.generate([model], sample), stock, rounding=5e-5)
+    assert ours.totals.accepted > 0, ours.totals
+
+
 @pytest.mark.parametrize("heads", [1, 3, 8, 16])
 def test_heads_and_rows(heads: int) -> None:
     """Attention is computed in other ways from 16 heads of all rows on, and for a single query or row."""
     size = transformer(48, 64, heads, 2, 2)
-    check(random_model(heads, WORDS, WORDS, 0.1, **size), (1, 2, 7, 32), 3 if heads == 16 else 16, **size)
+    model = random_model(heads, WORDS, WORDS, 0.1, **size)
+    check(model, (1, 2, 7, 32), 3 if heads == 16 else 16, **size)
+    check_beams(model, (1, 2, 7, 32, 1))
 
 
 PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
@@ -105,6 +133,7 @@ def test_the_papers_sizes(size: dict[str, Any]) -> None:
     model = random_model(5, WORDS, WORDS, 0.1, **size)
     drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
     check(model, (1, 3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "gad"), **drafter)
+    check_beams(model, (1, 3, 1))
 
 
 @pytest.mark.parametrize(("arch", "dim", "heads"), [("bart_base", 768, 12), ("bart_large", 1024, 16)])
@@ -113,6 +142,7 @@ def test_bart(arch: str, dim: int, heads: int) -> None:
     model = random_bart(arch, 3, WORDS, 0.1, **size)
     drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
     check(model, (1, 3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "hybrid"), **drafter)
+    check_beams(model, (1, 3, 1))
 
 
 def test_dictionaries_of_their_own() -> None:

@@ -47,8 +47,9 @@ def _parser() -> argparse.ArgumentParser:
         "--modes",
         default="beam5,beam1,greedy,iad",
         help="comma separated, from beamN (fairseq's own), greedy, iad, nar, gad, gad++, gad++:BETA:TOLERANCE, "
-        "blockwise, blockwise:BETA, aggressive-beam:N; in another precision with @fp32, @fp16, @bf16, @int8 or "
-        "@exact (bit-exact) (default: %(default)s)",
+        "blockwise, blockwise:BETA, hybrid, aggressive-beam:N (at most PREFIXES ahead in a pass, 0 for none: "
+        "aggressive-beam:N:PREFIXES); in another precision with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--peers",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -67,18 +67,22 @@ class GenerateOutput:
             AggdecError: it has no sentence, or one that an earlier file has too.
             OSError: it cannot be read.
         """
-        own: dict[int, GeneratedSentence] = {}
         with path.open("rb") as lines:
-            for place, raw in enumerate(lines, start=1):
-                # the bar can stand within the bytes of a character: decoded again when it has been removed
-                line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
-                if limits := _SKIPPED.search(line):
-                    self.limits.append((int(limits[1]), int(limits[2])))
-                if found := _find(line):
-                    kind, number, readings, mended = found
-                    sentence = own.setdefault(number, GeneratedSentence(f"{path}, line {place}"))
-                    sentence.mended |= mended
-                    _add_line(sentence, kind, readings)
+            self.add_lines(lines, str(path))
+
+    def add_lines(self, lines: Iterable[bytes], path: str) -> None:
+        """As `add_file`, of the lines of an output with this name."""
+        own: dict[int, GeneratedSentence] = {}
+        for place, raw in enumerate(lines, start=1):
+            # the bar can stand within the bytes of a character: decoded again when it has been removed
+            line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            if limits := _SKIPPED.search(line):
+                self.limits.append((int(limits[1]), int(limits[2])))
+            if found := _find(line):
+                kind, number, readings, mended = found
+                sentence = own.setdefault(number, GeneratedSentence(f"{path}, line {place}"))
+                sentence.mended |= mended
+                _add_line(sentence, kind, readings)
         if not any(sentence.hypotheses for sentence in own.values()):
             raise AggdecError(f"{path}: holds no H- lines; was it written by fairseq-generate, and is it complete?")
         for number, sentence in own.items():

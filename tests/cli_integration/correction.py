@@ -127,7 +127,7 @@ def assert_same_hypotheses(output: str, reference: str, at_most: int = 0, tolera
 
 def assert_same_lists(output: str, reference: str, hypotheses: int) -> None:
     """As many n-best lists of so many hypotheses each, equal in texts and order, with the same scores."""
-    found, expected = (lists_in(text.split("\n")) for text in (output, reference))
+    found, expected = (lists_in(text.encode().splitlines(), "output") for text in (output, reference))
     counts = compare(expected, found)
     assert counts.equal == counts.lists > 0, counts.differences
     assert counts.hypotheses == hypotheses * counts.lists

@@ -18,8 +18,7 @@ _ADAPTIVE = "+adaptive"
 _KNOWN = (
     "beam5, beam1 (any beam), greedy, iad, nar, gad, gad++, gad++:BETA:TOLERANCE, blockwise, blockwise:BETA, "
     "hybrid, each that verifies drafts with +adaptive where wanted, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
-    "ctranslate2:greedy, "
-    "ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
+    "ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from fairseq_aggdec.distillation.generate_output import GenerateOutput
 from fairseq_aggdec.errors import AggdecError
 
 SAME_SCORE = 1e-5
 """scores that are nearer to each other than this are the same, up to rounding"""
-
-_HYPOTHESIS = re.compile(r"H-(\d+)\t([^\t]+)\t(.*)")
 
 
 class Hypothesis(NamedTuple):
@@ -48,21 +46,22 @@ def read_lists(path: Path) -> dict[int, list[Hypothesis]]:
     """The lists in a file that `fairseq-generate --results-path` wrote.
 
     Raises:
-        AggdecError: the file holds none.
+        AggdecError: the file holds none, or a line is damaged.
     """
-    with path.open(encoding="utf-8", newline="\n") as lines:
-        lists = lists_in(lines)
-    if not lists:
-        raise AggdecError(f"{path}: holds no H- lines; was it written by fairseq-generate, and is it complete?")
-    return lists
+    with path.open("rb") as lines:
+        return lists_in(lines, str(path))
 
 
-def lists_in(lines: Iterable[str]) -> dict[int, list[Hypothesis]]:
-    """The lists in lines of fairseq-generate or fairseq-interactive."""
+def lists_in(lines: Iterable[bytes], name: str) -> dict[int, list[Hypothesis]]:
+    """As `read_lists`, of the lines of an output with this name."""
+    output = GenerateOutput()
+    output.add_lines(lines, name)
     lists: dict[int, list[Hypothesis]] = {}
-    for line in lines:
-        if match := _HYPOTHESIS.match(line):
-            lists.setdefault(int(match[1]), []).append(Hypothesis(float(match[2]), match[3]))
+    for number, sentence in output.sentences.items():
+        if not all(sentence.hypotheses):
+            raise AggdecError(f"{sentence.place}: a hypothesis of sentence {number} is damaged; decode again")
+        texts = (readings[0] for readings in sentence.hypotheses)
+        lists[number] = list(map(Hypothesis, sentence.totals, texts))
     return lists
 
 

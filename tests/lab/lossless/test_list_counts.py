@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.lossless.list_counts import Hypothesis, ListCounts, compare, lists_in, read_lists
+from fairseq_aggdec.lab.lossless.list_counts import Hypothesis, ListCounts, compare, read_lists
 
 LIST = [Hypothesis(-0.5, "a b"), Hypothesis(-0.75, "a"), Hypothesis(-0.7500001, "b")]
 
@@ -58,9 +58,14 @@ def test_a_missing_sentence_is_named() -> None:
 
 
 def test_h_lines_are_read_in_their_order(tmp_path: Path) -> None:
-    lines = ["S-3\ta", "H-3\t-0.5\tb c", "D-3\t-0.5\tb c", "P-3\t-1 -0.25", "H-3\t-0.75\t", "H-1\t-1e-05\ta"]
-    assert lists_in(lines) == {3: [(-0.5, "b c"), (-0.75, "")], 1: [(-1e-5, "a")]}
-    empty = tmp_path / "generate-test.txt"
-    empty.write_text("S-3\ta\n")
-    with pytest.raises(AggdecError, match="holds no H- lines"):
-        read_lists(empty)
+    file = tmp_path / "generate-test.txt"
+    file.write_text("S-3\ta\nH-3\t-0.5\tb c\nD-3\t-0.5\tb c\nP-3\t-1 -0.25\nH-3\t-0.75\t\nH-1\t-1e-05\ta\n")
+    assert read_lists(file) == {3: [(-0.5, "b c"), (-0.75, "")], 1: [(-1e-5, "a")]}
+
+
+@pytest.mark.parametrize(("text", "reason"), [("S-3\ta\n", "holds no H- lines"), ("H-3\tb c\n", "damaged")])
+def test_what_holds_no_lists_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "generate-test.txt"
+    file.write_text(text)
+    with pytest.raises(AggdecError, match=reason):
+        read_lists(file)
