@@ -12,7 +12,7 @@ import pytest
 
 from fairseq_aggdec.cli import bench
 from tests import fork_server
-from tests.helpers import TINY_TRANSFORMER, ToyModel
+from tests.helpers import ToyModel
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training.md", "docs/measurements.md")]
@@ -87,10 +87,8 @@ def names(checkout: Path, toy_model_dir: ToyModel) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def drafter(checkout: Path, names: dict[str, str]) -> Path:
-    """What the commands for training leave behind, in the size of the toy model and in fewer updates."""
+    """What the commands for training leave behind, in fewer updates."""
     for command in TRAINING:
-        sizes = " ".join(TINY_TRANSFORMER).removeprefix("--arch transformer")
-        command = command.replace("--arch nar_drafter", f"--arch nar_drafter {sizes}")
         command = re.sub(r"(--max-update|--warmup-updates) \d+", r"\1 2", command)
         run(command, checkout, names)
     return checkout

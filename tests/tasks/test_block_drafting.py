@@ -13,11 +13,10 @@ from fairseq.data import Dictionary
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.block_drafting import BlockDraftingConfig, BlockDraftingTask
-from tests.helpers import TINY_TRANSFORMER, ToyModel, run_cli
+from tests.helpers import ToyModel, run_cli
 from tests.random_models import dictionary
 
 PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
-SIZES = TINY_TRANSFORMER[2:]  # without --arch
 DRAFTING = ["--user-dir", PLUGIN, "--task", "block_drafting", "--arch", "nar_drafter_small"]
 LOSS = "--criterion glancing_block_loss --glancing 0.5:0.3 --best-checkpoint-metric accepted".split()
 BLOCKS = "--block-size 8 --blocks-per-sentence 4 --maximize-best-checkpoint-metric --log-interval 5".split()
@@ -26,8 +25,8 @@ BLOCKS = "--block-size 8 --blocks-per-sentence 4 --maximize-best-checkpoint-metr
 def from_verifier(verifier: ToyModel) -> list[Any]:
     return [
         *("--encoder-from", verifier.checkpoint, "--decoder-from", verifier.checkpoint, "--freeze-encoder"),
-        *SIZES, "--decoder-layers", 1,
-    ]  # fmt: skip
+        *("--decoder-layers", 1),
+    ]
 
 
 @pytest.fixture(scope="module")
