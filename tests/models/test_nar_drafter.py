@@ -78,7 +78,12 @@ def architecture(cfg: NarDrafterConfig) -> dict[str, Any]:
 @pytest.mark.parametrize("written", ["flat", "in groups", "in a group", "without groups"])
 def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> None:
     """On a command line and in YAML; only dropout belongs to the training."""
-    shape = {"decoder_layers": 3, "encoder_normalize_before": True, "share_all_embeddings": True, "dropout": 0.2}
+    shape: dict[str, Any] = {
+        "decoder_layers": 3,
+        "encoder_normalize_before": True,
+        "share_all_embeddings": True,
+        "dropout": 0.2,
+    }
     shape |= {"activation_fn": "gelu", "no_scale_embedding": True, "encoder_learned_pos": True}
     verifier = str(save_base(random_model(1, WORDS, WORDS, **shape), tmp_path / "v.pt", **shape))
     given: dict[str, Any] = {"arch": "nar_drafter", "encoder_from": verifier, "max_source_positions": 1024}
@@ -97,7 +102,7 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
 
 
 def test_a_decoder_of_another_width_shares_no_embeddings(tmp_path: Path) -> None:
-    shape = {"share_all_embeddings": True, "decoder_output_dim": 16}
+    shape: dict[str, Any] = {"share_all_embeddings": True, "decoder_output_dim": 16}
     verifier = str(save_base(random_model(1, WORDS, WORDS, **shape), tmp_path / "v.pt", **shape))
     flat = Namespace(encoder_from=verifier, decoder_embed_dim=24, transition_dim=4)
     nar_drafter.nar_drafter(flat)
