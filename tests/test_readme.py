@@ -20,6 +20,9 @@ PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training
 ELSEWHERE = {
     "aggdec verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
     "aggdec prepare configs/gec_small/jfleg.yaml --data $AGGDEC_DATA --work work/jfleg": "tests/data",
+    "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30": (
+        "tests/cli_integration/test_drafter_command.py, few updates"
+    ),
     "bash scripts/demo.sh": "tests/cli/test_demo.py",
     "bash scripts/demo.sh --task mt": "tests/cli/test_demo.py",
     "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",

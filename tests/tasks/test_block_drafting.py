@@ -95,13 +95,11 @@ def test_checkpoint_is_loaded_without_the_verifiers_file(
 
 
 def test_yaml(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    """fairseq-hydra-train with the experiment's configuration, made small: in bfloat16."""
+    """fairseq-hydra-train with the experiment's configuration, in bfloat16; the sizes are the verifier's."""
     config = PLUGIN.parent / "configs" / "tatoeba_en_de"
-    sizes = {"embed_dim": 32, "ffn_embed_dim": 64, "attention_heads": 2, "layers": 2, "normalize_before": "false"}
     paths = [f"common.user_dir={PLUGIN}", f"task.data={toy_model_dir.data}", f"checkpoint.save_dir={tmp_path}"]
     paths += [f"model.encoder_from={toy_model_dir.checkpoint}", "task.source_lang=src", "task.target_lang=tgt"]
-    small = [f"model.{side}.{name}={value}" for side in ("encoder", "decoder") for name, value in sizes.items()]
-    small += ["optimization.max_update=4", "dataset.validate_interval_updates=4"]
+    small = ["optimization.max_update=4", "dataset.validate_interval_updates=4"]
     run_cli("fairseq-hydra-train", "--config-dir", config, "--config-name", "drafter", *paths, *small, cwd=tmp_path)
     state = read_checkpoint(tmp_path / "checkpoint_best.pt")
     assert state["cfg"]["model"]["block_size"] == 10

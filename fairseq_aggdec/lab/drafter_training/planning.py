@@ -21,7 +21,7 @@ from fairseq_aggdec.lab.drafter_training.training import logged
 
 DECODING = "greedy"
 """how the verifier distils: by this plugin's engine, with the output of fairseq's beam of 1"""
-VALIDATION = 500
+VALIDATION = 200
 """the most validation sentences that are distilled: `accepted` is measured on them"""
 _TRIED = 500  # sentences
 _LONGEST_TRIAL = 20.0  # seconds of decoding

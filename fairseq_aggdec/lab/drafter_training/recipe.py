@@ -14,7 +14,7 @@ from fairseq_aggdec.distillation.data_bin import DataBin
 
 AVERAGED = 5
 """the number of last checkpoints of which the drafter is the mean"""
-_SAVED = 40
+_SAVED = 20
 """the number of checkpoints that are written; the last `AVERAGED` of them are kept"""
 _LOGGED = 200
 """the number of log lines, at least"""
