@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import shlex
 import shutil
 import sys
@@ -54,7 +55,7 @@ def make_drafter(args: argparse.Namespace) -> None:
         recipe = Recipe(
             verifier.absolute(),
             weights["decoder.layers.0.fc1.weight"].size(1),
-            min(args.decoder_layers, sum(name.endswith(".fc1.weight") for name in weights if "decoder" in name)),
+            min(args.decoder_layers, len(fnmatch.filter(weights, "decoder.layers.*.fc1.weight"))),
             args.block_size,
             cpu=device.type == "cpu",
         )
