@@ -12,7 +12,7 @@ import pytest
 
 from fairseq_aggdec.cli import bench
 from tests import fork_server
-from tests.helpers import TINY_TRANSFORMER, ToyModel
+from tests.helpers import ToyModel
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training.md", "docs/measurements.md")]
@@ -20,6 +20,9 @@ PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training
 ELSEWHERE = {
     "aggdec verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
     "aggdec prepare configs/gec_small/jfleg.yaml --data $AGGDEC_DATA --work work/jfleg": "tests/data",
+    "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30": (
+        "tests/cli_integration/test_drafter_command.py, few updates"
+    ),
     "bash scripts/demo.sh": "tests/cli/test_demo.py",
     "bash scripts/demo.sh --task mt": "tests/cli/test_demo.py",
     "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",
@@ -87,10 +90,8 @@ def names(checkout: Path, toy_model_dir: ToyModel) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def drafter(checkout: Path, names: dict[str, str]) -> Path:
-    """What the commands for training leave behind, in the size of the toy model and in fewer updates."""
+    """What the commands for training leave behind, in fewer updates."""
     for command in TRAINING:
-        sizes = " ".join(TINY_TRANSFORMER).removeprefix("--arch transformer")
-        command = command.replace("--arch nar_drafter", f"--arch nar_drafter {sizes}")
         command = re.sub(r"(--max-update|--warmup-updates) \d+", r"\1 2", command)
         run(command, checkout, names)
     return checkout

@@ -1,10 +1,10 @@
 # The small experiment by models of base size, for one GPU: the stages and settings of configs/tatoeba_en_de but for these.
 # UPDATES and BENCH_LIMIT shorten it.
 # shellcheck shell=bash disable=SC2034,SC2154
-train_options=(
-    --of tatoeba_en_de common.bf16=false dataset.max_tokens=12000 model.encoder.layers=6
-    model.encoder.embed_dim=512 model.encoder.ffn_embed_dim=2048 model.encoder.attention_heads=8
-    model.decoder.embed_dim=512 model.decoder.ffn_embed_dim=2048 model.decoder.attention_heads=8
+train_options=(--of tatoeba_en_de common.bf16=false dataset.max_tokens=12000)
+sizes=( # the drafter takes the verifier's
+    model.encoder.embed_dim=512 model.encoder.ffn_embed_dim=2048 model.encoder.attention_heads=8 model.encoder.layers=6
+    model.decoder.embed_dim=512 model.decoder.ffn_embed_dim=2048 model.decoder.attention_heads=8 model.decoder.layers=6
 )
 half=()
 if has_gpu; then
@@ -16,12 +16,12 @@ further_stages=()
 bench_options=(${half[@]+"${half[@]}"} --batch-sizes 1,8,32)
 limits=(--max-len-a 1.5 --max-len-b 10)
 
-stage_teacher() { UPDATES="${UPDATES:-3000}" run_model teacher model.decoder.layers=6 'optimization.lr=[0.001]'; }
+stage_teacher() { UPDATES="${UPDATES:-3000}" run_model teacher "${sizes[@]}" 'optimization.lr=[0.001]'; }
 
 stage_distill() { run distill "${limits[@]}" ${half[@]+"${half[@]}"}; }
 
 stage_verifier() {
-    UPDATES="${UPDATES:-1000}" run_model verifier --data "$distilled" model.decoder.layers=6 'optimization.lr=[0.0003]' \
+    UPDATES="${UPDATES:-1000}" run_model verifier --data "$distilled" "${sizes[@]}" 'optimization.lr=[0.0003]' \
         "checkpoint.finetune_from_model=$work/teacher/model.pt"
 }
 

@@ -27,6 +27,7 @@ GROUPS = {
         "score": "score outputs: BLEU, ROUGE, SARI, GLEU, M2 and others",
     },
     "train": {
+        "drafter": "make a drafter for your model: distil, train, measure, in one command",
         "corrupt": "make (erroneous, clean) sentence pairs from clean English text",
         "prepare": "make fairseq's binary data out of an experiment's raw text",
         "shrink": "make a shallow model out of a deep one",

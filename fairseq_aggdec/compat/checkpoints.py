@@ -14,7 +14,8 @@ import os
 import pickle
 import re
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -146,6 +147,16 @@ def is_loading_models() -> bool:
     return _loading.get()
 
 
+@contextmanager
+def loading_models() -> Iterator[None]:
+    """While the block lasts, `is_loading_models` is true."""
+    before = _loading.set(True)
+    try:
+        yield
+    finally:
+        _loading.reset(before)
+
+
 def naming_missing_files(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's `load_model_ensemble_and_task`, which looks for all files before it loads the first.
 
@@ -155,15 +166,13 @@ def naming_missing_files(load: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(load)
     def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
-        before = _loading.set(True)
         try:
-            return load(filenames, *args, **kwargs)
+            with loading_models():
+                return load(filenames, *args, **kwargs)
         except OSError as error:
             missing = str(error).partition("Model file not found: ")[2]
             if not missing:
                 raise
             raise CheckpointError(f"checkpoint {missing}: no such file; check --path (or --lm-path)") from None
-        finally:
-            _loading.reset(before)
 
     return load_model_ensemble_and_task

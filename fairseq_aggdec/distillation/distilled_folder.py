@@ -131,12 +131,12 @@ def _write_split(split: DistilledSplit, data: DataBin, folder: Path, keep_skippe
         targets = (originals[number] if target is None else target for number, target in pairs)
     else:
         kept = (sources[number] for number, target in enumerate(split.targets) if target is not None)
-        _write_side(output.prefix(split.split, data.source_lang), kept, data.source_dictionary)
+        write_side(output.prefix(split.split, data.source_lang), kept, data.source_dictionary)
         targets = (target for _, target in pairs if target is not None)
-    _write_side(output.prefix(split.split, data.target_lang), targets, data.target_dictionary)
+    write_side(output.prefix(split.split, data.target_lang), targets, data.target_dictionary)
 
 
-def _write_side(prefix: Path, sentences: Iterable[Tokens], dictionary: Dictionary) -> None:
+def write_side(prefix: Path, sentences: Iterable[Tokens], dictionary: Dictionary) -> None:
     """Writes one side of a split as fairseq-preprocess does."""
     builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=len(dictionary))
     for sentence in sentences:

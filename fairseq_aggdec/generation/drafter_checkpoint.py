@@ -10,6 +10,7 @@ from fairseq.models import build_model
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
+from fairseq_aggdec.compat.checkpoints import loading_models
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter, same_encoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
@@ -37,7 +38,8 @@ def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()
     _check_dictionaries(path, state, task)
     settings = state["cfg"].model
     # not task.build_model, which would also build a generator for --eval-bleu
-    model = build_model(settings, task, from_checkpoint=True)
+    with loading_models():
+        model = build_model(settings, task, from_checkpoint=True)
     weights = state["model"]
     missing = [name for name in model.state_dict() if name not in weights]
     if missing:

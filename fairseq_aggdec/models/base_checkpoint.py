@@ -34,12 +34,16 @@ _OPTIONS = (
 )
 _ONLY_DEFAULTS = ("dropout", "attention_dropout", "activation_dropout")
 """options that a further training may set otherwise"""
+_NOT_FOR_DRAFTERS = ("adaptive_softmax_cutoff", "cross_self_attention", "no_cross_attention")
+"""options that a block drafter cannot have, and that its verifier's encoder does without"""
+_OF_EQUAL_WIDTH = ("decoder_input_dim", "decoder_output_dim", "share_all_embeddings")
+"""options that a drafter's decoder takes only if it is as wide as the verifier's"""
 _FOREIGN_PARTS = ("classification_heads.",)
 """weights beside encoder and decoder that a BART checkpoint can hold"""
 
 
 def take_architecture(cfg: Any, path: str) -> None:
-    """Write the architecture of a checkpoint into options that the user has left out.
+    """Write the architecture of the checkpoint of --base-checkpoint into options that the user has left out.
 
     Args:
         cfg: flat options or groups; what the user has not given is absent or None.
@@ -48,7 +52,7 @@ def take_architecture(cfg: Any, path: str) -> None:
     Raises:
         AggdecError: a given option has another value there, or the checkpoint is no Transformer encoder-decoder.
     """
-    base = _architecture_of(path)
+    base = _architecture_of("--base-checkpoint", path)
     for name, value in _options(base):
         given = option_of(cfg, name)
         if given is not None and str(given) != str(value):
@@ -58,6 +62,32 @@ def take_architecture(cfg: Any, path: str) -> None:
         set_defaults(cfg, **{name: value})
     for name in _ONLY_DEFAULTS:
         set_defaults(cfg, **{name: getattr(base, name)})
+    _take_positions(cfg, base)
+
+
+def take_verifiers_architecture(cfg: Any, path: str) -> None:
+    """Write the architecture of the checkpoint of --encoder-from into a drafter's options that the user has left out.
+
+    A drafter's decoder may differ from its verifier's; an encoder that differs is refused when weights are copied.
+    Dropout belongs to the training and is not taken.
+
+    Args:
+        cfg: flat options or groups; what the user has not given is absent or None.
+        path: the checkpoint.
+
+    Raises:
+        AggdecError: the checkpoint is no Transformer encoder-decoder.
+    """
+    base = _architecture_of("--encoder-from", path)
+    not_taken = set(_NOT_FOR_DRAFTERS)
+    if option_of(cfg, "decoder_embed_dim") not in (None, base.decoder.embed_dim):
+        not_taken |= set(_OF_EQUAL_WIDTH)
+    set_defaults(cfg, **{name: value for name, value in _options(base) if name not in not_taken})
+    _take_positions(cfg, base)
+
+
+def _take_positions(cfg: Any, base: TransformerConfig) -> None:
+    """Learned positions are as many as there are; of computed ones there is no end, and the user's number stays."""
     for side, option in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
         if getattr(base, side).learned_pos:
             setattr(cfg, option, getattr(base, option))
@@ -114,22 +144,22 @@ def load_base(model: Any, path: str) -> None:
     logger.info("--base-checkpoint %s: new here %s", path, ", ".join(new) or "nothing")
 
 
-def _architecture_of(path: str) -> TransformerConfig:
-    """The Transformer options of a checkpoint, filled in as when fairseq loads it."""
+def _architecture_of(option: str, path: str) -> TransformerConfig:
+    """The Transformer options of the checkpoint that an option names, filled in as when fairseq loads it."""
     checkpoint = read_checkpoint(path)
     if not any(name.startswith("decoder.layers.0.encoder_attn.") for name in checkpoint["model"]):
-        raise AggdecError(f"--base-checkpoint {path}: no Transformer encoder-decoder")
+        raise AggdecError(f"{option} {path}: no Transformer encoder-decoder")
     options = recorded_options(checkpoint)
     if isinstance(options, dict):
         options = OmegaConf.create({"model": options}).model  # the root of its interpolations
     if isinstance(options, Namespace):
-        options = Namespace(**{**vars(options), "base_checkpoint": None})  # not its base's base
+        options = Namespace(**{**vars(options), "base_checkpoint": None, "encoder_from": None})  # not its base's base
         architecture = getattr(options, "arch", None)
         if architecture in ARCH_CONFIG_REGISTRY:
             ARCH_CONFIG_REGISTRY[architecture](options)
-    for option in ("scale_attn", "scale_fc", "scale_heads", "scale_resids", "scale_attns"):
-        if getattr(options, option, False):
-            raise AggdecError(f"--base-checkpoint {path}: {option_name(option)} is not supported")
+    for name in ("scale_attn", "scale_fc", "scale_heads", "scale_resids", "scale_attns"):
+        if getattr(options, name, False):
+            raise AggdecError(f"{option} {path}: {option_name(name)} is not supported")
     return TransformerConfig.from_namespace(options)
 
 

@@ -17,8 +17,10 @@ from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
+from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.architecture_defaults import set_sizes
+from fairseq_aggdec.models.base_checkpoint import take_verifiers_architecture
 from fairseq_aggdec.models.block_sampling import Blocks
 from fairseq_aggdec.models.frozen_weights import ExactFrozenWeights
 from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig
@@ -142,10 +144,17 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         return predicted
 
 
+def _architecture(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, decoder_layers: int) -> None:
+    verifier = getattr(cfg, "encoder_from", None)
+    if verifier and not is_loading_models():
+        take_verifiers_architecture(cfg, verifier)
+    set_sizes(cfg, dim, ffn, heads, encoder_layers, decoder_layers)
+
+
 @register_model_architecture("nar_drafter", "nar_drafter")
 def nar_drafter(cfg: Any) -> None:
-    """Transformer-base, as in the papers."""
-    set_sizes(cfg, 512, 2048, 8, 6, 6)
+    """Transformer-base, as in the papers, or the architecture of --encoder-from."""
+    _architecture(cfg, 512, 2048, 8, 6, 6)
 
 
 @register_model_architecture("nar_drafter", "nar_drafter_base")
@@ -157,10 +166,10 @@ def nar_drafter_base(cfg: Any) -> None:
 @register_model_architecture("nar_drafter", "nar_drafter_big")
 def nar_drafter_big(cfg: Any) -> None:
     """Transformer-big."""
-    set_sizes(cfg, 1024, 4096, 16, 6, 6)
+    _architecture(cfg, 1024, 4096, 16, 6, 6)
 
 
 @register_model_architecture("nar_drafter", "nar_drafter_small")
 def nar_drafter_small(cfg: Any) -> None:
     """For small data and CPUs: four encoder layers, two decoder layers."""
-    set_sizes(cfg, 256, 1024, 4, 4, 2)
+    _architecture(cfg, 256, 1024, 4, 4, 2)

@@ -33,7 +33,11 @@ class NarDrafterConfig(TransformerConfig):
         },
     )
     encoder_from: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
-        default=None, metadata={"help": "start from the encoder of this checkpoint, the verifier's"}
+        default=None,
+        metadata={
+            "help": "start from the encoder of this checkpoint, the verifier's; what is not given of the architecture, "
+            "its decoder's depth included, is the verifier's, too"
+        },
     )
     freeze_encoder: bool = field(
         default=False,

@@ -31,12 +31,16 @@ def test_an_unknown_verb_is_one_line_with_the_nearest(given: str, nearest: str) 
         main([given])
 
 
+NEWER = {"drafter"}
+"""verbs that never were commands of their own"""
+
+
 def test_each_verb_has_a_former_command_that_says_its_new_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installed = {script.name: script.load() for script in distribution("fairseq-aggdec").entry_points}
-    assert installed == {"aggdec": main} | {f"aggdec-{verb}": former_command for verb in VERBS}
-    for verb in VERBS:
+    assert installed == {"aggdec": main} | {f"aggdec-{verb}": former_command for verb in VERBS.keys() - NEWER}
+    for verb in VERBS.keys() - NEWER:
         monkeypatch.setattr(sys, "argv", [f"/bin/aggdec-{verb}", "--help"])
         with pytest.raises(SystemExit) as exit_:
             former_command()

@@ -55,13 +55,12 @@ def train_correction_model(data: Path, folder: Path) -> ToyModel:
 
 def train_drafter(verifier: ToyModel, folder: Path, *options: object, updates: int = 80) -> Path:
     """A drafter on the frozen encoder of a correction model, started from its decoder; returns its checkpoint."""
-    architecture = MODEL[MODEL.index("--encoder-layers") : MODEL.index("--lr")]
     training = "--optimizer adam --lr 0.005 --clip-norm 1 --max-tokens 1000 --seed 1 --cpu --no-progress-bar".split()
     drafter: list[object] = ["--task", "block_drafting", "--arch", "nar_drafter", "--criterion", "glancing_block_loss"]
     drafter += ["--block-size", BLOCK_SIZE, "--blocks-per-sentence", 4, "--encoder-from", verifier.checkpoint]
     drafter += ["--freeze-encoder", "--decoder-from", verifier.checkpoint, "--user-dir", PLUGIN]
     saving = ["--save-dir", folder, "--no-epoch-checkpoints", "--max-update", updates, "--disable-validation"]
-    run_cli("fairseq-train", verifier.data, *drafter, *architecture, *training, *saving, *AT_THE_END, *options)
+    run_cli("fairseq-train", verifier.data, *drafter, *training, *saving, *AT_THE_END, *options)
     return folder / "checkpoint_last.pt"
 
 

@@ -64,8 +64,8 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 TRAININGS = {
     "gad": f"--task block_drafting --arch nar_drafter_small --block-size 6 --encoder-from {MT}/model.pt "
-    f"--freeze-encoder --decoder-from {MT}/model.pt --encoder-normalize-before --decoder-normalize-before "
-    "--share-all-embeddings --max-source-positions 256 --max-target-positions 256 --criterion glancing_block_loss",
+    f"--freeze-encoder --decoder-from {MT}/model.pt --decoder-layers 2 --max-source-positions 256 "
+    "--max-target-positions 256 --criterion glancing_block_loss",
     "blockwise": f"--arch blockwise_transformer --base-checkpoint {MT}/model.pt --identity-head --freeze-base "
     "--max-source-positions 256 --max-target-positions 256 --block-heads 4 --criterion blockwise_loss",
 }

@@ -1,17 +1,24 @@
 """The drafter as a whole: what a training computes, and its architectures."""
 
 from argparse import Namespace
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models import nar_drafter
 from fairseq_aggdec.models.block_sampling import Blocks
 from fairseq_aggdec.models.nar_drafter import NarDrafterConfig
 from tests.models.drafter_inputs import K, batch, drafter, prefixes
+from tests.random_blockwise import save_base
+from tests.random_models import dictionary, random_model
+
+WORDS = dictionary(20)
 
 
 @pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional"])
@@ -50,9 +57,56 @@ def test_architectures_fill_what_was_left_out() -> None:
     assert (cfg.encoder.layers, cfg.decoder.layers) == (3, 1)
     assert (cfg.encoder.embed_dim, cfg.decoder.ffn_embed_dim, cfg.decoder.output_dim) == (256, 1024, 256)
     assert cfg.encoder_from is None
-    nested = OmegaConf.create({"encoder": {"layers": 3}, "decoder": {"normalize_before": True}, "encoder_from": "v.pt"})
+    nested = OmegaConf.create({"encoder": {"layers": 3}, "decoder": {"normalize_before": True}})
     nar_drafter.nar_drafter_big(nested)
     cfg = NarDrafterConfig.from_namespace(nested)
     assert (cfg.encoder.layers, cfg.decoder.layers, cfg.decoder.normalize_before) == (3, 6, True)
     assert (cfg.encoder.embed_dim, cfg.decoder.attention_heads, cfg.decoder.output_dim) == (1024, 16, 1024)
-    assert cfg.encoder_from == "v.pt"
+
+
+def architecture(cfg: NarDrafterConfig) -> dict[str, Any]:
+    """What decides what is computed, by name."""
+    sides = {"encoder": cfg.encoder, "decoder": cfg.decoder}
+    names = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads", "normalize_before", "learned_pos")
+    return {
+        **{f"{side}.{name}": getattr(part, name) for side, part in sides.items() for name in names},
+        **{name: getattr(cfg, name) for name in ("activation_fn", "share_all_embeddings", "no_scale_embedding")},
+        "decoder.output_dim": cfg.decoder.output_dim,
+    }
+
+
+@pytest.mark.parametrize("written", ["flat", "in groups", "in a group", "without groups"])
+def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> None:
+    """On a command line and in YAML; only dropout belongs to the training."""
+    shape: dict[str, Any] = {
+        "decoder_layers": 3,
+        "encoder_normalize_before": True,
+        "share_all_embeddings": True,
+        "dropout": 0.2,
+    }
+    shape |= {"activation_fn": "gelu", "no_scale_embedding": True, "encoder_learned_pos": True}
+    verifier = str(save_base(random_model(1, WORDS, WORDS, **shape), tmp_path / "v.pt", **shape))
+    given: dict[str, Any] = {"arch": "nar_drafter", "encoder_from": verifier, "max_source_positions": 1024}
+    cfg: Any = {
+        "flat": Namespace(**given, decoder_layers=1),
+        "in groups": OmegaConf.create({**given, "encoder": {}, "decoder": {"layers": 1}}),
+        "in a group": OmegaConf.create({**given, "decoder": {"layers": 1}}),
+        "without groups": OmegaConf.create({**given, "decoder_layers": 1}),
+    }[written]
+    nar_drafter.nar_drafter(cfg)
+    cfg = NarDrafterConfig.from_namespace(cfg)
+    own = NarDrafterConfig.from_namespace(Namespace(**vars(read_checkpoint(verifier)["cfg"]["model"])))
+    assert architecture(cfg) == {**architecture(own), "decoder.layers": 1, "decoder.output_dim": 16}
+    assert cfg.encoder_from == verifier
+    assert (cfg.dropout, cfg.max_source_positions) == (0.1, 64)
+
+
+def test_a_decoder_of_another_width_shares_no_embeddings(tmp_path: Path) -> None:
+    shape: dict[str, Any] = {"share_all_embeddings": True, "decoder_output_dim": 16}
+    verifier = str(save_base(random_model(1, WORDS, WORDS, **shape), tmp_path / "v.pt", **shape))
+    flat = Namespace(encoder_from=verifier, decoder_embed_dim=24, transition_dim=4)
+    nar_drafter.nar_drafter(flat)
+    cfg = NarDrafterConfig.from_namespace(flat)
+    assert (cfg.encoder.embed_dim, cfg.decoder.embed_dim, cfg.decoder.output_dim) == (16, 24, 24)
+    assert not cfg.share_all_embeddings
+    assert cfg.share_decoder_input_output_embed

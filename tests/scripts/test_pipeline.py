@@ -112,7 +112,8 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Path:
     OmegaConf.save(prepare, folder / "prepare.yaml")
     for name in ("teacher", "verifier", "drafter"):
         config = OmegaConf.load(folder / f"{name}.yaml")
-        for side in (config.model.encoder, config.model.decoder):
+        config.model.decoder.layers = 1
+        for side in (config.model.encoder, config.model.decoder) if name != "drafter" else ():
             side.layers, side.embed_dim, side.ffn_embed_dim = 1, 32, 64
         config.dataset.max_tokens, config.optimization.max_update = 500, 5
         config.dataset.validate_interval_updates = config.checkpoint.save_interval_updates = 1

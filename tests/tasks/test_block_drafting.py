@@ -13,11 +13,10 @@ from fairseq.data import Dictionary
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.block_drafting import BlockDraftingConfig, BlockDraftingTask
-from tests.helpers import TINY_TRANSFORMER, ToyModel, run_cli
+from tests.helpers import ToyModel, run_cli
 from tests.random_models import dictionary
 
 PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
-SIZES = TINY_TRANSFORMER[2:]  # without --arch
 DRAFTING = ["--user-dir", PLUGIN, "--task", "block_drafting", "--arch", "nar_drafter_small"]
 LOSS = "--criterion glancing_block_loss --glancing 0.5:0.3 --best-checkpoint-metric accepted".split()
 BLOCKS = "--block-size 8 --blocks-per-sentence 4 --maximize-best-checkpoint-metric --log-interval 5".split()
@@ -26,8 +25,8 @@ BLOCKS = "--block-size 8 --blocks-per-sentence 4 --maximize-best-checkpoint-metr
 def from_verifier(verifier: ToyModel) -> list[Any]:
     return [
         *("--encoder-from", verifier.checkpoint, "--decoder-from", verifier.checkpoint, "--freeze-encoder"),
-        *SIZES, "--decoder-layers", 1,
-    ]  # fmt: skip
+        *("--decoder-layers", 1),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -96,13 +95,11 @@ def test_checkpoint_is_loaded_without_the_verifiers_file(
 
 
 def test_yaml(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    """fairseq-hydra-train with the experiment's configuration, made small: in bfloat16."""
+    """fairseq-hydra-train with the experiment's configuration, in bfloat16; the sizes are the verifier's."""
     config = PLUGIN.parent / "configs" / "tatoeba_en_de"
-    sizes = {"embed_dim": 32, "ffn_embed_dim": 64, "attention_heads": 2, "layers": 2, "normalize_before": "false"}
     paths = [f"common.user_dir={PLUGIN}", f"task.data={toy_model_dir.data}", f"checkpoint.save_dir={tmp_path}"]
     paths += [f"model.encoder_from={toy_model_dir.checkpoint}", "task.source_lang=src", "task.target_lang=tgt"]
-    small = [f"model.{side}.{name}={value}" for side in ("encoder", "decoder") for name, value in sizes.items()]
-    small += ["optimization.max_update=4", "dataset.validate_interval_updates=4"]
+    small = ["optimization.max_update=4", "dataset.validate_interval_updates=4"]
     run_cli("fairseq-hydra-train", "--config-dir", config, "--config-name", "drafter", *paths, *small, cwd=tmp_path)
     state = read_checkpoint(tmp_path / "checkpoint_best.pt")
     assert state["cfg"]["model"]["block_size"] == 10

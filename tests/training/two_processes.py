@@ -103,7 +103,7 @@ def toy_size(name: str, folder: Path, batch: int) -> Any:
 def sizes(model: Any) -> dict[str, Any]:
     """Two layers of 16 on each side, in the form in which the model has its options: in groups or flat."""
     small = {"embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2, "layers": 2}
-    dot = "." if "encoder" in model else "_"
+    dot = "." if "decoder" in model else "_"
     return {f"model.{side}{dot}{key}": value for side in ("encoder", "decoder") for key, value in small.items()}
 
 

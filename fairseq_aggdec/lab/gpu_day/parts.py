@@ -140,8 +140,7 @@ class Day:
         drafter, heads = (self._path(self.work / name) for name in ("drafter", "heads"))
         trained = {
             "drafter": ["--task", "block_drafting", "--arch", "nar_drafter_small", "--block-size", "10",
-                        "--encoder-from", model, "--freeze-encoder", "--decoder-from", model,
-                        *"--encoder-normalize-before --decoder-normalize-before --share-all-embeddings".split(),
+                        "--encoder-from", model, "--freeze-encoder", "--decoder-from", model, "--decoder-layers", "2",
                         *"--max-source-positions 256 --max-target-positions 256".split(),
                         *"--criterion glancing_block_loss --label-smoothing 0.1".split(),
                         "--save-dir", drafter],

@@ -1,0 +1,77 @@
+"""`aggdec drafter --verifier CKPT --data DATA-BIN --out FOLDER`: a drafter for your model, in one command."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairseq_aggdec.cli.options import check_least
+from fairseq_aggdec.errors import on_command_line
+
+_MINUTES = 30.0
+
+_EPILOG = """\
+It first says how long each stage will take on this machine. To go on after it was stopped, start it again with the same
+options. FOLDER/drafter.pt is the drafter; all else in FOLDER can then be deleted."""
+
+
+@on_command_line()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line; see --help.
+
+    Raises:
+        AggdecError: a file or an option cannot be used, or a stage failed.
+    """
+    parser = _parser()
+    args = parser.parse_args(argv)
+    check_least(parser, args, 1, "minutes", "updates", "decoder_layers", "block_size")
+    if args.minutes is None and args.updates is None:
+        args.minutes = _MINUTES
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    for name in ("tasks", "generation"):  # a generator is made for each batch, and would repeat itself
+        logging.getLogger(f"fairseq_aggdec.{name}").setLevel(logging.ERROR)
+    import fairseq_aggdec
+
+    fairseq_aggdec.register()
+    from fairseq_aggdec.lab.drafter_training.drafter_command import make_drafter
+
+    make_drafter(args)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="aggdec drafter",
+        description="Train a block drafter for a model: distil its training set, train, average, measure beside greedy "
+        "decoding, choose the block size.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--verifier", type=Path, required=True, metavar="CKPT", help="the model to draft for")
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DATA-BIN", help="its data, with the splits train and valid"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder to make")
+    parser.add_argument("-s", "--source-lang")
+    parser.add_argument("-t", "--target-lang")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument(
+        "--minutes",
+        type=float,
+        help="time for distillation and training together, at most a third of it for distillation "
+        f"(default: {_MINUTES:g})",
+    )
+    length.add_argument("--updates", type=int, help="distil the whole training set, and train so many updates")
+    parser.add_argument(
+        "--decoder-layers", type=int, default=2, help="of the drafter, at most the verifier's (default: 2)"
+    )
+    parser.add_argument("--block-size", type=int, default=10, help="the largest k (default: 10)")
+    parser.add_argument("--cpu", action="store_true", help="use no GPU")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""`aggdec drafter`: plan, distil, train, average, measure; what an earlier run has done is not done again."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairseq_aggdec.checkpoint_tools.averaging import average_checkpoints, last_checkpoints
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.distillation.data_bin import DataBin
+from fairseq_aggdec.distillation.environment import device_of_environment
+from fairseq_aggdec.distillation.pipeline import DecodingOptions, Distillation
+from fairseq_aggdec.distillation.sampling import write_sample
+from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import alone_at, file_sha256, written_whole
+from fairseq_aggdec.lab.benchmarking.subject import Subject
+from fairseq_aggdec.lab.drafter_training import measuring, planning
+from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, Recipe
+from fairseq_aggdec.lab.drafter_training.record import Plan, Record, Settings
+from fairseq_aggdec.lab.drafter_training.training import train
+
+DRAFTER = "drafter.pt"
+"""the file of the finished drafter"""
+
+
+def make_drafter(args: argparse.Namespace) -> None:
+    """Run `aggdec drafter` with its parsed options.
+
+    Raises:
+        AggdecError: a file or an option cannot be used, the training failed, or a lossless mode was not lossless.
+    """
+    verifier, data = args.verifier, DataBin.find(args.data, args.source_lang, args.target_lang)
+    weights = _verifiers_weights(verifier)
+    splits = {split: data.fingerprint(split) for split in ("train", "valid")}
+    settings = Settings(
+        file_sha256(verifier),
+        {f"{split}, {name}": value for split, files in splits.items() for name, value in files.items()},
+        args.minutes,
+        args.updates,
+        args.decoder_layers,
+        args.block_size,
+    )
+    device = device_of_environment(args.cpu)
+    args.out.mkdir(parents=True, exist_ok=True)
+    with alone_at(args.out):
+        record = Record.open(args.out, settings)
+        recipe = Recipe(
+            verifier.absolute(),
+            weights["decoder.layers.0.fc1.weight"].size(1),
+            min(args.decoder_layers, len(fnmatch.filter(weights, "decoder.layers.*.fc1.weight"))),
+            args.block_size,
+            cpu=device.type == "cpu",
+        )
+        _Work(args.out, data, record, recipe, device).do()
+
+
+def _verifiers_weights(path: Path) -> dict[str, torch.Tensor]:
+    """The weights of a model that can have a drafter, as far as its checkpoint shows.
+
+    Raises:
+        AggdecError: it is a drafter, or no Transformer encoder-decoder.
+    """
+    weights: dict[str, torch.Tensor] = read_checkpoint(path)["model"]
+    if "decoder.mask_embedding" in weights:
+        raise AggdecError(f"--verifier {path}: is a block drafter; name the model that it is to draft for")
+    if not {"decoder.layers.0.fc1.weight", "encoder.layers.0.fc1.weight"} <= weights.keys():
+        raise AggdecError(f"--verifier {path}: no Transformer encoder-decoder of fairseq")
+    return weights
+
+
+class _Work:
+    """The stages, in their order."""
+
+    def __init__(self, folder: Path, data: DataBin, record: Record, recipe: Recipe, device: torch.device) -> None:
+        self.folder, self.data, self.record, self.recipe, self.device = folder, data, record, recipe, device
+
+    def do(self) -> None:
+        """Do what is left to do, and say what came of it."""
+        plan = self.record.plan or self._plan()
+        print(planning.describe(plan, len(self.data.source("train"))), flush=True)
+        drafter = self.folder / DRAFTER
+        if not drafter.is_file():
+            self._train(plan, self._distil(plan))
+            _write_average(self.folder / "training", drafter)
+        if self.record.measured is None:
+            self.record.measured = measuring.measure(self._subject(drafter), self._sizes)
+            self.record.save(self.folder)
+        print(f"\n{measuring.table(self.record.measured)}\n\n{self._conclusion(drafter)}")
+
+    @property
+    def _sizes(self) -> list[int]:
+        return measuring.block_sizes(self.recipe.block_size)
+
+    def _plan(self) -> Plan:
+        print("measuring how fast this machine distils and trains ...", file=sys.stderr, flush=True)
+        settings, trial = self.record.settings, self.folder / "trial"
+        shutil.rmtree(trial, ignore_errors=True)  # of a run that was stopped
+        trial.mkdir()
+        bf16 = planning.is_bfloat16_fast(self.device)
+        costs = planning.try_out(self.data, self.recipe, self.device, bf16, trial)
+        shutil.rmtree(trial)
+        decoded = measuring.ROUNDS * (1 + len(self._sizes)) * len(self._measured_sentences())
+        plan = planning.plan_of(self.data, costs, settings.minutes, settings.updates, bf16, decoded)
+        self.record.plan = plan
+        self.record.save(self.folder)
+        return plan
+
+    def _distil(self, plan: Plan) -> DataBin:
+        part = write_sample(self.folder / "data-bin", self.data, plan.sentences)
+        distilled = self.folder / "distilled"
+        precision = "bf16" if plan.bf16 else "fp32"
+        options = DecodingOptions(MAX_TOKENS, None, None, precision, SearchOptions(beam=1), planning.DECODING)
+        job = Distillation(part, distilled, list(plan.sentences))
+        job.decode(str(self.recipe.verifier), options, self.device, 0, 1)
+        return DataBin(distilled, part.source_lang, part.target_lang)
+
+    def _train(self, plan: Plan, data: DataBin) -> None:
+        arguments = self.recipe.arguments(data, self.folder / "training", plan.updates, plan.bf16)
+        log = self.folder / "train.log"
+        print(f"training; the log is {log}", file=sys.stderr, flush=True)
+        train(arguments, log, plan.updates)
+
+    def _measured_sentences(self) -> list[list[int]]:
+        sources = self.data.source("valid")
+        return [sources[number].tolist() for number in range(min(measuring.SENTENCES, len(sources)))]
+
+    def _subject(self, drafter: Path) -> Subject:
+        return Subject(
+            str(self.recipe.verifier),
+            str(self.data.folder),
+            self._measured_sentences(),
+            self.data.source_lang,
+            self.data.target_lang,
+            str(drafter),
+            self.recipe.block_size,
+            self.device.type,
+        )
+
+    def _conclusion(self, drafter: Path) -> str:
+        """How to decode with the drafter, and whether it is worth it."""
+        best = measuring.fastest(self.record.measured or [])
+        words: list[Any] = ["fairseq-generate", self.data.folder, "--task", "aggressive_translation"]
+        words += ["--decoding", "gad", "--path", self.recipe.verifier, "--drafter-path", drafter, "--batch-size", 1]
+        if best.block_size != self.recipe.block_size:
+            words += ["--block-size", best.block_size]
+        text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
+        if best.speed_up <= 1:
+            return f"gad is not faster than greedy here: give the training more time, in another folder.\n{text}"
+        return f"k = {best.block_size} is the fastest. To decode with the drafter, with the output of --beam 1:\n{text}"
+
+
+def _write_average(folder: Path, output: Path) -> None:
+    """Write the mean of a training's last checkpoints."""
+    numbered = len(list(folder.glob("checkpoint_*_*.pt")))  # none where every update ends an epoch
+    paths = last_checkpoints(folder, min(AVERAGED, numbered)) if numbered else [folder / "checkpoint_last.pt"]
+    state = average_checkpoints(paths)
+    with written_whole(output) as partial:
+        torch.save(state, partial)

@@ -1,0 +1,138 @@
+"""How long distillation and training will take on this machine, and so how much of both there will be."""
+
+from __future__ import annotations
+
+import time
+import timeit
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from fairseq_aggdec.distillation.batches import plan_batches
+from fairseq_aggdec.distillation.data_bin import DataBin
+from fairseq_aggdec.distillation.sampling import write_sample
+from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
+from fairseq_aggdec.distillation.translator import Translator
+from fairseq_aggdec.lab.drafter_training.recipe import Recipe
+from fairseq_aggdec.lab.drafter_training.record import Plan
+from fairseq_aggdec.lab.drafter_training.training import logged
+
+DECODING = "greedy"
+"""how the verifier distils: by this plugin's engine, with the output of fairseq's beam of 1"""
+VALIDATION = 200
+"""the most validation sentences that are distilled: `accepted` is measured on them"""
+_TRIED = 500  # sentences
+_LONGEST_TRIAL = 20.0  # seconds of decoding
+_TRIED_UPDATES = 8
+_FIRST_UPDATES = 2  # slower than others
+_FEWEST_UPDATES = 20
+_DISTILLATION = 1 / 3
+"""the largest part of --minutes that goes to distillation; training gets the rest"""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the trial has measured, in seconds."""
+
+    token: float
+    """of a source, in a batch that is distilled"""
+    sentence: float
+    """decoded alone"""
+    update: float
+    """of the training"""
+
+
+def is_bfloat16_fast(device: torch.device) -> bool:
+    """Whether matrix products are faster in bfloat16 than in single precision; some processors emulate them."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+
+    def seconds(dtype: torch.dtype) -> float:
+        x = torch.ones(256, 256, dtype=dtype)
+        return min(timeit.repeat(lambda: x @ x, number=2, repeat=3))
+
+    return seconds(torch.bfloat16) < 0.8 * seconds(torch.float32)
+
+
+def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, folder: Path) -> Costs:
+    """Distil a few hundred sentences and train a few updates.
+
+    Args:
+        data: the original data.
+        recipe: the training.
+        device: where it will run.
+        bf16: whether to compute in bfloat16.
+        folder: an empty folder for all that the trial leaves.
+
+    Raises:
+        AggdecError: the verifier does not fit the data, or cannot be trained from.
+    """
+    sample = write_sample(folder / "data-bin", data, {"train": _TRIED, "valid": 1})
+    token, sentence = _decoding_costs(sample, recipe.verifier, device, "bf16" if bf16 else "fp32")
+    training = recipe.arguments(sample, folder, _TRIED_UPDATES, bf16)
+    arguments = [*training, "--log-interval", "1", "--no-save", "--disable-validation"]
+    ends = [line.seconds for line in logged(arguments, folder / "train.log")]
+    between = [after - before for before, after in zip(ends[_FIRST_UPDATES - 1 :], ends[_FIRST_UPDATES:], strict=False)]
+    return Costs(token, sentence, median(between))
+
+
+def _decoding_costs(data: DataBin, verifier: Path, device: torch.device, precision: str) -> tuple[float, float]:
+    """Seconds of a source token in a batch, and of a sentence alone."""
+    teacher = Translator(str(verifier), data, SearchOptions(beam=1), device, precision, decoding=DECODING)
+    sources = data.source("train")
+    plan = plan_batches((sources[number] for number in range(len(sources))), teacher.longest_source, MAX_TOKENS)
+    first, *alone = [int(batch[0]) for batch in plan.batches[-4:]] * 2
+    teacher.translate([first], [sources[first]])  # arranges the weights
+    begun = time.monotonic()
+    for number in alone:
+        teacher.translate([number], [sources[number]])
+    sentence = (time.monotonic() - begun) / len(alone)
+    tokens, begun = 0, time.monotonic()
+    for batch in plan.batches:
+        chosen = [sources[int(number)] for number in batch]
+        teacher.translate(batch.tolist(), chosen)
+        tokens += sum(map(len, chosen))
+        if time.monotonic() - begun > _LONGEST_TRIAL:
+            break
+    return (time.monotonic() - begun) / tokens, sentence
+
+
+def plan_of(data: DataBin, costs: Costs, minutes: float | None, updates: int | None, bf16: bool, measured: int) -> Plan:
+    """How many sentences to distil and how many updates to train.
+
+    Args:
+        data: the original data.
+        costs: what `try_out` returned.
+        minutes: the time for both; None: all sentences are distilled.
+        updates: the number of updates; None: as many as there is time for.
+        bf16: whether they compute in bfloat16.
+        measured: how often sentences will be decoded alone in the end.
+    """
+    source = data.source("train")
+    whole = costs.token * int(source.sizes.sum())
+    share = 1.0 if minutes is None else min(1.0, _DISTILLATION * 60 * minutes / whole)
+    if updates is None:
+        assert minutes is not None
+        updates = max(_FEWEST_UPDATES, round((60 * minutes - share * whole) / costs.update))
+    sentences = {"train": max(1, round(share * len(source))), "valid": min(VALIDATION, len(data.source("valid")))}
+    seconds = {"distil": share * whole, "train": updates * costs.update, "measure": measured * costs.sentence}
+    return Plan(sentences, updates, bf16, {name: each / 60 for name, each in seconds.items()})
+
+
+def describe(plan: Plan, sentences: int) -> str:
+    """The plan as a few lines; `sentences` is the number of training sentences that there are."""
+    what = {
+        "distil": f"{plan.sentences['train']:,} of {sentences:,} training sentences, translated by the verifier",
+        "train": f"{plan.updates:,} updates in {'bfloat16' if plan.bf16 else 'single precision'}",
+        "measure": "tokens an iteration, and speed beside greedy",
+    }
+    return "\n".join(
+        ["On this machine:", *(f"  {name:8} about {_minutes(plan.minutes[name]):12} {what[name]}" for name in what)]
+    )
+
+
+def _minutes(number: float) -> str:
+    rounded = max(1, round(number))
+    return f"{rounded} minute{'s' * (rounded > 1)}"

@@ -1,0 +1,76 @@
+"""How `aggdec drafter` trains: one recipe for every verifier (docs/drafter-log.md says what was tried for it).
+
+The verifier's encoder and, where it shares them, its embeddings stay frozen; the decoder starts from the verifier's
+lower layers, reads a causal prefix, trains four blocks of a sentence in one pass, and has a transition head. There is
+no dropout and no glancing: prefixes are drawn anew in each epoch of the few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairseq_aggdec.distillation.data_bin import DataBin
+
+AVERAGED = 5
+"""the number of last checkpoints of which the drafter is the mean"""
+_SAVED = 20
+"""the number of checkpoints that are written; the last `AVERAGED` of them are kept"""
+_LOGGED = 200
+"""the number of log lines, at least"""
+_FIXED = (
+    "--task block_drafting --blocks-per-sentence 4 --arch nar_drafter --prefix-attention causal --transition-dim 128 "
+    "--freeze-encoder --dropout 0 --attention-dropout 0 --activation-dropout 0 "
+    "--criterion glancing_block_loss --glancing 0 --label-smoothing 0.1 --position-decay 0.8 "
+    "--optimizer adam --adam-betas (0.9,0.98) --clip-norm 1 "
+    "--lr-scheduler polynomial_decay --end-learning-rate 0.00002 "
+    "--max-tokens 2000 --max-tokens-valid 6000 --required-batch-size-multiple 1 --skip-invalid-size-inputs-valid-test "
+    "--no-epoch-checkpoints --save-interval 1000000 --validate-interval 1000000 --log-format json --seed 1 "
+    "--num-workers 0"
+).split()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a drafter is trained from, and its size."""
+
+    verifier: Path
+    width: int
+    """the verifier's, which decides on the learning rate"""
+    decoder_layers: int
+    block_size: int
+    cpu: bool
+
+    @property
+    def learning_rate(self) -> float:
+        """The peak: 0.002 up to a width of 256, 0.001 for 512, 0.0005 for 1024."""
+        return min(0.002, 0.512 / self.width)
+
+    def arguments(self, data: DataBin, folder: Path, updates: int, bf16: bool) -> list[str]:
+        """The arguments of fairseq-train.
+
+        Args:
+            data: distilled data.
+            folder: the folder of the checkpoints; a training that was stopped there goes on.
+            updates: their number, which the learning rate depends on.
+            bf16: whether to compute in bfloat16.
+        """
+        verifier = str(self.verifier)
+        options = {
+            "-s": data.source_lang,
+            "-t": data.target_lang,
+            "--encoder-from": verifier,
+            "--decoder-from": verifier,
+            "--decoder-layers": self.decoder_layers,
+            "--block-size": self.block_size,
+            "--lr": self.learning_rate,
+            "--warmup-updates": min(500, updates // 5),
+            "--total-num-update": updates,
+            "--max-update": updates,
+            "--save-interval-updates": -(-updates // _SAVED),
+            "--keep-interval-updates": AVERAGED,
+            "--log-interval": max(1, min(10, updates // _LOGGED)),
+            "--save-dir": folder,
+        }
+        flags = [name for name, given in (("--bf16", bf16), ("--cpu", self.cpu)) if given]
+        return [str(data.folder), *_FIXED, *(str(word) for pair in options.items() for word in pair), *flags]

@@ -1,0 +1,94 @@
+"""What `aggdec drafter` has settled, in a file of its folder: a stopped run goes on with it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fairseq_aggdec.distillation.settings import difference
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.structured_files import made_of, read_json
+
+NAME = "drafter.json"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for; a run with other settings needs another folder."""
+
+    verifier: str
+    """SHA-256 of the checkpoint"""
+    data: dict[str, str]
+    """SHA-256 of each split's two sides, of both dictionaries included"""
+    minutes: float | None
+    updates: int | None
+    decoder_layers: int
+    block_size: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the measured speed of the machine makes of the settings."""
+
+    sentences: dict[str, int]
+    """the number of sentences to distil, by split"""
+    updates: int
+    bf16: bool
+    """whether distillation and training compute in bfloat16"""
+    minutes: dict[str, float]
+    """the time that each stage will take, by its name"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The drafter at one block size, on the first validation sentences, one at a time."""
+
+    block_size: int
+    tokens: float
+    """mean accepted tokens: committed tokens of an iteration, the verifier's own included"""
+    speed_up: float
+    """over greedy decoding in the same rounds"""
+
+
+@dataclass
+class Record:
+    """The content of the file."""
+
+    settings: Settings
+    plan: Plan | None = None
+    measured: list[Measured] | None = None
+
+    @classmethod
+    def open(cls, folder: Path, settings: Settings) -> Record:
+        """The record of a folder; it is begun where there is none.
+
+        Raises:
+            AggdecError: the folder was begun with other settings, or by something else.
+        """
+        path = folder / NAME
+        if path.is_file():
+            found: Record = made_of(cls, read_json(path, _ADVICE), str(path), _ADVICE)
+            if other := difference(_flat(settings), _flat(found.settings), "now", "there"):
+                raise AggdecError(f"--out {folder}: was begun with other settings ({other}); {_ADVICE}")
+            return found
+        if any(folder.iterdir()):
+            raise AggdecError(f"--out {folder}: is there, and was not made by aggdec drafter; name another folder")
+        record = cls(settings)
+        record.save(folder)
+        return record
+
+    def save(self, folder: Path) -> None:
+        """Write the file."""
+        with written_whole(folder / NAME) as partial:
+            partial.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+
+_ADVICE = "go on with those, or name another folder"
+
+
+def _flat(settings: Settings) -> dict[str, Any]:
+    values = asdict(settings)
+    return values | {f"data ({name})": value for name, value in values.pop("data").items()}

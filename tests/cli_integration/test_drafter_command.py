@@ -1,0 +1,117 @@
+"""`aggdec drafter`: from a trained model to a measured drafter, stopped on the way, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairseq_aggdec.cli import drafter
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.drafter_training import planning, training
+from tests.helpers import ToyModel
+
+LARGEST, UPDATES, STOPPED_AT = 5, 16, 6
+
+
+def command(model: ToyModel, out: Path, *options: object) -> list[str]:
+    fixed = ["--verifier", model.checkpoint, "--data", model.data, "--out", out, "--cpu", "--block-size", LARGEST]
+    return [*map(str, [*fixed, *options])]
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    """When each file was written."""
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def stopping(logged: Any) -> Any:
+    """`training.logged`, and Ctrl-C after some updates."""
+
+    def stopped(*arguments: Any) -> Iterator[Any]:
+        with closing(logged(*arguments)) as lines:
+            for line in lines:
+                yield line
+                if int(line.figures.get("num_updates", 0)) >= STOPPED_AT:
+                    raise KeyboardInterrupt
+
+    return stopped
+
+
+@pytest.mark.usefixtures("quick_commands")
+def test_a_stopped_run_goes_on_to_a_measured_drafter(
+    correction_model: ToyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = command(correction_model, tmp_path, "--updates", UPDATES)
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "logged", stopping(planning.logged))  # not that of the trial
+        with pytest.raises(SystemExit) as exit_:
+            drafter.main(words)
+    assert exit_.value.code == 130
+    printed = capsys.readouterr().out
+    assert re.search(r"distil +about 1 minute +1,500 of 1,500 training sentences, translated by the verifier", printed)
+    assert re.search(rf"train +about 1 minute +{UPDATES} updates in", printed)
+    assert not (tmp_path / "drafter.pt").exists()
+    distilled = stamps(tmp_path / "distilled")
+    assert distilled
+
+    drafter.main(words)
+    printed = capsys.readouterr().out
+    assert stamps(tmp_path / "distilled") == distilled
+    loaded = re.findall(r"Loaded checkpoint .*checkpoint_last.pt \(epoch \d+ @ (\d+) updates\)", log := _log(tmp_path))
+    assert len(loaded) == 1
+    assert STOPPED_AT - 1 <= int(loaded[0]) < UPDATES
+    assert f'"num_updates": "{UPDATES}"' in log
+    rows = re.findall(r"^gad +(\d+) +([\d.]+) +([\d.]+)x$", printed, re.MULTILINE)
+    assert [int(size) for size, _, _ in rows] == [2, 3, 4, 5]
+    assert all(float(tokens) >= 1 for _, tokens, _ in rows)
+    assert "fairseq-generate" in printed
+
+    done = stamps(tmp_path)
+    drafter.main(words)
+    assert capsys.readouterr().out == printed
+    assert stamps(tmp_path) == done
+    with pytest.raises(AggdecError, match=rf"other settings \(updates: 99 now, {UPDATES} there\); go on with those"):
+        drafter.main([*words, "--updates", "99"])
+
+
+def _log(folder: Path) -> str:
+    return (folder / "train.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("quick_commands")
+def test_a_training_that_fails_is_one_line_with_its_reason(tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match=r"train.log: fairseq-train ended with an error: .*nowhere.pt: no such file"):
+        list(training.logged("data --arch nar_drafter --encoder-from nowhere.pt".split(), tmp_path / "train.log"))
+
+
+def test_bad_input_is_one_line(correction_model: ToyModel, correction_drafter: Path, tmp_path: Path) -> None:
+    def refused(message: str, model: ToyModel, out: str = "out") -> None:
+        with pytest.raises(AggdecError, match=message):
+            drafter.main(command(model, tmp_path / out))
+
+    data, checkpoint = correction_model.data, correction_model.checkpoint
+    refused("none.pt: no such file", ToyModel(data, tmp_path / "none.pt"))
+    refused("nowhere: no such data folder", ToyModel(tmp_path / "nowhere", checkpoint))
+    refused("is a block drafter; name the model", ToyModel(data, correction_drafter))
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign/file").touch()
+    refused("foreign: is there, and was not made by aggdec drafter", correction_model, "foreign")
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn/drafter.json").write_text(json.dumps({"plan": 1}))
+    refused("drafter.json: missing or unknown entries", correction_model, "torn")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [("--minutes 0", "--minutes 0.0: must be at least 1"), ("--minutes 9 --updates 9", "not allowed with argument")],
+)
+def test_options_that_make_no_sense(options: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        drafter.main(["--verifier", "v", "--data", "d", "--out", "o", *options.split()])
+    assert message in capsys.readouterr().err

@@ -1,0 +1,39 @@
+"""How much is distilled and trained, by what the trial has measured."""
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.distillation.data_bin import DataBin
+from fairseq_aggdec.lab.drafter_training.planning import Costs, describe, plan_of
+from fairseq_aggdec.lab.drafter_training.recipe import Recipe
+
+
+@pytest.fixture
+def data(toy_data: Path) -> DataBin:
+    return DataBin.find(toy_data)
+
+
+def test_time_is_spent_and_a_third_of_it_at_most_on_distillation(data: DataBin) -> None:
+    pairs, tokens = len(data.source("train")), int(data.source("train").sizes.sum())
+    slow = plan_of(data, Costs(token=900 / tokens, sentence=0.5, update=2.0), 30, None, False, measured=240)
+    assert slow.sentences == {"train": round(pairs * 2 / 3), "valid": len(data.source("valid"))}
+    assert slow.updates == 600
+    assert slow.minutes == pytest.approx({"distil": 10, "train": 20, "measure": 2})
+    fast = plan_of(data, Costs(token=300 / tokens, sentence=0.5, update=2.0), 30, None, True, measured=240)
+    assert fast.sentences["train"] == pairs
+    assert fast.updates == 750
+    assert f"{pairs} of {pairs} training sentences" in describe(fast, pairs)
+    assert "train    about 25 minutes   750 updates in bfloat16" in describe(fast, pairs)
+
+
+def test_with_a_number_of_updates_all_is_distilled(data: DataBin) -> None:
+    plan = plan_of(data, Costs(token=1.0, sentence=0.5, update=2.0), None, 99, False, measured=1)
+    assert plan.sentences["train"] == len(data.source("train"))
+    assert plan.updates == 99
+    assert plan.minutes["train"] == pytest.approx(3.3)
+
+
+@pytest.mark.parametrize(("width", "rate"), [(64, 0.002), (256, 0.002), (512, 0.001), (1024, 0.0005)])
+def test_wide_models_learn_more_slowly(width: int, rate: float) -> None:
+    assert Recipe(Path("v.pt"), width, 2, 10, cpu=True).learning_rate == rate
