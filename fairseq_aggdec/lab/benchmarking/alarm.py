@@ -50,7 +50,8 @@ def compare_with_greedy(
     for result in results:
         mode = result.mode
         if mode.searches_as is not None:
-            found.update(_other_lists(mode, result, zip(runners, results, strict=True), precision))
+            for name, different in _other_lists(mode, result, zip(runners, results, strict=True), precision).items():
+                found.setdefault(name, []).extend(different)
             continue
         is_greedy = _is_reference(mode)
         if not mode.lossless:
@@ -62,7 +63,10 @@ def compare_with_greedy(
             assert isinstance(runner, FairseqRunner)
             if not is_greedy or (not block_ngrams and stock_computes(precision(mode), runner.device)):
                 near_tie = 0.0 if precision(mode) == "exact" else near_tie_of(precision(mode), runner.device)
-                found[mode.name] = differences(_tokens(reference), _tokens(result), runner.gap(), near_tie)
+                # several settings of a mode, such as block sizes, share its name
+                found.setdefault(mode.name, []).extend(
+                    differences(_tokens(reference), _tokens(result), runner.gap(), near_tie)
+                )
                 break
     return found
 

@@ -40,10 +40,9 @@ def measure(subject: Subject, sizes: Sequence[int]) -> list[Measured]:
             runners.load(subject.precision)[0].cfg.block_size = size  # read when the runner builds its generator
             made.append(runners.make(Mode.parse("gad"), 1))
         greedy, *results = compare(made, ROUNDS)
-        for runner, result in zip(made[1:], results, strict=True):
-            different = compare_with_greedy([made[0], runner], [greedy, result], runners.precision)
-            print_differences(different, runners.any_task().target_dictionary.symbols)
-            refuse_differences(different)
+        different = compare_with_greedy(made, [greedy, *results], runners.precision)
+        print_differences(different, runners.any_task().target_dictionary.symbols)
+        refuse_differences(different)
     found = []
     for size, result in zip(sizes, results, strict=True):
         tokens = run_of(result, subject.precision).mean_accepted_tokens

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,8 +21,13 @@ from tests.lab.benchmarking.tiny import TINY, tiny_model, tiny_subject
 
 @pytest.fixture
 def blind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens of a block see those behind them, so that a draft changes what is said before it."""
-    monkeypatch.setattr(BlockDecoder, "_self_mask", lambda *_: None)
+    """Tokens of a wide block see those behind them, so that a draft changes what is said before it."""
+    sighted = BlockDecoder._self_mask
+
+    def mask(self: BlockDecoder, positions: Any, last_start: int, end: int, *rest: Any) -> Any:
+        return sighted(self, positions, last_start, end, *rest) if end - last_start <= 2 else None
+
+    monkeypatch.setattr(BlockDecoder, "_self_mask", mask)
 
 
 def test_which_modes_promise_greedys_output() -> None:
@@ -87,4 +93,5 @@ def test_tuning_fails_where_a_setting_that_accepts_nothing_else_differs(tmp_path
         Runners(tiny_subject(tiny_model(tmp_path))) as runners,
         pytest.raises(AggdecError, match=r"gad\+\+:1:1: not the output of greedy decoding"),
     ):
-        Measurement(runners, lambda outputs: 0.0, repeats=1).points([Setting(8, 1, 1.0)])
+        # the second differs nowhere, and has the name of the first
+        Measurement(runners, lambda outputs: 0.0, repeats=1).points([Setting(8, 1, 1.0), Setting(1, 1, 1.0)])
