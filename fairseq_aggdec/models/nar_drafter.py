@@ -124,23 +124,33 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         A transition head is given the reference's token before each position. In decoding it has the same token as long
         as the draft is right, so the number of leading right tokens comes out as in decoding.
         """
-        decoder, features = self.decoder, features[wanted]
-        if decoder.transitions is not None:
-            last = prev_output_tokens.gather(1, blocks.prefix_lengths)[..., None]
-            before = torch.cat([last, blocks.targets[..., :-1]], dim=-1)
-            features = decoder.transitions(features, decoder.embed(before[wanted]))
-        return decoder.output_layer(features)
+        last = prev_output_tokens.gather(1, blocks.prefix_lengths)[..., None]
+        before = torch.cat([last, blocks.targets[..., :-1]], dim=-1)
+        return self._logits_after(features[wanted], before[wanted])
+
+    def _logits_after(self, features: Tensor, before: Tensor) -> Tensor:
+        """N x V logits of features (N x D), each behind the token before it (N), which a transition head looks at."""
+        if self.decoder.transitions is not None:
+            features = self.decoder.transitions(features, self.decoder.embed(before))
+        return self.decoder.output_layer(features)
 
     @torch.no_grad()
     def _first_pass(self, reading: Reading, blocks: Blocks) -> Tensor:
-        """The tokens of the first pass, B x R x k, drafted with the dropout that the second pass will draw."""
+        """The tokens of the first pass, B x R x k, drafted with the dropout that the second pass will draw.
+
+        They are chosen as in decoding: a transition head sees its own choice before each position, and not the
+        reference's token, so that a mistake may bring others behind it.
+        """
         device = blocks.targets.device
         devices, kind = ([], "cuda") if device.type == "cpu" else ([device], device.type)
         with torch.random.fork_rng(devices, device_type=kind):
             features = self.decoder.draft(reading, blocks.prefix_lengths)
-            logits = self._logits(features, reading.tokens, blocks, blocks.valid)
         predicted = torch.full_like(blocks.targets, self.decoder.padding_idx)
-        predicted[blocks.valid] = self.decoder.best_tokens(logits)
+        last = reading.tokens.gather(1, blocks.prefix_lengths)  # B x R
+        for step, valid in enumerate(blocks.valid.unbind(dim=-1)):  # where one has a target, so have those before it
+            logits = self._logits_after(features[:, :, step][valid], last[valid])
+            last = predicted[..., step]
+            last[valid] = self.decoder.best_tokens(logits)
         return predicted
 
 

@@ -16,7 +16,7 @@ from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acc
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_sampling import blocks_at
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.random_drafters import draft_logits, random_drafter
+from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch
 from tests.scripted_decoding import examples
 
@@ -60,38 +60,50 @@ def transcription(
     """The loss of papers §3.2.1, one sentence, block and position after the other, and the sum of the weights."""
     noise = uniform_noise(torch.zeros(*batch["prefix_lengths"].shape, K))
     net_input, total, size = batch["net_input"], 0.0, 0.0
+    decoder = model.decoder
+
+    def scores(feature: Tensor, before: int) -> Tensor:
+        if decoder.transitions is not None:
+            feature = decoder.transitions(feature, decoder.embed(torch.tensor(before)))
+        return decoder.output_layer(feature)
+
     for row, target in enumerate(batch["target"]):
         tokens = target[target.ne(WORDS.pad())].tolist()  # y1..yT EOS
         source = {name: net_input[name][row : row + 1] for name in ("src_tokens", "src_lengths")}
         for number, length in enumerate(batch["prefix_lengths"][row].tolist()):
             read = torch.tensor([[WORDS.eos(), *tokens[:length]]])
             gold = tokens[length : length + K]
-            logits = draft_logits(model, **source, prefix_tokens=read, prefix_lengths=torch.tensor([length]))[0]
-            logits[:, [WORDS.pad(), WORDS.bos()]] = -math.inf
-            drafted = logits.argmax(-1).tolist()
-            distance = sum(a != b for a, b in zip(drafted, gold, strict=False))
+            reading = decoder.read(read, model.encode(**source))
+            drafted = [int(read[0, -1])]
+            for feature in decoder.draft(reading, torch.tensor([[length]]))[0, 0]:
+                logits = scores(feature, drafted[-1])
+                logits[[WORDS.pad(), WORDS.bos()]] = -math.inf
+                drafted.append(int(logits.argmax()))
+            distance = sum(a != b for a, b in zip(drafted[1:], gold, strict=False))
             by_noise = sorted(range(len(gold)), key=lambda i: float(noise[row, number, i]))
             shown = by_noise[: math.floor(ratio * distance)]
             reveal = torch.zeros(1, 1, K, dtype=torch.bool)
             reveal[..., shown] = True
             padded = torch.tensor([[gold + [WORDS.unk()] * (K - len(gold))]])
-            reading = model.decoder.read(read, model.encode(**source))
-            features = model.decoder.draft(reading, torch.tensor([[length]]), reveal, padded)[0, 0]
-            log_probs = model.decoder.output_layer(features).log_softmax(-1)
-            for i, token in enumerate(gold):
+            features = decoder.draft(reading, torch.tensor([[length]]), reveal, padded)[0, 0]
+            befores = [int(read[0, -1]), *gold[:-1]]
+            for i, (token, before) in enumerate(zip(gold, befores, strict=True)):
+                log_probs = scores(features[i], before).log_softmax(-1)
                 if i not in shown:
                     spread = smoothing / (len(WORDS) - 1)
                     weights = torch.full((len(WORDS),), spread)
                     weights[token] = 1 - smoothing
-                    total -= decay**i * float(weights @ log_probs[i])
+                    total -= decay**i * float(weights @ log_probs)
                     size += decay**i
     return total, size
 
 
 @pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional", "causal, source copy"])
+@pytest.mark.parametrize("transition_dim", [0, 8])
 @pytest.mark.parametrize(("glancing", "update"), [("0.5:0.3", 0), ("0.9:0.7", 50), ("0", 3)])
-def test_equals_a_transcription(shape: str, glancing: str, update: int) -> None:
-    model, batch, criterion_ = drafter(shape).train(), sample([5, 1, 9], update=update), criterion(glancing)
+def test_equals_a_transcription(shape: str, transition_dim: int, glancing: str, update: int) -> None:
+    model, batch = drafter(shape, transition_dim=transition_dim).train(), sample([5, 1, 9], update=update)
+    criterion_ = criterion(glancing)
     torch.manual_seed(7)
     loss, count, log = criterion_(model, batch)
     torch.manual_seed(7)
