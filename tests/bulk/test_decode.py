@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from fairseq_aggdec.bulk.shards import DecodedShard, Shard
 from fairseq_aggdec.cli import decode
 from fairseq_aggdec.errors import AggdecError
+from tests import fork_server
 from tests.bulk.decoding import (
     CORRECT,
     GEC,
@@ -30,6 +32,8 @@ from tests.bulk.decoding import (
     wait_for,
 )
 from tests.helpers import run_cli
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_outputs_are_those_of_stock_fairseq_interactive(text: Path, whole: list[str]) -> None:
@@ -54,18 +58,15 @@ def slowly(arguments: list[str]) -> None:
 
 
 def test_a_run_that_is_killed_goes_on(text: Path, whole: list[str], tmp_path: Path) -> None:
-    server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["fairseq_aggdec.bulk.worker"])
     arguments = [*map(str, [*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out"])]
+    program = f"from tests.bulk.test_decode import slowly; slowly({arguments!r})"
     rng, finished = random.Random(3), [0]
     for more in (1, 2):
-        child = server.Process(target=slowly, args=(arguments,))
-        child.start()
-        wait_for(lambda: count(tmp_path / "out") >= finished[-1] + more or not child.is_alive())  # noqa: B023
+        child = subprocess.Popen([fork_server.environment() / "bin/python", "-c", program], cwd=ROOT)
+        wait_for(lambda: count(tmp_path / "out") >= finished[-1] + more or child.poll() is not None)  # noqa: B023
         time.sleep(rng.random() * 0.05)
         child.kill()
-        child.join()
-        assert child.exitcode == -signal.SIGKILL
+        assert child.wait() == -signal.SIGKILL
         finished.append(count(tmp_path / "out"))
     assert finished[-1] < 7
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.txt")}
