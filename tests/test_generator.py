@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator, CopyLimits
 from tests.random_models import (
@@ -345,21 +344,6 @@ def test_the_fallback_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         generator.generate(models, sample)
     assert caplog.text.count("no fast engine for this decoder (adaptive softmax)") == 1
-
-
-def test_engines_are_kept_and_renewed_when_the_model_moves() -> None:
-    model, sample = model_of_shape(ENGINE_SHAPES[0], 0, JOINED, JOINED), random_batch(0, JOINED, [3])
-    engines = Engines()
-    for _ in range(2):
-        generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad", engines=engines)
-        generator.generate([model], sample)
-        [decoder], [encoder] = engines._decoders.values(), engines._encoders.values()
-    assert engines._decoders[model.decoder] is decoder
-    assert engines._encoders[model.encoder] is encoder
-    model.half()
-    generator.generate([model], sample)
-    assert engines._decoders[model.decoder] is not decoder
-    assert engines._encoders[model.encoder] is not encoder
 
 
 @pytest.mark.parametrize("decoding", ["iad", "hybrid"])

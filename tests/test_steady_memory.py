@@ -47,19 +47,22 @@ def allocated_bytes() -> int:
 
 
 @pytest.mark.skipif(mallinfo is None, reason="needs glibc's mallinfo2")
-def test_no_growth_from_sentence_to_sentence(tmp_path: Path) -> None:
-    """Neither Python's objects nor the memory in use: of copies and a model's drafts, which together are `hybrid`."""
+@pytest.mark.parametrize("decoding", ["iad", "gad"])
+def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> None:
+    """Neither Python's objects nor the memory in use."""
     model = random_model(1, WORDS, WORDS, eos_share=0.1)
-    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
-    share_encoder(drafter, model)
-    block = BlockDraftOptions(LoadedDrafter(drafter), 5, EXACT)
+    block = None
+    if decoding == "gad":
+        drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
+        share_encoder(drafter, model)
+        block = BlockDraftOptions(LoadedDrafter(drafter), 5, EXACT)
     options: dict[str, Any] = {
         "src_dict": WORDS,
         "keep_drafts": False,
         "stats_file": StatsFile(str(tmp_path / "stats.jsonl")),
     }
     limits: dict[str, Any] = {"max_len_a": 0, "max_len_b": MAX_LEN}
-    generator = AggressiveGenerator([model], WORDS, decoding="hybrid", block_draft=block, **options, **limits)
+    generator = AggressiveGenerator([model], WORDS, decoding=decoding, block_draft=block, **options, **limits)
     rng = random.Random(1)
 
     def decode(sentences: int) -> None:

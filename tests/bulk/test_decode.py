@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import random
-import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ import pytest
 from fairseq_aggdec.bulk.shards import DecodedShard, Shard
 from fairseq_aggdec.cli import decode
 from fairseq_aggdec.errors import AggdecError
-from tests import fork_server
 from tests.bulk.decoding import (
     CORRECT,
     GEC,
@@ -31,9 +28,7 @@ from tests.bulk.decoding import (
     run,
     wait_for,
 )
-from tests.helpers import run_cli
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.helpers import ToBeKilled, run_cli
 
 
 def test_the_outputs_are_those_of_stock_fairseq_interactive(text: Path, whole: list[str]) -> None:
@@ -62,11 +57,10 @@ def test_a_run_that_is_killed_goes_on(text: Path, whole: list[str], tmp_path: Pa
     program = f"from tests.bulk.test_decode import slowly; slowly({arguments!r})"
     rng, finished = random.Random(3), [0]
     for more in (1, 2):
-        child = subprocess.Popen([fork_server.environment() / "bin/python", "-c", program], cwd=ROOT)
-        wait_for(lambda: count(tmp_path / "out") >= finished[-1] + more or child.poll() is not None)  # noqa: B023
+        child = ToBeKilled(program, tmp_path)
+        wait_for(lambda: count(tmp_path / "out") >= finished[-1] + more or not child.is_alive())  # noqa: B023
         time.sleep(rng.random() * 0.05)
         child.kill()
-        assert child.wait() == -signal.SIGKILL
         finished.append(count(tmp_path / "out"))
     assert finished[-1] < 7
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.txt")}

@@ -107,9 +107,9 @@ def test_yaml_bfloat16_and_averaged_weights(toy_model_dir: ToyModel, tmp_path: P
     small = [f"model.{side}.{name}={value}" for side in ("encoder", "decoder") for name, value in sizes.items()]
     small += ["dataset.validate_interval_updates=4", "ema.store_ema=true", "ema.ema_decay=0.9"]
     small += ["optimization.lr=[0.01]", "lr_scheduler.warmup_updates=1"]
-    command = ["fairseq-hydra-train", "--config-dir", config, "--config-name", "drafter", *paths, *small]
+    options = ["--config-dir", str(config), "--config-name", "drafter", *paths, *small]
     for updates in (4, 6):
-        run_cli(*command, f"optimization.max_update={updates}", cwd=tmp_path)
+        run_cli("fairseq-hydra-train", *options, f"optimization.max_update={updates}", cwd=tmp_path)
     path = tmp_path / "checkpoint_last.pt"
     state = read_checkpoint(path)
     assert (state["cfg"]["common"]["bf16"], state["cfg"]["common"]["tpu"]) == (True, False)

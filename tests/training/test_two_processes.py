@@ -18,7 +18,8 @@ Curves = dict[str, tuple[list[float], list[float]]]
 def curves(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Curves:
     folder = tmp_path_factory.mktemp("trainings") / "of-two"
     prepare([DRAFTER, HEADS], folder, toy_data)
-    command = [fork_server.environment() / "bin/python", "-m", "tests.training.two_processes", folder, DRAFTER, HEADS]
+    python = str(fork_server.environment() / "bin/python")
+    command = [python, "-m", "tests.training.two_processes", str(folder), DRAFTER, HEADS]
     environments = [os.environ | {"RANK": str(rank)} for rank in range(2)]
     workers = [subprocess.Popen(command, env=environment, cwd=ROOT) for environment in environments]
     for worker in workers:
