@@ -23,14 +23,11 @@ def pytest_configure(config: pytest.Config) -> None:
         fork_server.start()
         return
     import torch
-    from hydra.core.config_store import ConfigStore
 
     import fairseq_aggdec
 
     fairseq_aggdec.register()  # whichever module a test imports first
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))  # results and times alike on every machine
-    # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time it takes
-    ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -70,6 +71,33 @@ def run_cli(
     )
     assert not check or result.returncode == 0, f"{' '.join(line)}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
     return result
+
+
+class ToBeKilled:
+    """A Python program in a process forked from `fork_server`; what starts it is another process."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        """
+        Args:
+            program: may import from `tests`.
+            folder: where it may leave the number of its process.
+        """
+        self._number = folder / "process-number"
+        self._number.unlink(missing_ok=True)
+        first = f"import os; from pathlib import Path; Path({str(self._number)!r}).write_text(str(os.getpid())); "
+        command = [str(fork_server.environment() / "bin/python"), "-c", first + program]
+        self._started = subprocess.Popen(command, cwd=Path(__file__).parents[1])
+
+    def is_alive(self) -> bool:
+        return self._started.poll() is None
+
+    def kill(self) -> None:
+        """Returns when it is dead."""
+        os.kill(int(self._number.read_text()), signal.SIGKILL)
+        assert self._started.wait() == -signal.SIGKILL
+
+    def ends_well(self) -> bool:
+        return self._started.wait(120) == 0
 
 
 def generate_here(*arguments: object) -> str:

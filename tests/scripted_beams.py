@@ -1,5 +1,6 @@
 """Rows by a table, the same for fairseq's own search and for ours to the last bit: ties are meant, and must agree."""
 
+import functools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,11 +38,19 @@ class Table:
 
     def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
         """V, for a sentence and what the decoder has read."""
-        key = f"{self.seed} {sentence} {list(prefix)[len(prefix) - self.context :]}"
-        generator = torch.Generator().manual_seed(random.Random(key).getrandbits(40))
-        logits = torch.randint(0, self.levels, (len(self.words),), generator=generator) * (6.0 / self.levels)
+        logits = _drawn(
+            f"{self.seed} {sentence} {list(prefix)[len(prefix) - self.context :]}", self.levels, len(self.words)
+        )
+        logits = logits * (6.0 / self.levels)
         logits[self.words.eos()] += self.end
         return logits
+
+
+@functools.lru_cache(maxsize=10_000)
+def _drawn(key: str, levels: int, size: int) -> Tensor:
+    """So many numbers below `levels`; who searches after fairseq asks for the same ones again."""
+    generator = torch.Generator().manual_seed(random.Random(key).getrandbits(40))
+    return torch.randint(0, levels, (size,), generator=generator)
 
 
 class TableModel(nn.Module):

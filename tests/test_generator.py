@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator, CopyLimits
 from tests.random_models import (
@@ -151,7 +150,7 @@ limits = st.sampled_from(
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
-@examples(4)
+@examples(3)
 @given(seeds, batch_lengths, st.booleans(), limits)
 def test_every_shape(shape: str, seed: int, lengths: list[int], left_pad: bool, limit: dict[str, Any]) -> None:
     """Random models of every shape, random batches from empty sentences to long ones."""
@@ -175,7 +174,7 @@ option_values = st.fixed_dictionaries(
 )
 
 
-@examples(18)
+@examples(12)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_options(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
@@ -189,7 +188,7 @@ def test_options_where_the_engine_falls_back(
     check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
 
 
-@examples(9)
+@examples(6)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.integers(1, 6), st.booleans())
 def test_forced_prefixes(
     options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int, short: bool
@@ -206,7 +205,7 @@ def test_forced_prefixes(
         assert hypothesis["tokens"].tolist()[: len(wanted)] == wanted[: hypothesis["tokens"].numel()]
 
 
-@examples(9)
+@examples(6)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_match_source_len(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     options["min_len"] = 1
@@ -220,7 +219,7 @@ def test_match_source_len(options: dict[str, Any], shape: str, seed: int, length
         assert [hypothesis["tokens"].numel() - 1 for hypothesis in stock] == [length + 1 for length in lengths]
 
 
-@examples(7)
+@examples(5)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.sampled_from([2, 3, 4]))
 def test_blocked_ngrams(options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int) -> None:
     """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
@@ -252,21 +251,21 @@ def test_ineffective_ngram_option_is_said(caplog: pytest.LogCaptureFixture) -> N
     assert "--block-ngrams" in caplog.text
 
 
-@examples(7)
+@examples(5)
 @given(option_values, st.lists(st.sampled_from(ALL_SHAPES), min_size=2, max_size=3), seeds, batch_lengths)
 def test_ensembles(options: dict[str, Any], shapes: list[str], seed: int, lengths: list[int]) -> None:
     models = [cached_model(shape, seed + number) for number, shape in enumerate(shapes)]
     check_all_modes(models, random_batch(seed, JOINED, lengths), seed, **options)
 
 
-@examples(7)
+@examples(5)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_separate_dictionaries(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     sample = random_batch(seed, OTHER, lengths)
     check_all_modes([cached_model(shape, seed, separate=True)], sample, seed, src_dict=OTHER, **options)
 
 
-@examples(7)
+@examples(5)
 @given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, st.booleans(), st.integers(0, 3), st.integers(0, 5))
 def test_draft_options(
     shape: str, seed: int, lengths: list[int], left_pad: bool, max_suffix: int, max_draft_len: int
@@ -282,7 +281,7 @@ def test_draft_options(
         assert all(len(draft["tokens"]) <= max_draft_len for hyp in found for draft in hyp["history"])
 
 
-@examples(7)
+@examples(5)
 @given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, limits, st.sampled_from(["greedy", "iad"]))
 def test_a_batch_equals_its_sentences_one_by_one(
     shape: str, seed: int, lengths: list[int], limit: dict[str, Any], decoding: str
@@ -312,7 +311,7 @@ def test_special_symbols_in_the_source(shape: str, seed: int, lengths: list[int]
     check_all_modes([cached_model(shape, seed)], sample, seed)
 
 
-@pytest.mark.parametrize("shape", ENGINE_SHAPES[:4])
+@pytest.mark.parametrize("shape", ENGINE_SHAPES[:2])
 def test_half_precision(shape: str) -> None:
     """Half precision rounds blocks and single tokens more differently, so that ties are wider."""
     for seed in range(3):
@@ -345,21 +344,6 @@ def test_the_fallback_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         generator.generate(models, sample)
     assert caplog.text.count("no fast engine for this decoder (adaptive softmax)") == 1
-
-
-def test_engines_are_kept_and_renewed_when_the_model_moves() -> None:
-    model, sample = model_of_shape(ENGINE_SHAPES[0], 0, JOINED, JOINED), random_batch(0, JOINED, [3])
-    engines = Engines()
-    for _ in range(2):
-        generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad", engines=engines)
-        generator.generate([model], sample)
-        [decoder], [encoder] = engines._decoders.values(), engines._encoders.values()
-    assert engines._decoders[model.decoder] is decoder
-    assert engines._encoders[model.encoder] is encoder
-    model.half()
-    generator.generate([model], sample)
-    assert engines._decoders[model.decoder] is not decoder
-    assert engines._encoders[model.encoder] is not encoder
 
 
 @pytest.mark.parametrize("decoding", ["iad", "hybrid"])

@@ -18,7 +18,7 @@ from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.tasks.loading import batches_of, load
-from tests.random_blockwise import HEAD_KINDS, random_blockwise
+from tests.random_blockwise import random_blockwise
 from tests.random_models import ENGINE_SHAPES, random_batch
 from tests.scripted_decoding import examples
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode, seeds
@@ -32,7 +32,12 @@ ARITHMETICS = {
     "--int8": Arithmetic("int8"),
     "--bf16": Arithmetic("bf16"),
 }
-NAMES = [pytest.param(name, marks=[pytest.mark.int8] * ("int8" in name)) for name in ARITHMETICS]
+
+
+def each_arithmetic_and(first: str, *others: str) -> list[Any]:
+    """Parameters: every arithmetic with the first of some variants, and the others with `--bit-exact`."""
+    pairs = [*((name, first) for name in ARITHMETICS), *(("--bit-exact", other) for other in others)]
+    return [pytest.param(*pair, marks=[pytest.mark.int8] * ("int8" in pair[0])) for pair in pairs]
 
 
 def parts_of(sample: dict[str, Any], size: int) -> list[dict[str, Any]]:
@@ -66,14 +71,14 @@ def assert_same_bits(found: list[Hypothesis], expected: list[Hypothesis]) -> Non
     )
 
 
-@pytest.mark.parametrize("options", NAMES)
+@pytest.mark.parametrize(("options", "drafter"), each_arithmetic_and("causal, post-norm learned"))
 @examples(2)
 @given(
     st.sampled_from(ENGINE_SHAPES), seeds, st.sampled_from([1, 3, 8]), st.booleans(),
     st.lists(st.sampled_from([0, 1, 2, 5, 9, 20, 40]), min_size=8, max_size=8),
 )  # fmt: skip
 def test_every_mode_and_every_batch_gives_the_same_bits(
-    options: str, shape: str, seed: int, size: int, left_pad: bool, lengths: list[int]
+    options: str, drafter: str, shape: str, seed: int, size: int, left_pad: bool, lengths: list[int]
 ) -> None:
     """greedy in one batch of eight, against all lossless modes in batches of one, three and eight."""
     models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths, left_pad)
@@ -84,7 +89,7 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
     for decoding in ("greedy", "iad"):
         generator = AggressiveGenerator(models, JOINED, decoding=decoding, **common)
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
-    block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter("causal, post-norm learned", seed)), 6, EXACT)
+    block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter(drafter, seed)), 6, EXACT)
     for decoding in ("gad", "hybrid"):
         generator = AggressiveGenerator(models, JOINED, decoding=decoding, block_draft=block_draft, **common)
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
@@ -93,8 +98,7 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
     assert_same_bits(decode(often_accepted, models, sample), expected)
 
 
-@pytest.mark.parametrize("drafts", ["a drafter", "heads", "guesses"])
-@pytest.mark.parametrize("options", NAMES)
+@pytest.mark.parametrize(("options", "drafts"), each_arithmetic_and("heads", "a drafter", "guesses"))
 def test_hybrid_gives_the_same_bits(options: str, drafts: str) -> None:
     """It copies from edited answers, so that copies are accepted, run into edits and are taken up again."""
     if drafts == "heads":
@@ -120,8 +124,7 @@ def test_hybrid_gives_the_same_bits(options: str, drafts: str) -> None:
         assert sum(hypothesis["steps"] for hypothesis in found) < sum(map(len, answers))
 
 
-@pytest.mark.parametrize("kind", list(HEAD_KINDS))
-@pytest.mark.parametrize("options", NAMES)
+@pytest.mark.parametrize(("options", "kind"), each_arithmetic_and("learned", "identity", "identity, own hidden"))
 def test_blockwise_gives_the_same_bits(options: str, kind: str) -> None:
     models: Models = [random_blockwise("post-norm sinusoidal", kind, 1, JOINED, JOINED, 4, eos_share=0.05)]
     sample = random_batch(1, JOINED, [5, 20, 1, 9, 2])
@@ -162,7 +165,7 @@ def test_shipped_models(name: str, options: dict[str, bool]) -> None:
     drafter = {} if demo.drafter is None else {"drafter_path": str(demo.folder / demo.drafter)}
     source, target = demo.source_language, demo.target_language
     task, models = load(str(demo.folder / "model.pt"), str(demo.folder), source, target, **drafter, **options)
-    lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:8]
+    lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:6]
     text = DemoModel.load(demo)
     sentences = [text.encode(line.split("\t")[0]) for line in lines]
 
@@ -175,7 +178,7 @@ def test_shipped_models(name: str, options: dict[str, bool]) -> None:
             found.update((number, best) for number, (best, *_) in zip(batch["id"].tolist(), decoded, strict=True))
         return [found[number] for number in range(len(sentences))]
 
-    expected = all_of("greedy", 8)
-    for size in (1, 3, 8):
+    expected = all_of("greedy", 6)
+    for size in (1, 3):
         assert_same_bits(all_of("aggressive", size), expected)
     assert_same_bits(all_of("hybrid", 3), expected)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import random
-import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from tests.bulk.decoding import (
     run,
     wait_for,
 )
-from tests.helpers import run_cli
+from tests.helpers import ToBeKilled, run_cli
 
 
 def test_the_outputs_are_those_of_stock_fairseq_interactive(text: Path, whole: list[str]) -> None:
@@ -54,18 +53,14 @@ def slowly(arguments: list[str]) -> None:
 
 
 def test_a_run_that_is_killed_goes_on(text: Path, whole: list[str], tmp_path: Path) -> None:
-    server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["fairseq_aggdec.bulk.worker"])
     arguments = [*map(str, [*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "out"])]
+    program = f"from tests.bulk.test_decode import slowly; slowly({arguments!r})"
     rng, finished = random.Random(3), [0]
     for more in (1, 2):
-        child = server.Process(target=slowly, args=(arguments,))
-        child.start()
+        child = ToBeKilled(program, tmp_path)
         wait_for(lambda: count(tmp_path / "out") >= finished[-1] + more or not child.is_alive())  # noqa: B023
         time.sleep(rng.random() * 0.05)
         child.kill()
-        child.join()
-        assert child.exitcode == -signal.SIGKILL
         finished.append(count(tmp_path / "out"))
     assert finished[-1] < 7
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.txt")}

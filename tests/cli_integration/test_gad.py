@@ -130,19 +130,7 @@ def refusal(correction_model: ToyModel, monkeypatch: pytest.MonkeyPatch, capsys:
     return run
 
 
-@pytest.mark.parametrize("decoding", ["gad", "gad++"])
-def test_no_drafter(refusal: Any, decoding: str) -> None:
-    assert f"--decoding {decoding} needs a drafter: name its checkpoint with --drafter-path" in refusal(decoding)
-
-
-@pytest.mark.parametrize(
-    "decoding",
-    [
-        "beam",
-        "iad",
-        "gad",
-    ],
-)
+@pytest.mark.parametrize("decoding", ["beam", "gad"])
 def test_a_drafter_as_the_verifier(refusal: Any, correction_drafter: Path, decoding: str) -> None:
     options = ["--drafter-path", correction_drafter] if "gad" in decoding else []
     message = refusal(decoding, *options, path=correction_drafter)

@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.errors import AggdecError
 from tests.cli_integration.correction import (
-    BLOCK_SIZE,
-    HEADS,
     SENTENCES,
     Process,
     TrainedHeads,
@@ -54,26 +51,18 @@ def test_what_equals_it(correction_model: ToyModel, correction_drafter: Path, be
     assert_same_hypotheses(generate_here(correction_model, "hybrid", *drafter, *options.split()), beam_one.stdout)
 
 
-@pytest.mark.parametrize("batch_size", [1, 13])
-def test_neither_drafter_nor_heads(correction_model: ToyModel, beam_one: Process, batch_size: int) -> None:
+def test_neither_drafter_nor_heads(correction_model: ToyModel, beam_one: Process) -> None:
     """Guesses alone save iterations, too."""
     steps = {}
     for decoding in ("iad", "hybrid"):
-        options = ["--print-step", "--full-drafts", "--batch-size", batch_size]
+        options = ["--print-step", "--full-drafts", "--batch-size", 13]
         output = generate_here(correction_model, decoding, *options)
         assert_same_hypotheses(output, beam_one.stdout)
         steps[decoding] = sum(sentence.steps or 0 for sentence in parse_generate(output).values())
     assert steps["hybrid"] < steps["iad"]
 
 
-@pytest.mark.parametrize(
-    "decoding",
-    [
-        "iad",
-        "gad++",
-        "blockwise",
-    ],
-)
+@pytest.mark.parametrize("decoding", ["iad", "gad++", "blockwise"])
 def test_adaptive_drafts_of_every_mode(
     correction_model: ToyModel,
     correction_drafter: Path,
@@ -88,12 +77,3 @@ def test_adaptive_drafts_of_every_mode(
         options += ["--top-beta", 1]
     path = heads.checkpoint if decoding == "blockwise" else None
     assert_same_hypotheses(generate_here(correction_model, decoding, *options, path=path), beam_one.stdout)
-
-
-def test_refusals(correction_model: ToyModel, correction_drafter: Path, heads: TrainedHeads) -> None:
-    with pytest.raises(AggdecError, match="--block-size 3 is for what hybrid drafts"):
-        generate_here(correction_model, "hybrid", "--block-size", 3)
-    with pytest.raises(AggdecError, match=f"--block-size {HEADS + 1}: the model has {HEADS} heads"):
-        generate_here(correction_model, "hybrid", "--block-size", HEADS + 1, path=heads.checkpoint)
-    with pytest.raises(AggdecError, match=f"--block-size {BLOCK_SIZE + 1}: .* blocks of {BLOCK_SIZE}"):
-        generate_here(correction_model, "hybrid", "--block-size", BLOCK_SIZE + 1, "--drafter-path", correction_drafter)

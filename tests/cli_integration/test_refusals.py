@@ -52,9 +52,6 @@ def in_this_process(
 @pytest.mark.parametrize(
     "options",
     [
-        ["--min-suffix", "0"],
-        ["--max-draft-len", "-1"],
-        ["--shard-id", "3", "--num-shards", "2"],
         ["--decoding-stats", "/nowhere/stats.jsonl"],
         ["--max-tokens", "5"],
     ],
@@ -71,18 +68,10 @@ def test_a_block_size_of_zero(in_this_process: Any, capsys: pytest.CaptureFixtur
     assert "argument --block-size: 0: must be at least 1" in capsys.readouterr().err
 
 
-def test_missing_data_folder(in_this_process: Any, tmp_path: Path) -> None:
-    message = str(in_this_process(data=tmp_path / "nothing"))
-    assert str(tmp_path / "nothing") in message
-    assert "no such data folder" in message
-
-
-@pytest.mark.parametrize("languages", [["-s", "src", "-t", "tgt"], []], ids=["named", "to be found"])
-def test_missing_dictionary(
-    in_this_process: Any, correction_model: ToyModel, tmp_path: Path, languages: list[str]
-) -> None:
+def test_missing_dictionary(in_this_process: Any, correction_model: ToyModel, tmp_path: Path) -> None:
+    """Of languages that are to be found out."""
     shutil.copytree(correction_model.data, tmp_path / "data")
     (tmp_path / "data" / "dict.src.txt").unlink()
-    message = str(in_this_process(*languages, data=tmp_path / "data"))
+    message = str(in_this_process(data=tmp_path / "data"))
     assert "dict.src.txt" in message
     assert str(tmp_path / "data") in message

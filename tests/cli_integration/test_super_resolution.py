@@ -18,17 +18,8 @@ from tests.helpers import generate_here, parse_generate, run_cli
 from tests.synthetic_images import make_images, write_npz
 
 HEADS = 4
-TASK: list[object] = [
-    "--user-dir",
-    PLUGIN,
-    "--task",
-    "super_resolution",
-    "--grey",
-    "--input-size",
-    2,
-    "--output-size",
-    6,
-]
+TASK: list[object] = ["--user-dir", PLUGIN, "--task", "super_resolution", "--grey"]
+TASK += ["--input-size", 2, "--output-size", 6]
 TASK += ["--valid-images", 4, "--test-images", 5]
 TOKENS = 36
 
@@ -44,22 +35,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A plain Transformer of fairseq's, and heads on it."""
     folder = tmp_path_factory.mktemp("images")
     data = write_npz(folder / "images.npz", make_images(120))
-    base: list[object] = [
-        "--arch",
-        "transformer",
-        "--encoder-learned-pos",
-        "--decoder-learned-pos",
-        "--coordinate-positions",
-    ]
+    base: list[object] = ["--arch", "transformer", "--encoder-learned-pos", "--decoder-learned-pos"]
+    base += ["--coordinate-positions"]
     for side in ("encoder", "decoder"):
         base += [f"--{side}-layers", 1, f"--{side}-embed-dim", 32, f"--{side}-ffn-embed-dim", 64]
         base += [f"--{side}-attention-heads", 2]
-    heads: list[object] = [
-        "--arch",
-        "blockwise_transformer",
-        "--base-checkpoint",
-        folder / "base" / "checkpoint_last.pt",
-    ]
+    heads: list[object] = ["--arch", "blockwise_transformer"]
+    heads += ["--base-checkpoint", folder / "base" / "checkpoint_last.pt"]
     heads += ["--block-heads", HEADS, "--identity-head", "--criterion", "blockwise_loss", "--heads-per-step", HEADS]
     for name, model, updates in (("base", base, 40), ("heads", heads, 40)):
         training = "--optimizer adam --lr 0.01 --clip-norm 1 --batch-size 16 --seed 1 --cpu --no-progress-bar".split()

@@ -36,36 +36,47 @@ def _start() -> None:
     import fairseq.models
     import fairseq.optim.lr_scheduler
     import fairseq.tasks  # noqa: F401
+    from fairseq.dataclass.initialize import hydra_init
+    from hydra.core.config_store import ConfigStore
 
     import fairseq_aggdec
 
     fairseq_aggdec.register()
+    # hydra would copy the options of all models, tasks and criteria for each configuration: half of the time it takes
+    ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
+    hydra_init()
 
 
 @cache
-def _known_to_hydra(model: str) -> None:
-    from fairseq.dataclass.initialize import hydra_init
+def _without_defaults(experiment: str, model: str) -> Any:
+    """What hydra makes of the files; what scripts/train.sh fills in is filled in."""
+    _start()
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.config_store import ConfigStore
 
-    hydra_init(model)
+    known = ConfigStore.instance().repo
+    known[f"{model}.yaml"] = known["config.yaml"]  # as `hydra_init(model)` does, which takes a while
+    paths = ["common.user_dir=plugin", "task.data=data-bin", "checkpoint.save_dir=checkpoints"]
+    search = f"hydra.searchpath=[file://{SHARED}]"
+    with initialize_config_dir(str(CONFIGS / experiment), version_base="1.1"):
+        return hydra_compose(model, overrides=[search, *paths])
 
 
 @cache
 def compose(experiment: str, model: str, overrides: tuple[str, ...] = ()) -> Any:
-    """The configuration with fairseq's defaults; what scripts/train.sh fills in is filled in.
+    """The configuration with fairseq's defaults, as fairseq-hydra-train composes it.
 
     Raises:
         hydra.errors.HydraException: a file or an override does not fit.
     """
-    _start()
+    config = _without_defaults(experiment, model).copy()
     from fairseq.dataclass.initialize import add_defaults
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    _known_to_hydra(model)
-    paths = ["common.user_dir=plugin", "task.data=data-bin", "checkpoint.save_dir=checkpoints"]
-    search = f"hydra.searchpath=[file://{SHARED}]"
-    with initialize_config_dir(str(CONFIGS / experiment), version_base="1.1"):
-        config = hydra_compose(model, overrides=[search, *paths, *overrides])
+    # hydra's own last step: the others do not depend on overrides of single values
+    ConfigLoaderImpl._apply_overrides_to_config(OverridesParser.create().parse_overrides(list(overrides)), config)
     add_defaults(config)
     return config
 

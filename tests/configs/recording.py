@@ -18,12 +18,13 @@ _RECORD = """() {
     printf '%s\n' "$line" >>"$RECORDED" # at once: several write side by side
     for word in "$@"; do
         if [[ " --output --json --figure " == *" $previous "* ]]; then
-            mkdir -p "$(dirname "$word")"
+            mkdir -p "${word%/*}"
             [[ -e "$word" ]] || echo >"$word"
         fi
         if [[ "$previous" == --results-path ]]; then
             mkdir -p "$word"
-            printf 'H-0\t-1\ta\nGenerate test\n' | tee "$word/generate-test.txt" >"$word/generate-valid.txt"
+            printf 'H-0\t-1\ta\nGenerate test\n' >"$word/generate-test.txt"
+            printf 'H-0\t-1\ta\nGenerate test\n' >"$word/generate-valid.txt"
         fi
         if [[ "$word" == checkpoint.save_dir=* ]]; then
             mkdir -p "${word#*=}"
@@ -32,7 +33,13 @@ _RECORD = """() {
         previous="$word"
     done
 }"""
-_GPUS = '() { seq "$RECORDED_GPUS"; }'  # a line each
+_OTHERS = {
+    "nvidia-smi": '() { seq "$RECORDED_GPUS"; }',  # a line each
+    # what scripts start most often, without a process: that takes most of their time
+    "dirname": '() { local path="${!#}"; echo "${path%/*}"; }',
+    "mkdir": '() { [[ -d "${!#}" ]] || command mkdir "$@"; }',
+    "flock": "() { :; }",
+}
 
 
 def recorded(experiment: str, *stages: str, folder: Path, gpus: int = 8, check: bool = True) -> list[list[str]]:
@@ -45,14 +52,11 @@ def recorded(experiment: str, *stages: str, folder: Path, gpus: int = 8, check: 
     """
     record = folder / "recorded"
     record.touch()
-    stubs = {
-        f"BASH_FUNC_{name}%%": _RECORD.replace("NAME", name)
-        for name in ("python", "fairseq-hydra-train", "fairseq-generate", "fairseq-interactive", "subword-nmt")
-    }
+    programs = ("python", "fairseq-hydra-train", "fairseq-generate", "fairseq-interactive", "subword-nmt")
+    stubs = {name: _RECORD.replace("NAME", name) for name in programs} | _OTHERS
     environment = {
         **os.environ,
-        **stubs,
-        "BASH_FUNC_nvidia-smi%%": _GPUS,
+        **{f"BASH_FUNC_{name}%%": body for name, body in stubs.items()},
         "RECORDED": str(record),
         "RECORDED_GPUS": str(gpus),
         "AGGDEC_WORK": str(folder / "work"),

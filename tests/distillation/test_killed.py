@@ -1,17 +1,14 @@
 """Workers that are killed again and again give what one undisturbed process gives."""
 
-import multiprocessing
-import os
 import random
-import signal
 import time
 from pathlib import Path
 
 from fairseq_aggdec.cli import distill
 from tests.distillation.conftest import SETTINGS, Distil, contents
-from tests.helpers import ToyModel
+from tests.helpers import ToBeKilled, ToyModel
 
-KILLS = 6
+KILLS = 4
 
 
 def run(arguments: list[str]) -> None:
@@ -31,19 +28,16 @@ def run(arguments: list[str]) -> None:
 def test_one_of_two_workers_killed_at_random_points(
     toy_model_dir: ToyModel, distil: Distil, distilled: Path, tmp_path: Path
 ) -> None:
-    # one server imports fairseq once, each child is forked from it
-    server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["fairseq_aggdec.distillation.pipeline", "fairseq_aggdec.tasks"])
     output = tmp_path / "out"
     shard = tmp_path / "out.shards/train.shard-1-of-2.jsonl"
     arguments = [toy_model_dir.data, output, "--teacher", toy_model_dir.checkpoint, *SETTINGS]
     arguments += ["--num-shards", 2, "--shard-id", 1]
+    program = f"from tests.distillation.test_killed import run; run({[*map(str, arguments)]!r})"
     size = (distilled.with_name("out.shards") / "train.shard-0-of-1.jsonl").stat().st_size // 2
     rng = random.Random(5)
     sizes = []
     for kill in range(KILLS):
-        child = server.Process(target=run, args=([*map(str, arguments)],))
-        child.start()
+        child = ToBeKilled(program, tmp_path)
         at = rng.randint(0, size // (2 * KILLS))
         before = shard.stat().st_size if shard.exists() else 0
         end = time.monotonic() + 60
@@ -53,20 +47,14 @@ def test_one_of_two_workers_killed_at_random_points(
             time.sleep(0.001)
         time.sleep(rng.random() * 0.03)
         assert child.is_alive(), f"run {kill} ended by itself"
-        assert child.pid is not None
-        os.kill(child.pid, signal.SIGKILL)
-        child.join()
-        assert child.exitcode == -signal.SIGKILL
+        child.kill()
         assert not output.exists()
         if kill % 3 == 2:  # the system may have written less than the process
             with shard.open("r+b") as file:
                 file.truncate(max(before, shard.stat().st_size - rng.randint(1, 80)))
         sizes.append(shard.stat().st_size)
     assert len(set(sizes)) > KILLS // 2, "the runs were killed at the same point"
-    last = server.Process(target=run, args=([*map(str, arguments)],))
-    last.start()
-    last.join(120)
-    assert last.exitcode == 0
+    assert ToBeKilled(program, tmp_path).ends_well()
     distil(output, "--num-shards", 2, "--shard-id", 0)
     assert contents(distil(output, "--gather")) == contents(distilled)
 

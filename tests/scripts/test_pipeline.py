@@ -27,12 +27,6 @@ SMALL = [
     "lr_scheduler.warmup_updates=1",
 ]
 
-TWO_VARIANTS = """
-ablation_updates=2 ablation_every=1
-ablation_variants=("base" "bidirectional-r1 model.prefix_attention=bidirectional task.blocks_per_sentence=1")
-ablation_groups=(--group "prefix attention" base bidirectional-r1)
-"""
-
 
 @pytest.fixture
 def small_data(tmp_path: Path, aggdec_data: Path) -> Path:
@@ -70,18 +64,14 @@ def test_all_stages(small_data: Path, tmp_path: Path) -> None:
     run("average", "ape_small", "2", **folders)
     assert (work / "ape_small/model.pt").is_file()
 
-    outputs = {}
-    for decoding in ("greedy", "iad"):
-        arguments = ["--decoding", decoding, "--max-len-b", "20"]
-        run("decode", "ape_small", *arguments, **folders)
-        outputs[decoding] = work / "ape_small/decode/test" / decoding / "generate-test.txt"
-    assert compare.main([str(outputs["greedy"]), str(outputs["iad"])]) == 0
-    stamp = outputs["iad"].stat().st_mtime_ns
+    run("decode", "ape_small", "--decoding", "iad", "--max-len-b", "20", **folders)
+    output = work / "ape_small/decode/test/iad/generate-test.txt"
+    stamp = output.stat().st_mtime_ns
     assert "is complete" in run("decode", "ape_small", "--decoding", "iad", **folders).stderr
-    assert outputs["iad"].stat().st_mtime_ns == stamp
+    assert output.stat().st_mtime_ns == stamp
 
     table = run("score", "ape_small", **folders).stdout
-    for word in ("test (20)", "BLEU", "TER", "source, unchanged", "greedy", "iad"):
+    for word in ("test (20)", "BLEU", "TER", "source, unchanged", "iad"):
         assert word in table
 
 
@@ -102,8 +92,6 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Path:
     stages = re.sub(r"(?m)^.*--label teacher-beam5$", "", stages).replace(' "5 3"', "")
     stages = stages.replace("--decoding greedy", "--decoding greedy --max-len-b 12")
     (folder / "stages.sh").write_text(stages + "decoding_options=(--max-len-b 12)\n")
-    ablation = (folder / "ablation.sh").read_text()
-    (folder / "ablation.sh").write_text(ablation.replace("--limit 200 --threads 2", few) + TWO_VARIANTS)
     prepare = OmegaConf.load(folder / "prepare.yaml")
     prepare.sentence_pairs.long_words = 2
     prepare.sentence_pairs.joined_pairs.lines = 5
@@ -146,12 +134,6 @@ def test_translation_from_text_to_tables(small_translation: Path, tmp_path: Path
     results = load_results(work / "results.json")
     assert {decoding.label for decoding in results.decodings} == {"greedy", "nar", "gad", "gad++-3-1"}
     assert all(decoding.command for decoding in results.decodings)
-
-    ablation = run("reproduce", "tatoeba_en_de", "ablation", **folders)
-    for name in ("base", "bidirectional-r1"):
-        assert re.search(rf"^\| {name} +\| 2 ", ablation.stdout, re.MULTILINE)
-        assert not (work / "ablation" / name / "checkpoints").exists()
-    assert ablation.stdout.endswith((work / "ablation/table.md").read_text())
 
 
 def test_unknown_stage_is_refused_with_the_names_there_are(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ def test_all_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             if side is not None:  # heads take theirs from the base
                 side.layers, side.embed_dim, side.ffn_embed_dim = 1, 32, 64
         config.task.valid_images = config.task.test_images = 4
+        config.task.input_size, config.task.output_size = 2, 8
         config.common.bf16 = False  # emulated, very slowly, where the processor does not multiply bfloat16
         OmegaConf.save(config, path)
     images = tmp_path / "data/img-sign-digits/sign_digits_rgb32.npz"

@@ -45,13 +45,6 @@ def test_summaries(copied: Path, tmp_path: Path, aggdec_data: Path) -> None:
             lines = read_lines(aggdec_data / f"scitldr/{name}.jsonl.gz")
             output.writelines(line + "\n" for line in islice(lines, count))
     rewrite(copied / "prepare.yaml", ("symbols: 6000", "symbols: 400"))
-    rewrite(
-        copied / "stages.sh",
-        ("--threads 2 --limit 200", "--threads 1 --limit 2 --repeats 1 --no-memory"),
-        ("beam5,beam1,greedy,iad,nar,gad,gad++:3:1,gad++:5:3", "greedy,iad"),
-        ('drafter="$work/drafter/model.pt"', ""),  # how one is made and decoded with is shown in test_pipeline.py
-        ("(--lenpen 1.0 --max-len-b 80", "(--lenpen 1.0 --max-len-b 12"),
-    )
     sizes = {"embed_dim": 32, "ffn_embed_dim": 64, "layers": 1}
     for name in ("pretrain", "verifier"):
         config = OmegaConf.load(copied / f"{name}.yaml")
@@ -62,11 +55,8 @@ def test_summaries(copied: Path, tmp_path: Path, aggdec_data: Path) -> None:
 
     folders = {"data": tmp_path / "data", "work": tmp_path / "work", "root": copied.parents[1]}
     work = tmp_path / "work" / copied.name
-    table = run("reproduce", copied.name, "prepare", "pretrain", "verifier", "bench", **folders).stdout
+    run("reproduce", copied.name, "prepare", "pretrain", "verifier", **folders)
     assert all((work / name / "model.pt").is_file() for name in ("pretrain", "verifier"))
-    for mode in ("greedy", "iad"):
-        assert f"| {mode}" in table
-    assert table.count("2 of 2") >= 2
 
 
 @pytest.mark.parametrize("copied", ["gec_small"], indirect=True)

@@ -94,37 +94,32 @@ def test_checkpoint_is_loaded_without_the_verifiers_file(
     assert accepted[-1] == pytest.approx(figures(last, "accepted")[0], abs=0.011)  # other batches round otherwise
 
 
-def test_yaml(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    """fairseq-hydra-train with the experiment's configuration, in bfloat16; the sizes are the verifier's."""
+def test_yaml_bfloat16_and_averaged_weights(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    """fairseq-hydra-train with the experiment's configuration, made small: in bfloat16; also resumed.
+
+    The average is of the decoder, and keeps what is frozen.
+    """
     config = PLUGIN.parent / "configs" / "tatoeba_en_de"
     paths = [f"common.user_dir={PLUGIN}", f"task.data={toy_model_dir.data}", f"checkpoint.save_dir={tmp_path}"]
     paths += [f"model.encoder_from={toy_model_dir.checkpoint}", "task.source_lang=src", "task.target_lang=tgt"]
-    small = ["optimization.max_update=4", "dataset.validate_interval_updates=4"]
-    run_cli("fairseq-hydra-train", "--config-dir", config, "--config-name", "drafter", *paths, *small, cwd=tmp_path)
-    state = read_checkpoint(tmp_path / "checkpoint_best.pt")
-    assert state["cfg"]["model"]["block_size"] == 10
-    assert math.isfinite(state["extra_state"]["best"])
-    trained = state["model"]["decoder.mask_embedding"]  # fairseq saves single precision
-    assert torch.equal(trained, trained.bfloat16().float())
-    assert equals_the_verifiers_encoder(state["model"], read_checkpoint(toy_model_dir.checkpoint)["model"])
-
-
-def test_averaged_weights_and_bfloat16_on_the_command_line(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    """--store-ema averages the decoder and keeps what is frozen; --bf16 is not taken for --tpu; both also resumed."""
-    options = [*DRAFTING, *LOSS, *BLOCKS, *from_verifier(toy_model_dir), "--store-ema", "--ema-decay", 0.9, "--bf16"]
-    training = "--optimizer adam --lr 0.01 --max-tokens 500 --seed 1 --cpu --no-progress-bar".split()
-    saving = ["--save-dir", tmp_path, "--no-epoch-checkpoints", "--save-interval-updates", 5]
-    for updates in (5, 7):
-        run_cli("fairseq-train", toy_model_dir.data, *options, *training, *saving, "--max-update", updates)
+    small = ["dataset.validate_interval_updates=4", "ema.store_ema=true", "ema.ema_decay=0.9"]
+    small += ["optimization.lr=[0.01]", "lr_scheduler.warmup_updates=1"]
+    options = ["--config-dir", str(config), "--config-name", "drafter", *paths, *small]
+    for updates in (4, 6):
+        run_cli("fairseq-hydra-train", *options, f"optimization.max_update={updates}", cwd=tmp_path)
     path = tmp_path / "checkpoint_last.pt"
     state = read_checkpoint(path)
     assert (state["cfg"]["common"]["bf16"], state["cfg"]["common"]["tpu"]) == (True, False)
-    assert state["optimizer_history"][-1]["num_updates"] == 7
+    assert state["optimizer_history"][-1]["num_updates"] == 6
+    assert state["cfg"]["model"]["block_size"] == 10
+    assert math.isfinite(state["extra_state"]["best"])
     model, average = state["model"], state["extra_state"]["ema"]
-    assert torch.equal(model["decoder.mask_embedding"], model["decoder.mask_embedding"].bfloat16().float())
-    assert not torch.equal(average["decoder.mask_embedding"].float(), model["decoder.mask_embedding"])
+    trained = model["decoder.mask_embedding"]  # fairseq saves single precision
+    assert torch.equal(trained, trained.bfloat16().float())
+    assert not torch.equal(average["decoder.mask_embedding"].float(), trained)
     assert torch.equal(average["encoder_fingerprint"], model["encoder_fingerprint"])
-    assert equals_the_verifiers_encoder(average, read_checkpoint(toy_model_dir.checkpoint)["model"])
+    for weights in (model, average):
+        assert equals_the_verifiers_encoder(weights, read_checkpoint(toy_model_dir.checkpoint)["model"])
     loaded = checkpoint_utils.load_ema_from_checkpoint(str(path))["model"]
     assert torch.equal(loaded["decoder.mask_embedding"].float(), average["decoder.mask_embedding"].float())
 

@@ -20,9 +20,21 @@ def test_modes_by_name(decoding: str) -> None:
     assert resolved_mode(config(decoding, drafter_path="d.pt")) == decoding
 
 
+PLAIN, WITH_HEADS = cached_model("post-norm sinusoidal", 0), cached_blockwise("post-norm sinusoidal", "learned", 0)
+
+
 def test_aggressive_is_what_is_lossless_with_what_is_given() -> None:
-    assert resolved_mode(config("aggressive")) == "iad"
-    assert resolved_mode(config("aggressive", drafter_path="d.pt")) == "gad"
+    assert resolved_mode(config("aggressive"), [PLAIN]) == "iad"
+    assert resolved_mode(config("aggressive"), [PLAIN, WITH_HEADS]) == "blockwise"
+    assert resolved_mode(config("aggressive", drafter_path="d.pt"), [WITH_HEADS]) == "gad"
+    with pytest.raises(AggdecError, match="--block-size 3 needs a drafter"):
+        resolved_mode(config("aggressive", block_size=3), [PLAIN])
+
+
+def test_how_many_heads_are_used() -> None:
+    assert heads_to_use(config("aggressive", block_size=3), [PLAIN, WITH_HEADS]) == 3
+    with pytest.raises(AggdecError, match="--block-size 7: the model has 6 heads"):
+        heads_to_use(config("aggressive", block_size=7), [WITH_HEADS])
 
 
 @pytest.mark.parametrize(
@@ -79,14 +91,13 @@ def test_taken(decoding: str, options: dict[str, Any]) -> None:
 
 
 def test_hybrid_takes_a_drafter_or_heads_or_neither() -> None:
-    plain, with_heads = cached_model("post-norm sinusoidal", 0), cached_blockwise("post-norm sinusoidal", "learned", 0)
-    assert resolved_mode(config("hybrid"), [plain, with_heads]) == "hybrid"
-    assert resolved_mode(config("hybrid", drafter_path="d.pt"), [plain]) == "hybrid"
-    assert resolved_mode(config("hybrid"), [plain]) == "hybrid"
-    assert resolved_mode(config("hybrid", block_size=3), [with_heads]) == "hybrid"
+    assert resolved_mode(config("hybrid"), [PLAIN, WITH_HEADS]) == "hybrid"
+    assert resolved_mode(config("hybrid", drafter_path="d.pt"), [PLAIN]) == "hybrid"
+    assert resolved_mode(config("hybrid"), [PLAIN]) == "hybrid"
+    assert resolved_mode(config("hybrid", block_size=3), [WITH_HEADS]) == "hybrid"
     with pytest.raises(
         AggdecError, match=r"--block-size 3 is for .* --drafter-path, or give a model with proposal heads"
     ):
-        resolved_mode(config("hybrid", block_size=3), [plain])
-    assert heads_to_use(config("hybrid"), [plain]) == 0
-    assert heads_to_use(config("hybrid"), [plain, with_heads]) == 6
+        resolved_mode(config("hybrid", block_size=3), [PLAIN])
+    assert heads_to_use(config("hybrid"), [PLAIN]) == 0
+    assert heads_to_use(config("hybrid"), [PLAIN, WITH_HEADS]) == 6

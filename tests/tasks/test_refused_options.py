@@ -51,23 +51,23 @@ def command_error(data: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-@pytest.mark.parametrize(("option", "value"), [refusal for refusal in REFUSED.items() if refusal[0] != "--nbest"])
-def test_what_no_exact_beam_search_can_honour(command_error: Any, option: str, value: list[str]) -> None:
-    assert f"--decoding aggressive-beam cannot honour {option}:" in command_error("aggressive-beam", option, *value)
-
-
 @pytest.mark.parametrize(
-    ("command", "options"),
+    ("decoding", "command", "options"),
     [
-        (generate_command, [option for option in REFUSED if option != "--sampling"]),
-        (interactive_command, ["--sampling"]),  # which fairseq takes with as many hypotheses as beams alone
+        ("iad", generate_command, [option for option in REFUSED if option != "--sampling"]),
+        ("iad", interactive_command, ["--sampling"]),  # which fairseq takes with as many hypotheses as beams alone
+        (
+            "aggressive-beam",
+            generate_command,
+            [option for option in REFUSED if option not in ("--sampling", "--nbest")],
+        ),
+        ("aggressive-beam", generate_command, ["--sampling"]),
     ],
-    ids=["generate", "interactive"],
 )
-def test_before_the_model_is_looked_for(command_error: Any, command: Any, options: list[str]) -> None:
+def test_before_the_model_is_looked_for(command_error: Any, decoding: str, command: Any, options: list[str]) -> None:
     given = [word for option in options for word in (option, *REFUSED[option])]
-    message = command_error("iad", *given, command=command)
-    assert message.startswith("--decoding iad cannot honour ")
+    message = command_error(decoding, *given, command=command)
+    assert message.startswith(f"--decoding {decoding} cannot honour ")
     assert message.endswith(": leave it out, or use --decoding beam")
     assert [option for option in options if option not in message] == []
 

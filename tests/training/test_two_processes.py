@@ -1,12 +1,15 @@
 """Two processes that share each batch train as one process does with the whole batch."""
 
-import multiprocessing
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.training.two_processes import prepare, results, train_both_ways
+from tests import fork_server
+from tests.training.two_processes import prepare, results
 
+ROOT = Path(__file__).resolve().parents[2]
 DRAFTER, HEADS = "tatoeba_en_de/drafter", "sign_digits_sr/fine-tuned-heads_rgb"
 Curves = dict[str, tuple[list[float], list[float]]]
 
@@ -15,17 +18,12 @@ Curves = dict[str, tuple[list[float], list[float]]]
 def curves(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Curves:
     folder = tmp_path_factory.mktemp("trainings") / "of-two"
     prepare([DRAFTER, HEADS], folder, toy_data)
-    # one server imports fairseq once, both processes are forked from it
-    server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(
-        ["torch._dynamo", "tests.training.two_processes"]
-    )  # optimisers ask for the first, late
-    workers = [server.Process(target=train_both_ways, args=(rank, [DRAFTER, HEADS], folder)) for rank in range(2)]
+    python = str(fork_server.environment() / "bin/python")
+    command = [python, "-m", "tests.training.two_processes", str(folder), DRAFTER, HEADS]
+    environments = [os.environ | {"RANK": str(rank)} for rank in range(2)]
+    workers = [subprocess.Popen(command, env=environment, cwd=ROOT) for environment in environments]
     for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(300)
-        assert worker.exitcode == 0
+        assert worker.wait(300) == 0
     return results([DRAFTER, HEADS], folder)
 
 

@@ -13,6 +13,7 @@ from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.lossless.fuzzing import running
 from fairseq_aggdec.lab.lossless.fuzzing.cases import ADVERSARIES, KINDS, Case, draw
+from fairseq_aggdec.lab.lossless.fuzzing.checking import CaseResult, ModeResult
 from fairseq_aggdec.lab.lossless.fuzzing.running import Run
 from fairseq_aggdec.lab.lossless.fuzzing.shrinking import shrunk
 
@@ -41,7 +42,14 @@ def test_numbers_draw_every_kind_mode_adversary_and_number_of_heads() -> None:
     assert draw(7) == draw(7)
 
 
-def test_a_stopped_run_goes_on_as_one_that_was_not(tmp_path: Path) -> None:
+def test_a_stopped_run_goes_on_as_one_that_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its cases say: here at once, by their numbers."""
+
+    def result(case: Case) -> CaseResult:
+        modes = [ModeResult(sentences=case.number, accepted=place) for place, _ in enumerate(case.modes)]
+        return CaseResult(sentences=case.number, modes=modes)
+
+    monkeypatch.setattr(running, "check", result)
     options = ["--first", "20", "--output"]
     fuzz.main(["--cases", "1", *options, str(tmp_path / "stopped.json")])
     assert fuzz.main(["--cases", "2", *options, str(tmp_path / "stopped.json")]) == 0
