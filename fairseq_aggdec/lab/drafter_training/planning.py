@@ -15,7 +15,7 @@ from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.sampling import write_sample
 from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
 from fairseq_aggdec.distillation.translator import Translator
-from fairseq_aggdec.lab.drafter_training.recipe import Recipe
+from fairseq_aggdec.lab.drafter_training.recipe import TOKENS, Recipe
 from fairseq_aggdec.lab.drafter_training.record import Plan
 from fairseq_aggdec.lab.drafter_training.training import logged
 
@@ -29,7 +29,7 @@ _TRIED_UPDATES = 8
 _FIRST_UPDATES = 2  # slower than others
 _FEWEST_UPDATES = 20
 _DISTILLATION = 1 / 3
-"""the largest part of --minutes that goes to distillation; training gets the rest"""
+"""the largest part of --minutes that goes to distillation, which makes no more than training reads once"""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,10 @@ def plan_of(data: DataBin, costs: Costs, minutes: float | None, updates: int | N
     """
     source = data.source("train")
     whole = costs.token * int(source.sizes.sum())
-    share = 1.0 if minutes is None else min(1.0, _DISTILLATION * 60 * minutes / whole)
+    share = 1.0
+    if minutes is not None:
+        read_once = costs.token / (costs.token + costs.update / TOKENS)  # of the time, for what training reads once
+        share = min(1.0, min(_DISTILLATION, read_once) * 60 * minutes / whole)
     if updates is None:
         assert minutes is not None
         updates = max(_FEWEST_UPDATES, round((60 * minutes - share * whole) / costs.update))

@@ -14,6 +14,8 @@ from fairseq_aggdec.distillation.data_bin import DataBin
 
 AVERAGED = 5
 """the number of last checkpoints of which the drafter is the mean"""
+TOKENS = 2000
+"""of an update, padding included"""
 _SAVED = 20
 """the number of checkpoints that are written; the last `AVERAGED` of them are kept"""
 _LOGGED = 200
@@ -24,7 +26,7 @@ _FIXED = (
     "--criterion glancing_block_loss --glancing 0 --label-smoothing 0.1 --position-decay 0.8 "
     "--optimizer adam --adam-betas (0.9,0.98) --clip-norm 1 "
     "--lr-scheduler polynomial_decay --end-learning-rate 0.00002 "
-    "--max-tokens 2000 --max-tokens-valid 6000 --required-batch-size-multiple 1 --skip-invalid-size-inputs-valid-test "
+    "--max-tokens-valid 6000 --required-batch-size-multiple 1 --skip-invalid-size-inputs-valid-test "
     "--no-epoch-checkpoints --save-interval 1000000 --validate-interval 1000000 --log-format json --seed 1 "
     "--num-workers 0"
 ).split()
@@ -63,6 +65,7 @@ class Recipe:
             "--decoder-from": verifier,
             "--decoder-layers": self.decoder_layers,
             "--block-size": self.block_size,
+            "--max-tokens": TOKENS,
             "--lr": self.learning_rate,
             "--warmup-updates": min(500, updates // 5),
             "--total-num-update": updates,

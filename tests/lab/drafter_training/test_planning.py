@@ -6,7 +6,7 @@ import pytest
 
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.lab.drafter_training.planning import Costs, describe, plan_of
-from fairseq_aggdec.lab.drafter_training.recipe import Recipe
+from fairseq_aggdec.lab.drafter_training.recipe import TOKENS, Recipe
 
 
 @pytest.fixture
@@ -25,6 +25,14 @@ def test_time_is_spent_and_a_third_of_it_at_most_on_distillation(data: DataBin) 
     assert fast.updates == 750
     assert f"{pairs} of {pairs} training sentences" in describe(fast, pairs)
     assert "train    about 25 minutes   750 updates in bfloat16" in describe(fast, pairs)
+
+
+def test_no_more_is_distilled_than_training_reads_once(data: DataBin) -> None:
+    pairs, tokens = len(data.source("train")), int(data.source("train").sizes.sum())
+    costs = Costs(
+        token=1 / tokens, sentence=0.5, update=10 * TOKENS / tokens
+    )  # a token costs training ten times as much
+    assert plan_of(data, costs, 0.1, None, False, measured=1).sentences["train"] == round(pairs * 6 / 11)
 
 
 def test_with_a_number_of_updates_all_is_distilled(data: DataBin) -> None:
