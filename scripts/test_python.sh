@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A part of the tests under another Python, in a virtual environment of its own (.venv-3.12).
 # usage: bash scripts/test_python.sh [--few] [PYTHON [PYTEST ARGUMENTS]]     default: python3.12, in the path or of pyenv
-#   --few   a minute of them, as a part of scripts/test.sh: nothing is done where there is no such Python. Without it the tests
+#   --few   half a minute of them, as a part of scripts/test.sh: nothing is done where there is no such Python. Without it the tests
 #           of Ray are among them, which takes half a gigabyte.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -22,7 +22,7 @@ tests=(tests/test_compat.py tests/test_generator.py tests/distillation/test_tran
 needs_ray=yes processes=2
 if [[ ${1:-} == --few ]]; then
     shift
-    tests=(tests/test_generator.py tests/decoding/test_loop.py tests/tasks/test_aggressive_translation.py
+    tests=(tests/test_generator_gad.py tests/decoding/test_loop.py tests/tasks/test_aggressive_translation.py
         tests/cli_integration/test_interactive.py)
     needs_ray= processes=0
     if [[ -z ${1:-} ]] && ! find_python >/dev/null; then

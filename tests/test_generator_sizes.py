@@ -133,7 +133,7 @@ def test_the_papers_sizes(size: dict[str, Any]) -> None:
     model = random_model(5, WORDS, WORDS, 0.1, **size)
     drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
     check(model, (1, 3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "gad"), **drafter)
-    check_beams(model, (1, 3, 1))
+    check_beams(model, (1, 3))
 
 
 @pytest.mark.parametrize(("arch", "dim", "heads"), [("bart_base", 768, 12), ("bart_large", 1024, 16)])
@@ -142,7 +142,7 @@ def test_bart(arch: str, dim: int, heads: int) -> None:
     model = random_bart(arch, 3, WORDS, 0.1, **size)
     drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
     check(model, (1, 3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "hybrid"), **drafter)
-    check_beams(model, (1, 3, 1))
+    check_beams(model, (1, 3))
 
 
 def test_dictionaries_of_their_own() -> None:

@@ -24,7 +24,7 @@ from tests.random_drafters import random_drafter, share_encoder
 from tests.random_models import dictionary, random_batch, random_model
 
 WORDS = dictionary(40)
-SENTENCES, BATCH = 1_500, 20
+SENTENCES, BATCH = 2_500, 20
 MAX_LEN = 6
 mallinfo = getattr(ctypes.CDLL(None), "mallinfo2", None)  # of glibc 2.33 and later
 
@@ -75,7 +75,7 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
         gc.collect()
         return sys.getallocatedblocks(), allocated_bytes()
 
-    decode(1_000)  # caches fill up: libraries keep something for every shape
+    decode(1_500)  # caches fill up: libraries keep something for every shape
     for width in range(1, 300):  # and so do we, for the last few hundred
         Ragged.full(1, width, torch.device("cpu"))
     blocks, allocated = used()
