@@ -21,16 +21,22 @@ export PYTHONDONTWRITEBYTECODE= # compiled modules are kept: hundreds of process
 other= log=
 if (($# == 0)) && [[ $("$bin/python" -c 'import sys; print(sys.version_info[1])') != 12 ]]; then
     log=$(mktemp)
+    set -m # a process group of its own, which can be ended as a whole
     bash scripts/test_python.sh --few >"$log" 2>&1 &
     other=$!
-    trap 'kill "$other" 2>/dev/null || true; rm -f "$log"' EXIT
+    set +m
+    trap 'kill -- -"$other" 2>/dev/null || true; rm -f "$log"' EXIT
 fi
 run mypy
-run python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@"
+failed=0
+run python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@" || failed=$?
 if [[ -n $other ]]; then
-    failed=0
-    wait "$other" || failed=$?
     printf '== %s\n' "under Python 3.12: bash scripts/test_python.sh --few" >&2
-    if ((failed)); then cat "$log" >&2; else tail -n 1 "$log" >&2; fi
-    exit "$failed"
+    if wait "$other"; then
+        tail -n 1 "$log" >&2
+    else
+        failed=1
+        cat "$log" >&2
+    fi
 fi
+exit "$failed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     check_least(parser, args, 1, "minutes", "updates", "decoder_layers", "block_size")
     if args.minutes is None and args.updates is None:
         args.minutes = _MINUTES
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the training that it runs ends with it
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     for name in ("tasks", "generation"):  # a generator is made for each batch, and would repeat itself
@@ -55,20 +57,20 @@ def _parser() -> argparse.ArgumentParser:
         "--data", type=Path, required=True, metavar="DATA-BIN", help="its data, with the splits train and valid"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder to make")
-    parser.add_argument("-s", "--source-lang")
+    parser.add_argument("-s", "--source-lang", help="where DATA-BIN has several pairs")
     parser.add_argument("-t", "--target-lang")
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
         "--minutes",
         type=float,
-        help="time for distillation and training together, at most a third of it for distillation "
-        f"(default: {_MINUTES:g})",
+        help="time for distillation and training together, at most a third of it for distillation; a short trial and "
+        f"the measurement come on top (default: {_MINUTES:g})",
     )
     length.add_argument("--updates", type=int, help="distil the whole training set, and train so many updates")
     parser.add_argument(
         "--decoder-layers", type=int, default=2, help="of the drafter, at most the verifier's (default: 2)"
     )
-    parser.add_argument("--block-size", type=int, default=10, help="the largest k (default: 10)")
+    parser.add_argument("--block-size", type=int, default=10, help="tokens of a draft, at most (default: 10)")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     return parser
 

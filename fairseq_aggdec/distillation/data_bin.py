@@ -135,6 +135,8 @@ class DataBin:
         prefix = self.prefix(split, lang)
         name = str(prefix)
         impl = indexed_dataset.infer_dataset_impl(name) if Path(f"{name}.idx").is_file() else None
+        if impl == "mmap" and Path(f"{name}.bin").stat().st_size == 0:
+            raise AggdecError(f"{name}.bin: holds no sentences")
         sentences = impl and indexed_dataset.make_dataset(name, impl, fix_lua_indexing=True, dictionary=dictionary)
         if not sentences:
             raise AggdecError(f"{name}.idx and .bin: not binarised data of fairseq; check --subset and the folder")

@@ -68,7 +68,8 @@ def take_architecture(cfg: Any, path: str) -> None:
 def take_verifiers_architecture(cfg: Any, path: str) -> None:
     """Write the architecture of the checkpoint of --encoder-from into a drafter's options that the user has left out.
 
-    A drafter's decoder may differ from its verifier's; an encoder that differs is refused when weights are copied.
+    A drafter's decoder may differ from its verifier's; an encoder that differs is refused, by its width here and by all
+    else when weights are copied.
     Dropout belongs to the training and is not taken.
 
     Args:
@@ -79,6 +80,12 @@ def take_verifiers_architecture(cfg: Any, path: str) -> None:
         AggdecError: the checkpoint is no Transformer encoder-decoder.
     """
     base = _architecture_of("--encoder-from", path)
+    given = option_of(cfg, "encoder_embed_dim")
+    if given not in (None, base.encoder.embed_dim):
+        raise AggdecError(
+            f"--encoder-from {path}: --encoder-embed-dim is {base.encoder.embed_dim} there and {given} here: "
+            "leave it out"
+        )
     not_taken = set(_NOT_FOR_DRAFTERS)
     if option_of(cfg, "decoder_embed_dim") not in (None, base.decoder.embed_dim):
         not_taken |= set(_OF_EQUAL_WIDTH)
@@ -87,7 +94,10 @@ def take_verifiers_architecture(cfg: Any, path: str) -> None:
 
 
 def _take_positions(cfg: Any, base: TransformerConfig) -> None:
-    """Learned positions are as many as there are; of computed ones there is no end, and the user's number stays."""
+    """Learned positions are as many as there are, whatever was given: fairseq's tasks always give a number.
+
+    Of computed ones there is no end, and the user's number stays.
+    """
     for side, option in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
         if getattr(base, side).learned_pos:
             setattr(cfg, option, getattr(base, option))

@@ -51,7 +51,15 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "NarDrafterModel":
         """Build from fairseq's options, flat or in groups."""
-        return super().build_model(NarDrafterConfig.from_namespace(cfg), task)
+        cfg = NarDrafterConfig.from_namespace(cfg)
+        try:
+            return super().build_model(cfg, task)
+        except ValueError as error:  # fairseq's own, such as of dictionaries that are not joined
+            if not cfg.encoder_from:
+                raise
+            raise AggdecError(
+                f"--encoder-from {cfg.encoder_from}: {error}; is this the data it was trained on?"
+            ) from None
 
     @classmethod
     def build_decoder(cls, cfg: NarDrafterConfig, tgt_dict: Any, embed_tokens: nn.Embedding) -> NarDrafterDecoder:
@@ -175,11 +183,11 @@ def nar_drafter_base(cfg: Any) -> None:
 
 @register_model_architecture("nar_drafter", "nar_drafter_big")
 def nar_drafter_big(cfg: Any) -> None:
-    """Transformer-big."""
+    """Transformer-big, or the architecture of --encoder-from."""
     _architecture(cfg, 1024, 4096, 16, 6, 6)
 
 
 @register_model_architecture("nar_drafter", "nar_drafter_small")
 def nar_drafter_small(cfg: Any) -> None:
-    """For small data and CPUs: four encoder layers, two decoder layers."""
+    """For small data and CPUs: four encoder layers, two decoder layers; or the architecture of --encoder-from."""
     _architecture(cfg, 256, 1024, 4, 4, 2)

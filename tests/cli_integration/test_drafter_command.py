@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.cli import drafter
+from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.drafter_training import planning, training
+from fairseq_aggdec.lab.drafter_training.record import Plan, Record, Settings
 from tests.helpers import ToyModel
 
 LARGEST, UPDATES, STOPPED_AT = 5, 16, 6
@@ -53,8 +56,10 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
             drafter.main(words)
     assert exit_.value.code == 130
     printed = capsys.readouterr().out
-    assert re.search(r"distil +about 1 minute +1,500 of 1,500 training sentences, translated by the verifier", printed)
-    assert re.search(rf"train +about 1 minute +{UPDATES} updates in", printed)
+    assert re.search(
+        r"distil +about a minute at most +1,500 of 1,500 training sentences, translated by the verifier", printed
+    )
+    assert re.search(rf"train +about a minute at most +{UPDATES} updates in", printed)
     assert not (tmp_path / "drafter.pt").exists()
     distilled = stamps(tmp_path / "distilled")
     assert distilled
@@ -75,6 +80,10 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     drafter.main(words)
     assert capsys.readouterr().out == printed
     assert stamps(tmp_path) == done
+    (tmp_path / "drafter.pt").unlink()  # as if it had been stopped behind the training
+    drafter.main(words)
+    assert _log(tmp_path) == log
+    assert (tmp_path / "drafter.pt").is_file()
     with pytest.raises(AggdecError, match=rf"other settings \(updates: 99 now, {UPDATES} there\); go on with those"):
         drafter.main([*words, "--updates", "99"])
 
@@ -95,7 +104,23 @@ def test_bad_input_is_one_line(correction_model: ToyModel, correction_drafter: P
             drafter.main(command(model, tmp_path / out))
 
     data, checkpoint = correction_model.data, correction_model.checkpoint
-    refused("none.pt: no such file", ToyModel(data, tmp_path / "none.pt"))
+    refused("none.pt: no such file; name one checkpoint", ToyModel(data, tmp_path / "none.pt"))
+    (tmp_path / "a file").touch()
+    refused("--out .*a file: is a file; name a folder", correction_model, "a file")
+    whole = DataBin.find(data)
+    lacking = shutil.copytree(data, tmp_path / "no valid", ignore=shutil.ignore_patterns("valid.*"))
+    refused("no valid: has no split valid of src-tgt", ToyModel(lacking, checkpoint))
+    foreign = shutil.copytree(data, tmp_path / "other words")
+    for language in (whole.source_lang, whole.target_lang):
+        with (foreign / f"dict.{language}.txt").open("a") as words:
+            words.write("further 1\n")
+    refused(
+        "--verifier .*: its encoder has (\\d+) symbols, and the dictionary in .*other words",
+        ToyModel(foreign, checkpoint),
+    )
+    empty = shutil.copytree(data, tmp_path / "empty")
+    (empty / f"train.{whole.pair}.{whole.source_lang}.bin").write_bytes(b"")
+    refused("bin: holds no sentences", ToyModel(empty, checkpoint))
     refused("nowhere: no such data folder", ToyModel(tmp_path / "nowhere", checkpoint))
     refused("is a block drafter; name the model", ToyModel(data, correction_drafter))
     (tmp_path / "foreign").mkdir()
@@ -115,3 +140,14 @@ def test_options_that_make_no_sense(options: str, message: str, capsys: pytest.C
     with pytest.raises(SystemExit):
         drafter.main(["--verifier", "v", "--data", "d", "--out", "o", *options.split()])
     assert message in capsys.readouterr().err
+
+
+def test_a_run_that_planned_nothing_binds_nothing(tmp_path: Path) -> None:
+    first, second = (Settings("verifier", data, None, 9, 2, 10) for data in ("wrong", "right"))
+    Record.open(tmp_path, first)
+    record = Record.open(tmp_path, second)
+    assert record.settings == second
+    record.plan = Plan({"train": 1, "valid": 1}, 9, False, {})
+    record.save(tmp_path)
+    with pytest.raises(AggdecError, match=r"other settings \(data: wrong now, right there\)"):
+        Record.open(tmp_path, first)

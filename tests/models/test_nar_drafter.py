@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models import nar_drafter
 from fairseq_aggdec.models.block_sampling import Blocks
-from fairseq_aggdec.models.nar_drafter import NarDrafterConfig
+from fairseq_aggdec.models.nar_drafter import NarDrafterConfig, NarDrafterModel
 from tests.models.drafter_inputs import K, batch, drafter, prefixes
 from tests.random_blockwise import save_base
 from tests.random_models import dictionary, random_model
@@ -110,3 +111,14 @@ def test_a_decoder_of_another_width_shares_no_embeddings(tmp_path: Path) -> None
     assert (cfg.encoder.embed_dim, cfg.decoder.embed_dim, cfg.decoder.output_dim) == (16, 24, 24)
     assert not cfg.share_all_embeddings
     assert cfg.share_decoder_input_output_embed
+
+
+def test_an_encoder_of_another_width_and_other_dictionaries_are_refused_in_a_line(tmp_path: Path) -> None:
+    verifier = str(save_base(random_model(1, WORDS, WORDS, share_all_embeddings=True), tmp_path / "v.pt"))
+    with pytest.raises(AggdecError, match=r"--encoder-from .*v.pt: --encoder-embed-dim is 16 there and 64 here: leave"):
+        nar_drafter.nar_drafter(Namespace(encoder_from=verifier, encoder_embed_dim=64))
+    cfg = Namespace(encoder_from=verifier, share_all_embeddings=True)
+    nar_drafter.nar_drafter(cfg)
+    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=dictionary(7))
+    with pytest.raises(AggdecError, match=r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dictionary"):
+        NarDrafterModel.build_model(cfg, task)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import hashlib
 import shlex
 import shutil
 import sys
@@ -37,42 +38,64 @@ def make_drafter(args: argparse.Namespace) -> None:
     Raises:
         AggdecError: a file or an option cannot be used, the training failed, or a lossless mode was not lossless.
     """
-    verifier, data = args.verifier, DataBin.find(args.data, args.source_lang, args.target_lang)
-    weights = _verifiers_weights(verifier)
-    splits = {split: data.fingerprint(split) for split in ("train", "valid")}
+    # absolute: a name may begin with a dash, and the command that is printed in the end works in every folder
+    out, verifier = args.out.absolute(), args.verifier.absolute()
+    if out.exists() and not out.is_dir():
+        raise AggdecError(f"--out {out}: is a file; name a folder")
+    data = DataBin.find(args.data.absolute(), args.source_lang, args.target_lang)
+    weights = _verifiers_weights(verifier, data)
+    fingerprints = [value for split in ("train", "valid") for value in _fingerprint(data, split).values()]
     settings = Settings(
         file_sha256(verifier),
-        {f"{split}, {name}": value for split, files in splits.items() for name, value in files.items()},
+        hashlib.sha256("".join(fingerprints).encode()).hexdigest(),
         args.minutes,
         args.updates,
         args.decoder_layers,
         args.block_size,
     )
     device = device_of_environment(args.cpu)
-    args.out.mkdir(parents=True, exist_ok=True)
-    with alone_at(args.out):
-        record = Record.open(args.out, settings)
+    layers = len(fnmatch.filter(weights, "decoder.layers.*.fc1.weight"))
+    if layers < args.decoder_layers:
+        print(f"the drafter's decoder has {layers} layers: the verifier has no more", file=sys.stderr)
+    out.mkdir(parents=True, exist_ok=True)
+    with alone_at(out):
+        record = Record.open(out, settings)
         recipe = Recipe(
-            verifier.absolute(),
+            verifier,
             weights["decoder.layers.0.fc1.weight"].size(1),
-            min(args.decoder_layers, len(fnmatch.filter(weights, "decoder.layers.*.fc1.weight"))),
+            min(args.decoder_layers, layers),
             args.block_size,
             cpu=device.type == "cpu",
         )
-        _Work(args.out, data, record, recipe, device).do()
+        _Work(out, data, record, recipe, device).do()
 
 
-def _verifiers_weights(path: Path) -> dict[str, torch.Tensor]:
+def _fingerprint(data: DataBin, split: str) -> dict[str, str]:
+    if not Path(f"{data.prefix(split, data.source_lang)}.idx").is_file():
+        raise AggdecError(f"--data {data.folder}: has no split {split} of {data.pair}")
+    return data.fingerprint(split)
+
+
+def _verifiers_weights(path: Path, data: DataBin) -> dict[str, torch.Tensor]:
     """The weights of a model that can have a drafter, as far as its checkpoint shows.
 
     Raises:
-        AggdecError: it is a drafter, or no Transformer encoder-decoder.
+        AggdecError: it is a drafter, no Transformer encoder-decoder, or has other dictionaries than the data.
     """
+    if not path.is_file():
+        raise AggdecError(f"--verifier {path}: no such file; name one checkpoint, no ensemble")
     weights: dict[str, torch.Tensor] = read_checkpoint(path)["model"]
     if "decoder.mask_embedding" in weights:
         raise AggdecError(f"--verifier {path}: is a block drafter; name the model that it is to draft for")
     if not {"decoder.layers.0.fc1.weight", "encoder.layers.0.fc1.weight"} <= weights.keys():
         raise AggdecError(f"--verifier {path}: no Transformer encoder-decoder of fairseq")
+    for side, dictionary in (("encoder", data.source_dictionary), ("decoder", data.target_dictionary)):
+        symbols = weights[f"{side}.embed_tokens.weight"].size(0)
+        if symbols != len(dictionary):
+            raise AggdecError(
+                f"--verifier {path}: its {side} has {symbols} symbols, and the dictionary in {data.folder} has "
+                f"{len(dictionary)}; name the data that it was trained on"
+            )
     return weights
 
 
@@ -124,6 +147,9 @@ class _Work:
 
     def _train(self, plan: Plan, data: DataBin) -> None:
         arguments = self.recipe.arguments(data, self.folder / "training", plan.updates, plan.bf16)
+        last = self.folder / "training/checkpoint_last.pt"
+        if last.is_file() and read_checkpoint(last)["optimizer_history"][-1]["num_updates"] >= plan.updates:
+            return  # stopped before the average was written
         log = self.folder / "train.log"
         print(f"training; the log is {log}", file=sys.stderr, flush=True)
         train(arguments, log, plan.updates)
@@ -149,12 +175,16 @@ class _Work:
         best = measuring.fastest(self.record.measured or [])
         words: list[Any] = ["fairseq-generate", self.data.folder, "--task", "aggressive_translation"]
         words += ["--decoding", "gad", "--path", self.recipe.verifier, "--drafter-path", drafter, "--batch-size", 1]
+        words += ["-s", self.data.source_lang, "-t", self.data.target_lang, "--gen-subset", "valid"]
         if best.block_size != self.recipe.block_size:
             words += ["--block-size", best.block_size]
+        if self.device.type == "cpu":
+            words.append("--cpu")
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
+        verdict = f"k = {best.block_size} is the fastest."
         if best.speed_up <= 1:
-            return f"gad is not faster than greedy here: give the training more time, in another folder.\n{text}"
-        return f"k = {best.block_size} is the fastest. To decode with the drafter, with the output of --beam 1:\n{text}"
+            verdict = "gad is not faster than greedy here: more training, in another folder, may make it so."
+        return f"{verdict} To decode with the drafter, with the output of --beam 1:\n{text}"
 
 
 def _write_average(folder: Path, output: Path) -> None:

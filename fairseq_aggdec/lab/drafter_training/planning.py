@@ -137,5 +137,5 @@ def describe(plan: Plan, sentences: int) -> str:
 
 
 def _minutes(number: float) -> str:
-    rounded = max(1, round(number))
-    return f"{rounded} minute{'s' * (rounded > 1)}"
+    rounded = round(number)
+    return f"{rounded} minute{'s' * (rounded > 1)}" if rounded else "a minute at most"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from fairseq_aggdec.distillation.settings import difference
 from fairseq_aggdec.errors import AggdecError
@@ -21,8 +20,8 @@ class Settings:
 
     verifier: str
     """SHA-256 of the checkpoint"""
-    data: dict[str, str]
-    """SHA-256 of each split's two sides, of both dictionaries included"""
+    data: str
+    """SHA-256 of the splits and dictionaries"""
     minutes: float | None
     updates: int | None
     decoder_layers: int
@@ -71,7 +70,9 @@ class Record:
         path = folder / NAME
         if path.is_file():
             found: Record = made_of(cls, read_json(path, _ADVICE), str(path), _ADVICE)
-            if other := difference(_flat(settings), _flat(found.settings), "now", "there"):
+            if found.plan is None:  # nothing was done by which other settings would be bound
+                found.settings = settings
+            elif other := difference(asdict(settings), asdict(found.settings), "now", "there"):
                 raise AggdecError(f"--out {folder}: was begun with other settings ({other}); {_ADVICE}")
             return found
         if any(folder.iterdir()):
@@ -87,8 +88,3 @@ class Record:
 
 
 _ADVICE = "go on with those, or name another folder"
-
-
-def _flat(settings: Settings) -> dict[str, Any]:
-    values = asdict(settings)
-    return values | {f"data ({name})": value for name, value in values.pop("data").items()}

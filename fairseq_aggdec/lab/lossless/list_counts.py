@@ -53,13 +53,16 @@ def read_lists(path: Path) -> dict[int, list[Hypothesis]]:
 
 
 def lists_in(lines: Iterable[bytes], name: str) -> dict[int, list[Hypothesis]]:
-    """As `read_lists`, of the lines of an output with this name."""
+    """As `read_lists`, of the lines of an output with this name. Spaces between two words count as one."""
     output = GenerateOutput()
     output.add_lines(lines, name)
     lists: dict[int, list[Hypothesis]] = {}
     for number, sentence in output.sentences.items():
-        if not all(sentence.hypotheses):
-            raise AggdecError(f"{sentence.place}: a hypothesis of sentence {number} is damaged; decode again")
+        if not sentence.hypotheses or any(len(readings) != 1 for readings in sentence.hypotheses):
+            raise AggdecError(
+                f"{sentence.place}: a hypothesis of sentence {number} is missing, damaged or can be read in several "
+                "ways; decode again with --no-progress-bar"
+            )
         texts = (readings[0] for readings in sentence.hypotheses)
         lists[number] = list(map(Hypothesis, sentence.totals, texts))
     return lists
