@@ -120,5 +120,5 @@ def test_an_encoder_of_another_width_and_other_dictionaries_are_refused_in_a_lin
     cfg = Namespace(encoder_from=verifier, share_all_embeddings=True)
     nar_drafter.nar_drafter(cfg)
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=dictionary(7))
-    with pytest.raises(AggdecError, match=r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dictionary"):
+    with pytest.raises(AggdecError, match=r"--encoder-from .*v.pt: --share-all-embeddings requires a joined dict"):
         NarDrafterModel.build_model(cfg, task)
