@@ -23,7 +23,8 @@ for size in "${sizes[@]}"; do
         for search in beam aggressive-beam; do
             began=$EPOCHREALTIME
             distil "$search" "$size"
-            printf '%s\t%s\t%s\t%.1f\n' "$size" "$round" "$search" "$(awk -v now="$EPOCHREALTIME" -v began="$began" 'BEGIN { print now - began }')" | tee -a "$record"
+            seconds=$(awk -v now="$EPOCHREALTIME" -v began="$began" 'BEGIN { printf "%.1f", now - began }')
+            printf '%s\t%s\t%s\t%s\n' "$size" "$round" "$search" "$seconds" | tee -a "$record"
         done
         diff -rq --exclude=distillation.json "$folder/beam" "$folder/aggressive-beam"
     done

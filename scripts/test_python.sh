@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-find_python() {
+find_python() { # prints nothing where there is none
     local candidate
     for candidate in python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.12.*/bin/python3.12; do
         if "$candidate" -c '' 2>/dev/null; then
@@ -14,31 +14,28 @@ find_python() {
             return
         fi
     done
-    return 1
 }
 
 tests=(tests/test_compat.py tests/test_generator.py tests/distillation/test_translator.py tests/bulk tests/decoding tests/tasks
     tests/cli_integration/test_generate.py)
-needs_ray=yes processes=2
+few= processes=2
 if [[ ${1:-} == --few ]]; then
     shift
     tests=(tests/test_generator_gad.py tests/decoding/test_loop.py tests/tasks/test_aggressive_translation.py
         tests/cli_integration/test_interactive.py)
-    needs_ray= processes=0
-    if [[ -z ${1:-} ]] && ! find_python >/dev/null; then
-        echo "test_python: no Python 3.12 found, nothing tested with it" >&2
-        exit 0
-    fi
+    few=yes processes=0
 fi
 
-if ! python=${1:-$(find_python)}; then
+python=${1:-$(find_python)}
+if [[ -z $python ]]; then
     echo "test_python: no Python 3.12 found: name one, bash scripts/test_python.sh /path/to/python3.12" >&2
+    [[ -n $few ]] && exit 0
     exit 1
 fi
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 export AGGDEC_VENV=.venv-$version OMP_NUM_THREADS=1
 PYTHON=$python bash scripts/setup.sh
-if [[ -n $needs_ray ]] && ! "$AGGDEC_VENV/bin/python" -c 'import ray.data' 2>/dev/null; then
+if [[ -z $few ]] && ! "$AGGDEC_VENV/bin/python" -c 'import ray.data' 2>/dev/null; then
     "$AGGDEC_VENV/bin/python" -m pip install --quiet --disable-pip-version-check --constraint scripts/constraints.txt 'ray[data]'
 fi
 "$AGGDEC_VENV/bin/python" -m pytest --numprocesses "$processes" --dist loadfile "${tests[@]}" "${@:2}"

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
 
 
 def last_checkpoints(folder: Path, number: int) -> list[Path]:
@@ -28,6 +29,13 @@ def last_checkpoints(folder: Path, number: int) -> list[Path]:
     if len(found) < number:
         raise AggdecError(f"{folder} holds {len(found)} numbered checkpoints, fewer than the {number} asked for")
     return [path for _, path in sorted(found)[-number:]]
+
+
+def write_average(paths: Sequence[Path], output: Path) -> None:
+    """Write the `average_checkpoints` of these files; the file has its name only when it is complete."""
+    state = average_checkpoints(paths)
+    with written_whole(output) as partial:
+        torch.save(state, partial)
 
 
 def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:

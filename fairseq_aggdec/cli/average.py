@@ -9,7 +9,6 @@ from pathlib import Path
 
 from fairseq_aggdec.cli.options import check_least
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.files import written_whole
 
 
 @on_command_line()
@@ -26,14 +25,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     check_least(parser, args, 1, "last")
 
-    import torch
-
-    from fairseq_aggdec.checkpoint_tools.averaging import average_checkpoints, last_checkpoints
+    from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints, write_average
 
     paths = last_checkpoints(args.folder, args.last)
-    state = average_checkpoints(paths)
-    with written_whole(args.output) as partial:
-        torch.save(state, partial)
+    write_average(paths, args.output)
     print(f"mean of {', '.join(path.name for path in paths)} in {args.output}", file=sys.stderr)
 
 

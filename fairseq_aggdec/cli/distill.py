@@ -1,12 +1,10 @@
 """`aggdec distill DATA-BIN OUT-BIN --teacher CKPT[:CKPT2...]`: training targets written by a teacher."""
 
 import argparse
-import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.cli.options import add_batch_options, check_least
+from fairseq_aggdec.cli import options
 from fairseq_aggdec.distillation.settings import DECODINGS
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.tasks.search_options import add_search_options
@@ -25,13 +23,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = _parser()
     args = parser.parse_args(argv)
     _check(parser, args)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    for name in ("tasks", "generation"):  # a generator is made for each batch, and would repeat itself
-        logging.getLogger(f"fairseq_aggdec.{name}").setLevel(logging.ERROR)
-    import fairseq_aggdec
-
-    fairseq_aggdec.register()
+    options.start_distilling()
     from fairseq_aggdec.distillation.distill_command import distill
 
     distill(args)
@@ -79,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     add_search_options(search)
 
     speed = parser.add_argument_group("batches and device")
-    add_batch_options(speed, default=None)
+    options.add_batch_options(speed, default=None)
     speed.add_argument(
         "--max-source-len", type=int, help="skip longer sources, EOS included (default: what the teacher takes)"
     )
@@ -88,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     names = ("beam", "max_tokens", "batch_size", "max_source_len", "num_shards", "max_len_b")
-    check_least(parser, args, 1, *names)
+    options.check_least(parser, args, 1, *names)
     if args.from_generate and not args.gather:
         parser.error("--from-generate goes with --gather")
     if args.gather and args.shard_id is not None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.cli.options import check_least
+from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
 
 _MINUTES = 30.0
@@ -28,17 +27,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     args = parser.parse_args(argv)
-    check_least(parser, args, 1, "minutes", "updates", "decoder_layers", "block_size")
+    options.check_least(parser, args, 1, "minutes", "updates", "decoder_layers", "block_size")
     if args.minutes is None and args.updates is None:
         args.minutes = _MINUTES
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the training that it runs ends with it
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    for name in ("tasks", "generation"):  # a generator is made for each batch, and would repeat itself
-        logging.getLogger(f"fairseq_aggdec.{name}").setLevel(logging.ERROR)
-    import fairseq_aggdec
-
-    fairseq_aggdec.register()
+    options.start_distilling()
     from fairseq_aggdec.lab.drafter_training.drafter_command import make_drafter
 
     make_drafter(args)

@@ -147,6 +147,17 @@ def start(threads: int | None = None) -> None:
     fairseq_aggdec.register()
 
 
+def start_distilling() -> None:
+    """Makes the plugin known to fairseq, and logs to stderr how far the work is."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    for name in ("tasks", "generation"):  # a generator is made for each batch, and would repeat itself
+        logging.getLogger(f"fairseq_aggdec.{name}").setLevel(logging.ERROR)
+    import fairseq_aggdec
+
+    fairseq_aggdec.register()
+
+
 def command(verb: str, argv: Sequence[str] | None) -> str:
     """The call of a verb as written in a shell; `argv` is the argument of the verb's `main`."""
     return shlex.join(["aggdec", verb, *(sys.argv[1:] if argv is None else argv)])

@@ -54,11 +54,7 @@ def take_architecture(cfg: Any, path: str) -> None:
     """
     base = _architecture_of("--base-checkpoint", path)
     for name, value in _options(base):
-        given = option_of(cfg, name)
-        if given is not None and str(given) != str(value):
-            raise AggdecError(
-                f"--base-checkpoint {path}: {option_name(name)} is {value} there and {given} here: leave it out"
-            )
+        _refuse_another(cfg, name, value, f"--base-checkpoint {path}")
         set_defaults(cfg, **{name: value})
     for name in _ONLY_DEFAULTS:
         set_defaults(cfg, **{name: getattr(base, name)})
@@ -69,28 +65,29 @@ def take_verifiers_architecture(cfg: Any, path: str) -> None:
     """Write the architecture of the checkpoint of --encoder-from into a drafter's options that the user has left out.
 
     A drafter's decoder may differ from its verifier's; an encoder that differs is refused, by its width here and by all
-    else when weights are copied.
-    Dropout belongs to the training and is not taken.
+    else when weights are copied. Dropout belongs to the training and is not taken.
 
     Args:
         cfg: flat options or groups; what the user has not given is absent or None.
         path: the checkpoint.
 
     Raises:
-        AggdecError: the checkpoint is no Transformer encoder-decoder.
+        AggdecError: the encoder's given width is another one there, or that is no Transformer encoder-decoder.
     """
     base = _architecture_of("--encoder-from", path)
-    given = option_of(cfg, "encoder_embed_dim")
-    if given not in (None, base.encoder.embed_dim):
-        raise AggdecError(
-            f"--encoder-from {path}: --encoder-embed-dim is {base.encoder.embed_dim} there and {given} here: "
-            "leave it out"
-        )
+    _refuse_another(cfg, "encoder_embed_dim", base.encoder.embed_dim, f"--encoder-from {path}")
     not_taken = set(_NOT_FOR_DRAFTERS)
     if option_of(cfg, "decoder_embed_dim") not in (None, base.decoder.embed_dim):
         not_taken |= set(_OF_EQUAL_WIDTH)
     set_defaults(cfg, **{name: value for name, value in _options(base) if name not in not_taken})
     _take_positions(cfg, base)
+
+
+def _refuse_another(cfg: Any, name: str, value: Any, source: str) -> None:
+    """Raises `AggdecError` where the user has given an option another value than `source`, a checkpoint, has."""
+    given = option_of(cfg, name)
+    if given is not None and str(given) != str(value):
+        raise AggdecError(f"{source}: {option_name(name)} is {value} there and {given} here: leave it out")
 
 
 def _take_positions(cfg: Any, base: TransformerConfig) -> None:

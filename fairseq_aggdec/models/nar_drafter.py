@@ -154,6 +154,10 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         with torch.random.fork_rng(devices, device_type=kind):
             features = self.decoder.draft(reading, blocks.prefix_lengths)
         predicted = torch.full_like(blocks.targets, self.decoder.padding_idx)
+        if self.decoder.transitions is None:  # no token depends on the one before it
+            logits = self.decoder.output_layer(features[blocks.valid])
+            predicted[blocks.valid] = self.decoder.best_tokens(logits)
+            return predicted
         last = reading.tokens.gather(1, blocks.prefix_lengths)  # B x R
         for step, valid in enumerate(blocks.valid.unbind(dim=-1)):  # where one has a target, so have those before it
             logits = self._logits_after(features[:, :, step][valid], last[valid])

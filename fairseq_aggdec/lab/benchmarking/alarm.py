@@ -50,8 +50,9 @@ def compare_with_greedy(
     for result in results:
         mode = result.mode
         if mode.searches_as is not None:
-            for name, different in _other_lists(mode, result, zip(runners, results, strict=True), precision).items():
-                found.setdefault(name, []).extend(different)
+            different = _other_lists(mode, result, zip(runners, results, strict=True), precision)
+            if different is not None:
+                found.setdefault(mode.name, []).extend(different)
             continue
         is_greedy = _is_reference(mode)
         if not mode.lossless:
@@ -73,15 +74,15 @@ def compare_with_greedy(
 
 def _other_lists(
     mode: Mode, result: ModeResult, others: Iterable[tuple[Runner, ModeResult]], precision: Callable[[Mode], str]
-) -> dict[str, list[Difference]]:
-    """Where a beam search has other n-best lists than fairseq's, if that has decoded in the same precision."""
+) -> list[Difference] | None:
+    """Where a beam search has other n-best lists than fairseq's; None if that has not decoded in the same precision."""
     for runner, reference in others:
         is_stock = reference.mode.implementation == "fairseq" and reference.mode.decoding == "beam"
         if is_stock and reference.mode.beam == mode.beam and precision(reference.mode) == precision(mode):
             assert isinstance(runner, FairseqRunner)
             near_tie = near_tie_of(precision(mode), runner.device)
-            return {mode.name: differences(_lists(reference), _lists(result), runner.gap(), near_tie)}
-    return {}
+            return differences(_lists(reference), _lists(result), runner.gap(), near_tie)
+    return None
 
 
 def print_differences(found: Mapping[str, Sequence[Difference]], symbols: Sequence[str]) -> None:

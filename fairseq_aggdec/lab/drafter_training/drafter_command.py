@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from fairseq_aggdec.checkpoint_tools.averaging import average_checkpoints, last_checkpoints
+from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints, write_average
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.environment import device_of_environment
@@ -21,7 +21,7 @@ from fairseq_aggdec.distillation.pipeline import DecodingOptions, Distillation
 from fairseq_aggdec.distillation.sampling import write_sample
 from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import alone_at, file_sha256, written_whole
+from fairseq_aggdec.files import alone_at, file_sha256
 from fairseq_aggdec.lab.benchmarking.subject import Subject
 from fairseq_aggdec.lab.drafter_training import measuring, planning
 from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, Recipe
@@ -112,7 +112,7 @@ class _Work:
         drafter = self.folder / DRAFTER
         if not drafter.is_file():
             self._train(plan, self._distil(plan))
-            _write_average(self.folder / "training", drafter)
+            write_average(_averaged(self.folder / "training"), drafter)
         if self.record.measured is None:
             self.record.measured = measuring.measure(self._subject(drafter), self._sizes)
             self.record.save(self.folder)
@@ -187,10 +187,7 @@ class _Work:
         return f"{verdict} To decode with the drafter, with the output of --beam 1:\n{text}"
 
 
-def _write_average(folder: Path, output: Path) -> None:
-    """Write the mean of a training's last checkpoints."""
+def _averaged(folder: Path) -> list[Path]:
+    """The checkpoints of a training whose mean is the drafter."""
     numbered = len(list(folder.glob("checkpoint_*_*.pt")))  # none where every update ends an epoch
-    paths = last_checkpoints(folder, min(AVERAGED, numbered)) if numbered else [folder / "checkpoint_last.pt"]
-    state = average_checkpoints(paths)
-    with written_whole(output) as partial:
-        torch.save(state, partial)
+    return last_checkpoints(folder, min(AVERAGED, numbered)) if numbered else [folder / "checkpoint_last.pt"]
