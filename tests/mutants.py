@@ -160,14 +160,14 @@ MUTANTS = [
     ),
     Mutant(
         "tokens of ragged blocks get their neighbours' places",
-        "decoding/ragged.py",
+        "decoding/roles.py",
         "where[0] * width + where[1], torch",
         "where[0] * width + where[1].roll(1), torch",
         "tests/decoding/test_ragged.py",
     ),
     Mutant(
         "verdicts of ragged blocks are spread over the wrong rows",
-        "decoding/ragged.py",
+        "decoding/roles.py",
         "nearest += [first + wide - 1] * (width - wide)",
         "nearest += [first] * (width - wide)",
         "tests/decoding/test_ragged.py tests/decoding/test_loop.py",

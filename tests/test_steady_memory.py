@@ -13,7 +13,7 @@ from fairseq.data import LanguagePairDataset
 from fairseq_cli.interactive import make_batches
 from omegaconf import OmegaConf
 
-from fairseq_aggdec.decoding.ragged import Ragged
+from fairseq_aggdec.decoding.roles import Ragged
 from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions

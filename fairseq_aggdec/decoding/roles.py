@@ -2,7 +2,8 @@
 
 Drafter: proposes draft tokens, what the verifier will probably say next. Verifier: the model whose own greedy output is
 wanted. Draft schedule: decides how many draft tokens are worth verifying. Block: what one pass of the verifier reads,
-each row's last committed token and its draft. Bifurcation: the first draft token that does not pass; the verifier's own
+each row's last committed token and its draft. Ragged: rows of different widths, without what would pad them to a
+matrix. Bifurcation: the first draft token that does not pass; the verifier's own
 token is committed there. Bonus token: the verifier's own token behind a draft that passed whole.
 """
 
@@ -12,12 +13,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-
-from fairseq_aggdec.decoding.ragged import Ragged
 
 if TYPE_CHECKING:
     from fairseq_aggdec.decoding.outputs import Outcome, Outputs
@@ -109,6 +109,67 @@ class Draft:
         if known == self.known and self.tokens.size(1) == max(known):
             return self
         return Draft.of_known(self.tokens, known, self.kinds)
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Which entries of a B x W matrix count: the first few of each row, at least one.
+
+    A matrix of tokens is as wide as its widest row. Where a few rows have long drafts and the others none, most of it
+    is padding, and where arithmetic binds padding costs as much as tokens.
+    """
+
+    width: int
+    """W"""
+    rows: Tensor
+    """N, the row of each entry, row by row"""
+    columns: Tensor
+    """N, its column"""
+    entries: Tensor | None
+    """N, its place in the matrix, row by row; None where all B W entries count"""
+    nearest: Tensor | None
+    """B W, for each place of the matrix the entry (by number, of N) that stands there; the row's last one behind it"""
+
+    @staticmethod
+    def of(widths: Sequence[int], device: torch.device) -> Ragged:
+        """Rows of so many entries."""
+        width = max(widths)
+        if min(widths) == width:
+            return Ragged.full(len(widths), width, device)
+        rows: list[int] = []
+        columns: list[int] = []
+        nearest: list[int] = []
+        for row, wide in enumerate(widths):
+            first = len(rows)
+            rows += [row] * wide
+            columns += range(wide)
+            nearest += range(first, first + wide)
+            nearest += [first + wide - 1] * (width - wide)
+        where = torch.tensor([rows, columns], device=device)
+        return Ragged(width, where[0], where[1], where[0] * width + where[1], torch.tensor(nearest, device=device))
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def full(rows: int, width: int, device: torch.device) -> Ragged:
+        """Every entry counts."""
+        columns = torch.arange(width, device=device)
+        numbers = torch.arange(rows, device=device)
+        return Ragged(
+            width, numbers.repeat_interleave(width, output_size=rows * width), columns.repeat(rows), None, None
+        )
+
+    @property
+    def size(self) -> int:
+        """N"""
+        return self.rows.size(0)
+
+    def pack(self, x: Tensor) -> Tensor:
+        """B x W x ... -> N x ..."""
+        return x.flatten(0, 1) if self.entries is None else x.flatten(0, 1).index_select(0, self.entries)
+
+    def spread(self, x: Tensor) -> Tensor:
+        """N x ... -> B x W x ..., each row's last entry repeated behind it."""
+        return (x if self.nearest is None else x.index_select(0, self.nearest)).unflatten(0, (-1, self.width))
 
 
 @dataclass(frozen=True)

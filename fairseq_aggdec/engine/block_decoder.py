@@ -14,8 +14,7 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.ragged import Ragged
-from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.decoding.roles import Block, Ragged, Verifier
 from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic

@@ -8,7 +8,7 @@ import torch
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor
 
-from fairseq_aggdec.decoding.ragged import Ragged
+from fairseq_aggdec.decoding.roles import Ragged
 from fairseq_aggdec.engine.arithmetic.linear import fused
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.kv_cache import KVCache

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.ragged import Ragged
+from fairseq_aggdec.decoding.roles import Ragged
 from tests.scripted_decoding import examples
 
 

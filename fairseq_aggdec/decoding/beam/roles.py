@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree
 from fairseq_aggdec.decoding.beam.search import BeamSearch
-from fairseq_aggdec.decoding.ragged import Ragged
+from fairseq_aggdec.decoding.roles import Ragged
 
 
 @dataclass(frozen=True)
