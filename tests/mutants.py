@@ -97,7 +97,7 @@ MUTANTS = [
     ),
     Mutant(
         "the cache keeps the rows that leave",
-        "engine/kv_cache.py",
+        "engine/layers.py",
         "        keep_rows(self._memory, rows, moved, dim=1)\n",
         "",
         "tests/engine/test_kv_cache.py",
@@ -118,7 +118,7 @@ MUTANTS = [
     ),
     Mutant(
         "a cache that grows forgets what it held",
-        "engine/kv_cache.py",
+        "engine/layers.py",
         "            wider[:, :, :, : self._memory.size(3)] = self._memory\n",
         "",
         "tests/engine/test_kv_cache.py",

@@ -12,8 +12,8 @@ from fairseq.data import Dictionary
 from omegaconf import OmegaConf
 
 import fairseq_aggdec
+from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_drafters import random_drafter, share_encoder

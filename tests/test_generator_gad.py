@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter, share_encoder

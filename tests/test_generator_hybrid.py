@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.roles import Drafter, DraftSchedule
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel

@@ -14,8 +14,7 @@ from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
-from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.tasks.loading import batches_of, load
 from tests.random_blockwise import random_blockwise

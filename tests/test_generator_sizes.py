@@ -15,9 +15,8 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.roles import Planner
-from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
 from tests.random_bart import random_bart

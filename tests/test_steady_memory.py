@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from fairseq_aggdec.decoding.roles import Ragged
 from fairseq_aggdec.decoding.verification import EXACT
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.stats_file import StatsFile

@@ -11,7 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from fairseq_aggdec.decoding.outputs import Outcome, Outputs
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.random_drafters import random_drafter

@@ -3,8 +3,8 @@
 Drafter: proposes draft tokens, what the verifier will probably say next. Verifier: the model whose own greedy output is
 wanted. Draft schedule: decides how many draft tokens are worth verifying. Block: what one pass of the verifier reads,
 each row's last committed token and its draft. Ragged: rows of different widths, without what would pad them to a
-matrix. Bifurcation: the first draft token that does not pass; the verifier's own
-token is committed there. Bonus token: the verifier's own token behind a draft that passed whole.
+matrix. Bifurcation: the first draft token that does not pass; the verifier's own token is committed there. Bonus token:
+the verifier's own token behind a draft that passed whole.
 """
 
 from __future__ import annotations

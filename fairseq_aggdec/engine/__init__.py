@@ -8,13 +8,14 @@ code, and every public call against what its caller still uses):
     block_decoder.py      torch.full(...)                           the causal mask, as it is made
     block_encoder.py      (~hidden).cumsum(...)                     a new tensor
                           layer.out(...) and layer.fc2(...)         a product's result
-    decoder_layer.py      self._self_out(...)                       a product's result
-                          self._cross_out(...)                      a product's result
-                          self._fc2(...)                            a product's result
-    kv_cache.py           memory[...] and memory.view(...)          the cache, from the positions of the block on
+    engines.py            model                                     whether it asks for gradients, and no number
+    layers.py             scores.view(...)                          a product's result
+                          memory[...] and memory.view(...)          the cache, from the positions of the block on
                           wider[...]                                a new, larger cache
                           x                                         of `keep_rows`, whose caller gives it away
-    layers.py             scores.view(...)                          a product's result
+                          self._self_out(...)                       a product's result
+                          self._cross_out(...)                      a product's result
+                          self._fc2(...)                            a product's result
     linear.py             padded[...]                               a new tensor
     precision.py          weight * ...                              a new tensor
                           torch.div(self._levels, peaks).mul(...)   a new tensor

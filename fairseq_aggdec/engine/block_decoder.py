@@ -18,11 +18,18 @@ from fairseq_aggdec.decoding.roles import Block, Ragged, Verifier
 from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.decoder_layer import BlockShape, DecoderLayer, head_by_head
-from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows, moved_rows
-from fairseq_aggdec.engine.layers import Norm, Positions
+from fairseq_aggdec.engine.layers import (
+    BlockShape,
+    DecoderLayer,
+    KVCache,
+    Norm,
+    Positions,
+    head_by_head,
+    keep_rows,
+    moved_rows,
+)
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
-from fairseq_aggdec.models.masks import additive_mask
+from fairseq_aggdec.models.masks_and_positions import additive_mask
 
 _PART = 128
 """tokens whose logits are made at once: the memory of some thousand, many times that of the model, would be taken from

@@ -21,7 +21,7 @@ from fairseq_aggdec.engine.layers import (
     split_fused,
 )
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
-from fairseq_aggdec.models.masks import additive_mask
+from fairseq_aggdec.models.masks_and_positions import additive_mask
 
 
 @dataclass

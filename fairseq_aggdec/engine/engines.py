@@ -1,19 +1,28 @@
-"""The engines of the models at hand: made when first used, made anew when a model has moved."""
+"""The engines of the models at hand, verifiers and drafters: made when first used, made anew when a model has moved."""
 
+import logging
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from fairseq.models import FairseqEncoderDecoderModel
-from torch import nn
+from fairseq.models.transformer import TransformerEncoderBase
+from torch import Tensor, nn
 
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
+from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+from fairseq_aggdec.models.warm_start import encoder_fingerprint
+
+logger = logging.getLogger(__name__)
 
 
 class Engines:
@@ -98,3 +107,101 @@ class Engines:
             raise AggdecError(
                 f"{self.arithmetic.options()} needs this plugin's engine, which does not support {reason}"
             )
+
+
+class LoadedDrafter:
+    """A block drafter on its verifier's device and in its precision; it shares the encoder where theirs are equal."""
+
+    def __init__(self, model: NarDrafterModel, name: str = "the drafter") -> None:
+        """
+        Args:
+            model: moved and converted in place when it is first used.
+            name: stands for the drafter in messages.
+        """
+        self.model = model
+        model.eval()  # not chained: of a model that fairseq has prepared for generation it returns None
+        model.requires_grad_(False)
+        self.name = name
+        self._engine: DraftDecoder | None = None
+        self._encoder: BlockEncoder | None = None
+        self._verifiers: list[FairseqEncoderDecoderModel] = []
+        self._shared: int | None = None
+
+    def block_size(self, wanted: int) -> int:
+        """The number of tokens to draft: `wanted`, or where that is 0 the block size that the drafter was trained for.
+
+        Raises:
+            AggdecError: `wanted` is above that.
+        """
+        if wanted > self.model.block_size:
+            raise AggdecError(
+                f"--block-size {wanted}: {self.name} was trained for blocks of {self.model.block_size}; give no more"
+            )
+        return wanted or self.model.block_size
+
+    def start(
+        self,
+        net_input: dict[str, Any],
+        dtype: torch.dtype,
+        verifiers: Sequence[FairseqEncoderDecoderModel] = (),
+        encoder_outs: Sequence[dict[str, Any]] = (),
+        arithmetic: Arithmetic = AS_THE_MODEL,
+    ) -> DraftDecoder:
+        """Start drafting for a new batch.
+
+        Args:
+            net_input: the arguments of fairseq's encoder.
+            dtype: the type of the verifier's weights.
+            verifiers: the models whose encoders have read the batch; none where the drafter works alone.
+            encoder_outs: the outputs of their encoders for the batch.
+            arithmetic: how the drafter's layers compute; the same in every call.
+
+        Raises:
+            AggdecError: the engine does not support the drafter, or not this precision on this machine.
+        """
+        weight = self.model.decoder.embed_tokens.weight
+        device = net_input["src_tokens"].device
+        if (weight.device, weight.dtype) != (device, dtype):
+            self.model.to(device=device, dtype=dtype)
+        if self._engine is None or not self._engine.is_current():
+            try:
+                self._engine = DraftDecoder(self.model.decoder, arithmetic)
+            except ValueError as error:
+                raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
+            self._encoder = None
+        if verifiers and list(verifiers) != self._verifiers:
+            self._verifiers = list(verifiers)
+            self._shared = same_encoder(self.model.encoder_fingerprint.cpu(), verifiers)
+            which = "encodes the source itself" if self._shared is None else "shares the verifier's encoder"
+            logger.info(f"{self.name} {which}")
+        if verifiers and self._shared is not None:
+            self._engine.start(encoder_outs[self._shared])
+        else:
+            self._engine.start_later(lambda wanted: self._encode(net_input, wanted, arithmetic))
+        return self._engine
+
+    def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
+        """The output of the drafter's own encoder for some rows of a batch; None for all rows."""
+        encoder = self.model.encoder
+        if rows is not None:
+            net_input = {name: value[rows] for name, value in net_input.items() if isinstance(value, Tensor)}
+        if self._encoder is None and unsupported_encoder(encoder) is None:
+            self._encoder = BlockEncoder(encoder, arithmetic)
+        if self._encoder is None:
+            return encoder.forward_torchscript(net_input)
+        return self._encoder(net_input["src_tokens"])
+
+    def forget_verifiers(self) -> None:
+        """Compare encoders again at the next `start`: the verifiers' weights have changed."""
+        self._verifiers = []
+
+
+def same_encoder(recorded: Tensor, verifiers: Sequence[FairseqEncoderDecoderModel]) -> int | None:
+    """The index of the verifier whose encoder has the fingerprint that a drafter records; None where there is none."""
+    if not bool(recorded.any()):
+        return None
+    for number, verifier in enumerate(verifiers):
+        encoder = verifier.encoder
+        if isinstance(encoder, TransformerEncoderBase) and torch.equal(encoder_fingerprint(encoder), recorded):
+            return number
+    return None

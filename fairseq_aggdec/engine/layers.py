@@ -1,15 +1,22 @@
-"""Parts that the engine's encoder and decoder share."""
+"""A stock decoder layer over cached keys and values, and the parts that it shares with the encoder's layers."""
 
 import math
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.models.position_table import look_up, position_table
+from fairseq_aggdec.decoding.roles import Ragged
+from fairseq_aggdec.engine.arithmetic.linear import fused
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.models.masks_and_positions import look_up, position_table
 
 _MANY_HEADS = 16  # of all rows; below, the fixed cost of two products is more than they save
+_GRANULE = 64  # positions; capacities of a cache are multiples, so that few different shapes occur
 
 
 class Norm:
@@ -90,3 +97,219 @@ class Positions:
         if end > self._table.size(0):
             self._table = position_table(self._module, end, self._table).detach()
         return self._table
+
+
+class KVCache:
+    """Keys and values of every decoder layer.
+
+    Rolling a row back costs nothing: the next block is written at the row's new position, and what lies behind it is
+    hidden by the attention mask. The memory is kept from batch to batch, and rows that leave do not shrink it. All that
+    a head of a row has lies together: so the products of attention need no copies of it.
+    """
+
+    def __init__(self, num_layers: int, heads: int, head_dim: int) -> None:
+        self._memory = torch.empty(num_layers, 0, heads, 0, 2 * head_dim)
+        """layers x B x H x capacity x 2D/H, keys first"""
+        self._batch_size = 0
+        self._first = torch.empty(0)
+        """B x 1 x H, where a layer's memory has each head's first position"""
+
+    def start(self, batch_size: int, like: Tensor) -> None:
+        """Prepare for a new batch of so many rows with the device and dtype of `like`."""
+        memory = self._memory
+        if memory.dtype != like.dtype or memory.device != like.device or memory.size(1) < batch_size:
+            self._memory = self._allocated(batch_size, _GRANULE, like)
+        self._batch_size = batch_size
+        self._number_places()
+
+    def reserve(self, length: int) -> None:
+        """Make room for `length` positions."""
+        if length > self._memory.size(3):
+            capacity = max(-(-length // _GRANULE) * _GRANULE, 2 * self._memory.size(3))
+            wider = self._allocated(self._memory.size(1), capacity, self._memory)
+            wider[:, :, :, : self._memory.size(3)] = self._memory
+            self._memory = wider
+            self._number_places()
+
+    def places(self, positions: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Where a block is written, in every layer alike; what is reserved later moves it.
+
+        Args:
+            positions: B x W, where the block's tokens stand; or N, of any tokens.
+            rows: N, whose these are; not for B x W.
+
+        Returns:
+            B x W x H or N x H numbers, for `write`.
+        """
+        if rows is None:
+            return self._first + positions[..., None]
+        return self._first.squeeze(1)[rows] + positions[:, None]
+
+    def write(self, layer: int, keys_values: Tensor, places: Tensor | None, last_start: int, width: int) -> Tensor:
+        """Store a block and return what the layer can attend to.
+
+        Args:
+            layer: its number.
+            keys_values: B x W x 2D or N x 2D, head by head, each head's keys first.
+            places: from `places`; None for one row, whose first token stands at `last_start`.
+            last_start: the largest first position.
+            width: L, at most what was reserved.
+
+        Returns:
+            B x H x L x 2D/H, keys first; entries behind a row's own block are stale.
+        """
+        memory = self._memory[layer]
+        by_head = keys_values.unflatten(-1, (memory.size(1), -1))
+        if places is None:
+            memory[:1, :, last_start : last_start + keys_values.size(1)] = by_head.transpose(1, 2)
+        else:
+            memory.view(-1, memory.size(-1)).index_put_((places,), by_head)
+        return memory[: self._batch_size, :, :width]
+
+    def keep(self, rows: Tensor, moved: Tensor) -> None:
+        """Drop all rows but these, see `keep_rows`."""
+        keep_rows(self._memory, rows, moved, dim=1)
+        self._batch_size = rows.size(0)
+        self._first = self._first[: self._batch_size]
+
+    def _number_places(self) -> None:
+        heads, capacity = self._memory.shape[2:4]
+        numbers = torch.arange(self._batch_size * heads, device=self._memory.device)
+        self._first = numbers.view(-1, 1, heads) * capacity
+
+    def _allocated(self, batch_size: int, capacity: int, like: Tensor) -> Tensor:
+        layers, _, heads, _, size = self._memory.shape
+        # zeros, not empty: stale entries are masked, but a NaN would survive the masked softmax times values
+        return like.new_zeros(layers, batch_size, heads, capacity, size)
+
+
+def moved_rows(rows: Tensor) -> Tensor:
+    """The places whose row was another one's before. On a GPU the host waits for it."""
+    return (rows != torch.arange(rows.size(0), device=rows.device)).nonzero().squeeze(1)
+
+
+def keep_rows(x: Tensor, rows: Tensor, moved: Tensor, dim: int = 0) -> Tensor:
+    """`x[rows]`, in place: only rows that change their place are copied.
+
+    Args:
+        x: overwritten.
+        rows: what stands at each place from 0.
+        moved: their `moved_rows`.
+        dim: which dimension has the rows.
+
+    Returns:
+        the beginning of `x`.
+    """
+    if moved.size(0) > 0:
+        x.index_copy_(dim, moved, x.index_select(dim, rows[moved]))
+    return x.narrow(dim, 0, rows.size(0))
+
+
+@dataclass(frozen=True)
+class BlockShape:
+    """Where the tokens of a block stand, and what they see."""
+
+    last_start: int
+    """the largest position of a row's first token"""
+    keys: int
+    """L, how many positions are attended to"""
+    places: Tensor | None
+    """from `KVCache.places`"""
+    mask: Tensor | None
+    """additive, B x 1 x W x L or W x L"""
+    ragged: Ragged | None = None
+    """None: all B x W are read"""
+
+
+class DecoderLayer:
+    """What `TransformerDecoderLayerBase.forward` computes without dropout, attention projections fused."""
+
+    def __init__(self, layer: TransformerDecoderLayerBase, arithmetic: Arithmetic) -> None:
+        """
+        Args:
+            layer: its weights are taken as they are now.
+            arithmetic: of the products.
+        """
+        own, cross = layer.self_attn, layer.encoder_attn
+        linear = partial(fused, arithmetic=arithmetic)
+        self._dim, self._heads = own.embed_dim, own.num_heads
+        order = torch.cat([torch.arange(self._dim), self._dim + head_by_head(own)])
+        self._self_qkv = linear(own.q_proj, own.k_proj, own.v_proj, order=order)
+        self._self_out = linear(own.out_proj)
+        self._self_norm = Norm(layer.self_attn_layer_norm)
+        self._cross_q = linear(cross.q_proj)
+        self._cross_out = linear(cross.out_proj)
+        self._cross_norm = Norm(layer.encoder_attn_layer_norm)
+        self._fc1 = linear(layer.fc1, activation=layer.activation_fn)
+        self._fc2 = linear(layer.fc2)
+        self._final_norm = Norm(layer.final_layer_norm)
+        self._norm_first = layer.normalize_before
+        # in fixed shapes a token's result must not depend on how many rows and queries there are
+        self._attend = attend if arithmetic.fixed_shapes else attend_in_products
+
+    def __call__(
+        self,
+        x: Tensor,
+        block: BlockShape,
+        cache: KVCache,
+        number: int,
+        cross: Tensor,
+        cross_mask: Tensor | None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
+        """One layer's output.
+
+        Args:
+            x: B x W x D; ragged, N x D.
+            block: its places and what it sees.
+            cache: of the layers' own keys and values.
+            number: the layer's, in the cache.
+            cross: the source's keys and values, B x H x S x 2D/H, keys first.
+            cross_mask: additive, B x 1 x 1 x S.
+            wanted: the columns to return, B x k; None for all; not of a ragged block.
+        """
+        residual = x
+        if self._norm_first:
+            x = self._self_norm(x)
+        qkv = self._self_qkv(x)
+        cached = cache.write(number, qkv[..., self._dim :], block.places, block.last_start, block.keys)
+        query, mask = qkv[..., : self._dim], block.mask
+        if wanted is not None:
+            residual, query = _columns(residual, wanted), _columns(query, wanted)
+            mask = None if mask is None else _columns(mask, wanted)
+        x = self._self_out(self._attended(query, cached, mask, block.ragged)).add_(residual)
+        if not self._norm_first:
+            x = self._self_norm(x)
+
+        residual = x
+        if self._norm_first:
+            x = self._cross_norm(x)
+        x = self._cross_out(self._attended(self._cross_q(x), cross, cross_mask, block.ragged)).add_(residual)
+        if not self._norm_first:
+            x = self._cross_norm(x)
+
+        residual = x
+        if self._norm_first:
+            x = self._final_norm(x)
+        x = self._fc2(self._fc1(x)).add_(residual)
+        return x if self._norm_first else self._final_norm(x)
+
+    def _attended(self, query: Tensor, cached: Tensor, mask: Tensor | None, ragged: Ragged | None) -> Tensor:
+        """What queries (B x W x D or N x D) find in keys and values (B x H x L x 2D/H), in the shape of the queries."""
+        if ragged is not None:
+            query = ragged.spread(query)
+        keys, values = cached.chunk(2, dim=-1)
+        found = self._attend(split_heads(query, self._heads), keys, values, mask)
+        return found if ragged is None else ragged.pack(found)
+
+
+def head_by_head(attention: Any) -> Tensor:
+    """The order in which outputs of key and value projection, one behind the other, stand head by head, keys first."""
+    outputs = torch.arange(2 * attention.embed_dim)
+    return outputs.view(2, attention.num_heads, -1).transpose(0, 1).flatten()
+
+
+def _columns(x: Tensor, wanted: Tensor) -> Tensor:
+    """Of W columns, x being B x ... x W x N, those wanted, B x k."""
+    index = wanted.view(wanted.size(0), *[1] * (x.dim() - 3), -1, 1)
+    return x.gather(-2, index.expand(*x.shape[:-2], -1, x.size(-1)))

@@ -11,8 +11,8 @@ from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import loading_models
+from fairseq_aggdec.engine.engines import LoadedDrafter, same_encoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter, same_encoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 
 

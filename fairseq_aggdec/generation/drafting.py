@@ -16,11 +16,10 @@ from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
-from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost, of_pass
 from fairseq_aggdec.scheduling.goodput import Goodput
 

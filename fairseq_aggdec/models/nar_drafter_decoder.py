@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from fairseq_aggdec.decoding.drafters.block import best_tokens
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, own_keys_values, run_layer
-from fairseq_aggdec.models.masks import additive_mask
+from fairseq_aggdec.models.masks_and_positions import additive_mask, look_up, position_table
 from fairseq_aggdec.models.nar_drafter_config import NarDrafterConfig, refuse_unsupported
-from fairseq_aggdec.models.position_table import look_up, position_table
 from fairseq_aggdec.models.transition_head import TransitionHead
 
 

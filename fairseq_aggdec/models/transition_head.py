@@ -3,9 +3,9 @@
 The papers' drafter predicts the tokens of a block independently of each other: a position that hesitates between two
 translations may continue the one that its neighbour did not choose. This head corrects a position's features by the
 token before it. All expensive work stays parallel: only a few candidates at each position are compared with each other
-(`decoding.chaining`). The idea is that of structured non-autoregressive decoding (Sun et al., Fast Structured Decoding
-for Sequence Models, 2019); the correction is computed as in sequentially dependent draft heads (Ankner et al., Hydra,
-2024).
+(`engine.transition_tables`). The idea is that of structured non-autoregressive decoding (Sun et al., Fast Structured
+Decoding for Sequence Models, 2019); the correction is computed as in sequentially dependent draft heads (Ankner et al.,
+Hydra, 2024).
 """
 
 import torch

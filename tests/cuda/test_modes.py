@@ -11,9 +11,8 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
-from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
 from tests.random_blockwise import random_blockwise

@@ -19,7 +19,7 @@ from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
-from fairseq_aggdec.engine.kv_cache import KVCache
+from fairseq_aggdec.engine.layers import KVCache
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from tests.random_blockwise import random_blockwise

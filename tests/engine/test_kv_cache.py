@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.kv_cache import KVCache, keep_rows, moved_rows
+from fairseq_aggdec.engine.layers import KVCache, keep_rows, moved_rows
 
 LAYERS, HEADS, HEAD_DIM = 2, 3, 2
 DIM = HEADS * HEAD_DIM

@@ -13,7 +13,7 @@ from fairseq_aggdec.engine.layers import (
     split_heads,
 )
 from fairseq_aggdec.engine.supported_models import unsupported_attention, unsupported_feed_forward
-from fairseq_aggdec.models.masks import additive_mask
+from fairseq_aggdec.models.masks_and_positions import additive_mask
 
 PAD = 1
 

@@ -14,8 +14,7 @@ from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.engines import Engines
-from fairseq_aggdec.generation.block_drafters import LoadedDrafter
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 
 MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from fairseq_aggdec.engine import block_decoder, decoder_layer
+from fairseq_aggdec.engine import block_decoder, layers
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.layers import attend
@@ -104,7 +104,7 @@ def test_a_mask_that_attention_has_written_to_is_found_in_big_models(
         scores = scores.baddbmm_(flat, keys.mT, alpha=query.size(-1) ** -0.5)
         return (scores.softmax(dim=-1) @ values).view(query.shape).transpose(1, 2).flatten(2)
 
-    monkeypatch.setattr(decoder_layer, "attend_in_products", in_the_callers_mask)
+    monkeypatch.setattr(layers, "attend_in_products", in_the_callers_mask)
     big = tiny_subject(tiny_model(tmp_path, Size(width=64, inner=64, heads=16, encoder_layers=1, decoder_layers=2)))
     done = verified(verify_command._uneven(big), "greedy,iad,hybrid", "fp32", sizes=(1,))
     assert [check.mode for check in done.failed] == ["iad", "hybrid"]

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.chaining import chained
+from fairseq_aggdec.engine.transition_tables import chained
 from tests.scripted_decoding import examples
 
 

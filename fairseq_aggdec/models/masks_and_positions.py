@@ -1,7 +1,9 @@
-"""A model's position embeddings by number, from 0 on."""
+"""What attention takes beside tokens: masks, and a model's position embeddings by number, from 0 on."""
 
+import math
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
@@ -27,3 +29,8 @@ def position_table(module: Any, length: int, like: Tensor) -> Tensor:
 def look_up(table: Tensor, positions: Tensor) -> Tensor:
     """Position embeddings: ... -> ... x D; a position behind the table, past the longest output, gets the last one."""
     return F.embedding(positions.clamp(max=table.size(0) - 1), table)
+
+
+def additive_mask(hidden: Tensor, like: Tensor) -> Tensor:
+    """The mask to add to attention scores: minus infinity where `hidden` is true, else 0; type as `like`."""
+    return torch.zeros(hidden.shape, dtype=like.dtype, device=hidden.device).masked_fill_(hidden, -math.inf)
