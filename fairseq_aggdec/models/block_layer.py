@@ -20,22 +20,12 @@ class KeysValues(NamedTuple):
 
 
 def cross_keys_values(layer: Any, memory: Tensor) -> KeysValues:
-    """The layer's keys and values of the encoder output, the same for every block.
-
-    Args:
-        layer: fairseq's `TransformerDecoderLayerBase`.
-        memory: the encoder output, B x S x C.
-    """
+    """A fairseq decoder layer's keys and values of the encoder output, B x S x C, the same for every block."""
     return _keys_values(layer.encoder_attn, memory)
 
 
 def own_keys_values(layer: Any, x: Tensor) -> KeysValues:
-    """The layer's keys and values of its own input: all that later positions need of a prefix in the last layer.
-
-    Args:
-        layer: fairseq's `TransformerDecoderLayerBase`.
-        x: B x R x n x D.
-    """
+    """The layer's keys and values of its own input, B x R x n x D: all that later positions need of a prefix."""
     if layer.normalize_before:
         x = layer.self_attn_layer_norm(x)
     return _keys_values(layer.self_attn, x.flatten(1, 2))
@@ -64,14 +54,30 @@ def run_layer(
     Returns:
         The layer's output, B x R x n x D, and the blocks' own keys and values (N = R n).
     """
-    attention, heads = layer.self_attn, layer.self_attn.num_heads
-    blocks = x.shape[1:3]
 
-    residual = x
-    if layer.normalize_before:
-        x = layer.self_attn_layer_norm(x)
-    flat = x.flatten(1, 2)  # B x (R n) x D
-    query = _split(attention.q_proj(flat) * attention.scaling, heads)
+    def before(norm: Any, x: Tensor) -> Tensor:
+        return norm(x) if layer.normalize_before else x
+
+    def after(norm: Any, x: Tensor) -> Tensor:
+        return x if layer.normalize_before else norm(x)
+
+    norm = layer.self_attn_layer_norm
+    attended, own = _attended_to_itself(layer.self_attn, before(norm, x), own_mask, prefix, prefix_mask)
+    x = after(norm, x + layer.dropout_module(attended))
+    norm = layer.encoder_attn_layer_norm
+    attended = _attended_to_source(layer.encoder_attn, before(norm, x), cross, cross_mask)
+    x = after(norm, x + layer.dropout_module(attended))
+    norm = layer.final_layer_norm
+    inner = layer.activation_dropout_module(layer.activation_fn(layer.fc1(before(norm, x))))
+    return after(norm, x + layer.dropout_module(layer.fc2(inner))), own
+
+
+def _attended_to_itself(
+    attention: Any, x: Tensor, own_mask: Tensor | None, prefix: KeysValues | None, prefix_mask: Tensor | None
+) -> tuple[Tensor, KeysValues]:
+    """What blocks find in themselves and the prefix, B x R x n x D, and their own keys and values; see `run_layer`."""
+    blocks, flat = x.shape[1:3], x.flatten(1, 2)  # B x (R n) x D
+    query = _split(attention.q_proj(flat) * attention.scaling, attention.num_heads)
     own = _keys_values(attention, flat)
     own_keys, own_values = (part.unflatten(2, blocks) for part in own)  # B x H x R x n x D/H
     scores = query.unflatten(2, blocks) @ own_keys.transpose(-1, -2)  # B x H x R x n x n
@@ -84,29 +90,17 @@ def run_layer(
     attended = (weights[..., : blocks[1]] @ own_values).flatten(2, 3)  # B x H x (R n) x D/H
     if prefix is not None:
         attended = attended + weights[..., blocks[1] :].flatten(2, 3) @ prefix.values
-    x = residual + layer.dropout_module(attention.out_proj(_join(attended)).view_as(residual))
-    if not layer.normalize_before:
-        x = layer.self_attn_layer_norm(x)
+    return attention.out_proj(_join(attended)).view_as(x), own
 
-    residual = x
-    if layer.normalize_before:
-        x = layer.encoder_attn_layer_norm(x)
-    attention = layer.encoder_attn
-    query = _split(attention.q_proj(x.flatten(1, 2)) * attention.scaling, heads)
+
+def _attended_to_source(attention: Any, x: Tensor, cross: KeysValues, cross_mask: Tensor | None) -> Tensor:
+    """What blocks find in the source, B x R x n x D; see `run_layer`."""
+    query = _split(attention.q_proj(x.flatten(1, 2)) * attention.scaling, attention.num_heads)
     scores = query @ cross.keys.transpose(-1, -2)  # B x H x (R n) x S
     if cross_mask is not None:
         scores = scores + cross_mask
     attended = attention.dropout_module(scores.softmax(dim=-1)) @ cross.values
-    x = residual + layer.dropout_module(attention.out_proj(_join(attended)).view_as(residual))
-    if not layer.normalize_before:
-        x = layer.encoder_attn_layer_norm(x)
-
-    residual = x
-    if layer.normalize_before:
-        x = layer.final_layer_norm(x)
-    x = layer.fc2(layer.activation_dropout_module(layer.activation_fn(layer.fc1(x))))
-    x = residual + layer.dropout_module(x)
-    return x if layer.normalize_before else layer.final_layer_norm(x), own
+    return attention.out_proj(_join(attended)).view_as(x)
 
 
 def _keys_values(attention: Any, x: Tensor) -> KeysValues:
