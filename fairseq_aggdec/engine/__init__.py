@@ -7,7 +7,7 @@ code, and every public call against what its caller still uses):
     bit_exact_probe.py    self._source[...]                         the probe's own random source
     block_decoder.py      torch.full(...)                           the causal mask, as it is made
     block_encoder.py      (~hidden).cumsum(...)                     a new tensor
-                          layer.out(...) and layer.fc2(...)         a product's result
+                          self._out(...) and self._fc2(...)         a product's result
     engines.py            model                                     whether it asks for gradients, and no number
     layers.py             scores.view(...)                          a product's result
                           memory[...] and memory.view(...)          the cache, from the positions of the block on

@@ -103,7 +103,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
         if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
             self._cross_mask = additive_mask(masks[0], memory)[:, None, None]
-        self._cross = self._cross_by_head(memory).contiguous()
+        by_head = self._cross_kv(memory).unflatten(-1, (len(self._layers), self._heads, -1))
+        self._cross = by_head.permute(2, 0, 3, 1, 4).contiguous()
         self._cache.start(memory.size(0), memory)
 
     def score(self, block: Block) -> Iterator[Tensor]:
@@ -227,10 +228,6 @@ class BlockDecoder(Verifier, TreeVerifier):
         decoder = self._decoder
         x = decoder.embed_scale * F.embedding(block, decoder.embed_tokens.weight)
         return x if decoder.project_in_dim is None else decoder.project_in_dim(x)
-
-    def _cross_by_head(self, memory: Tensor) -> Tensor:
-        """Keys and values of the encoder output: B x S x C -> layers x B x H x S x 2D/H."""
-        return self._cross_kv(memory).unflatten(-1, (len(self._layers), self._heads, -1)).permute(2, 0, 3, 1, 4)
 
     def _self_mask(self, positions: Tensor | None, last_start: int, end: int, keys: int, like: Tensor) -> Tensor | None:
         """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L; L is `keys`."""

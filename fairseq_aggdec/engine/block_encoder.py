@@ -3,7 +3,6 @@
 fairseq's encoder is built for training; for one sentence it spends more time between the matrix products than in them.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import torch.nn.functional as F
@@ -12,7 +11,7 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic.bit_exact import aligned
-from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.arithmetic.linear import fused, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.layers import (
     Norm,
@@ -24,18 +23,37 @@ from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.models.masks_and_positions import additive_mask
 
 
-@dataclass
 class _Layer:
-    """One encoder layer's weights, attention projections fused."""
+    """What `TransformerEncoderLayerBase.forward` computes without dropout, attention projections fused."""
 
-    qkv: Linear
-    out: Linear
-    attention_norm: Norm
-    fc1: Linear
-    fc2: Linear
-    final_norm: Norm
-    norm_first: bool
-    heads: int
+    def __init__(self, layer: TransformerEncoderLayerBase, arithmetic: Arithmetic) -> None:
+        attention, linear = layer.self_attn, partial(fused, arithmetic=arithmetic)
+        self._heads = attention.num_heads
+        self._qkv = linear(attention.q_proj, attention.k_proj, attention.v_proj)
+        self._out = linear(attention.out_proj)
+        self._attention_norm = Norm(layer.self_attn_layer_norm)
+        self._fc1 = linear(layer.fc1, activation=layer.activation_fn)
+        self._fc2 = linear(layer.fc2)
+        self._final_norm = Norm(layer.final_layer_norm)
+        self._norm_first = layer.normalize_before
+        self.rounds_rows = self._qkv.rounds_rows
+
+    def __call__(self, x: Tensor, mask: Tensor | None, length: int) -> Tensor:
+        """B x S' x C -> B x S' x C; of the rows so many, from the first, are seen: `length`, S."""
+        residual = x
+        if self._norm_first:
+            x = self._attention_norm(x)
+        query, keys, values = split_fused(self._qkv(x), 3, self._heads)
+        if length < x.size(1):
+            keys, values = keys[:, :, :length], values[:, :, :length]
+        x = self._out(attend(query, keys, values, mask)).add_(residual)
+        if not self._norm_first:
+            x = self._attention_norm(x)
+        residual = x
+        if self._norm_first:
+            x = self._final_norm(x)
+        x = self._fc2(self._fc1(x)).add_(residual)
+        return x if self._norm_first else self._final_norm(x)
 
 
 class BlockEncoder:
@@ -57,13 +75,13 @@ class BlockEncoder:
         self._encoder = encoder
         embedding = encoder.embed_tokens.weight
         self._read_from = (embedding.device, embedding.dtype)
-        self._layers = [_read_layer(layer, arithmetic) for layer in encoder.layers]
+        self._layers = [_Layer(layer, arithmetic) for layer in encoder.layers]
         self._fixed_shapes = arithmetic.fixed_shapes
         positions = encoder.embed_positions
         self._positions = None if positions is None else Positions(positions, embedding)
         self._embedding_norm = None if encoder.layernorm_embedding is None else Norm(encoder.layernorm_embedding)
         self._final_norm = None if encoder.layer_norm is None else Norm(encoder.layer_norm)
-        self._pads_rows = any(layer.qkv.rounds_rows for layer in self._layers)
+        self._pads_rows = any(layer.rounds_rows for layer in self._layers)
         self.pad: int = encoder.padding_idx
         self.symbols, self.device, self.dtype = embedding.size(0), *self._read_from
 
@@ -105,7 +123,7 @@ class BlockEncoder:
         if computed > length:  # rows that no attention sees, and that are cut off at the end
             x = F.pad(x, (0, 0, 0, computed - length))
         for layer in self._layers:
-            x = self._layer(layer, x, mask, length)
+            x = layer(x, mask, length)
         if self._final_norm is not None:
             x = self._final_norm(x)
         return {
@@ -116,38 +134,3 @@ class BlockEncoder:
             "src_tokens": [],
             "src_lengths": [],
         }
-
-    @staticmethod
-    def _layer(layer: _Layer, x: Tensor, mask: Tensor | None, length: int) -> Tensor:
-        """One layer, as `TransformerEncoderLayerBase.forward` computes it without dropout: B x S' x C.
-
-        `length`, S, is how many rows, from the first, are seen.
-        """
-        residual = x
-        if layer.norm_first:
-            x = layer.attention_norm(x)
-        query, keys, values = split_fused(layer.qkv(x), 3, layer.heads)
-        if length < x.size(1):
-            keys, values = keys[:, :, :length], values[:, :, :length]
-        x = layer.out(attend(query, keys, values, mask)).add_(residual)
-        if not layer.norm_first:
-            x = layer.attention_norm(x)
-        residual = x
-        if layer.norm_first:
-            x = layer.final_norm(x)
-        x = layer.fc2(layer.fc1(x)).add_(residual)
-        return x if layer.norm_first else layer.final_norm(x)
-
-
-def _read_layer(layer: TransformerEncoderLayerBase, arithmetic: Arithmetic) -> _Layer:
-    attention, linear = layer.self_attn, partial(fused, arithmetic=arithmetic)
-    return _Layer(
-        qkv=linear(attention.q_proj, attention.k_proj, attention.v_proj),
-        out=linear(attention.out_proj),
-        attention_norm=Norm(layer.self_attn_layer_norm),
-        fc1=linear(layer.fc1, activation=layer.activation_fn),
-        fc2=linear(layer.fc2),
-        final_norm=Norm(layer.final_layer_norm),
-        norm_first=layer.normalize_before,
-        heads=attention.num_heads,
-    )

@@ -29,10 +29,6 @@ class Engines:
     """They hold fused and prepacked copies of weights: whoever writes to a model's weights calls `clear`."""
 
     def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        """
-        Args:
-            arithmetic: of all engines.
-        """
         self.arithmetic = arithmetic
         self._decoders: dict[nn.Module, BlockDecoder | None] = {}
         self._encoders: dict[nn.Module, BlockEncoder | None] = {}
@@ -43,10 +39,8 @@ class Engines:
         Raises:
             AggdecError: the arithmetic is not to be had for this decoder, or on its device.
         """
-        if decoder not in self._decoders:
-            self._decoders[decoder] = self._new_decoder(decoder)
-        engine = self._decoders[decoder]
-        if engine is not None and not engine.is_current():
+        engine = self._decoders.get(decoder)
+        if decoder not in self._decoders or (engine is not None and not engine.is_current()):
             engine = self._decoders[decoder] = self._new_decoder(decoder)
         return engine
 
@@ -59,15 +53,10 @@ class Engines:
             AggdecError: the arithmetic is not to be had for this model, or on its device.
         """
         encoder = model.encoder
-        if encoder not in self._encoders:
-            self._encoders[encoder] = self._new_encoder(model)
-        engine = self._encoders[encoder]
-        if engine is None:
-            return encoder.forward_torchscript(net_input)
-        if not engine.is_current():
+        engine = self._encoders.get(encoder)
+        if encoder not in self._encoders or (engine is not None and not engine.is_current()):
             engine = self._encoders[encoder] = self._new_encoder(model)
-            assert engine is not None
-        return engine(net_input["src_tokens"])
+        return encoder.forward_torchscript(net_input) if engine is None else engine(net_input["src_tokens"])
 
     def clear(self) -> None:
         """Forget all engines."""
@@ -113,11 +102,7 @@ class LoadedDrafter:
     """A block drafter on its verifier's device and in its precision; it shares the encoder where theirs are equal."""
 
     def __init__(self, model: NarDrafterModel, name: str = "the drafter") -> None:
-        """
-        Args:
-            model: moved and converted in place when it is first used.
-            name: stands for the drafter in messages.
-        """
+        """`model` is moved and converted in place when it is first used; `name` stands for it in messages."""
         self.model = model
         model.eval()  # not chained: of a model that fairseq has prepared for generation it returns None
         model.requires_grad_(False)
@@ -187,9 +172,8 @@ class LoadedDrafter:
             net_input = {name: value[rows] for name, value in net_input.items() if isinstance(value, Tensor)}
         if self._encoder is None and unsupported_encoder(encoder) is None:
             self._encoder = BlockEncoder(encoder, arithmetic)
-        if self._encoder is None:
-            return encoder.forward_torchscript(net_input)
-        return self._encoder(net_input["src_tokens"])
+        own = self._encoder
+        return encoder.forward_torchscript(net_input) if own is None else own(net_input["src_tokens"])
 
     def forget_verifiers(self) -> None:
         """Compare encoders again at the next `start`: the verifiers' weights have changed."""
