@@ -124,14 +124,10 @@ def _has_form(value: Any, kind: Any) -> bool:
         return isinstance(value, (dict, kind))
     if get_origin(kind):
         return isinstance(value, get_origin(kind))
-    return kind is Any or _is_simple(value, kind)
-
-
-def _is_simple(value: Any, kind: Any) -> bool:
     if kind in (int, float):
         is_number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
         return is_number and abs(value) < 2**63
-    return get_origin(kind) is None and isinstance(value, kind)
+    return kind is Any or isinstance(value, kind)
 
 
 def _shown(value: Any) -> str:

@@ -129,12 +129,7 @@ class GlancingBlockLoss(FairseqCriterion):
 
 
 def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:
-    """`block_sums` of drafts against the reference.
-
-    Args:
-        predicted: one token for each valid position, in order.
-        blocks: the blocks.
-    """
+    """`block_sums` of drafts against the reference; `predicted` has one token for each valid position, in order."""
     correct = torch.zeros_like(blocks.valid)
     correct[blocks.valid] = predicted.eq(blocks.targets[blocks.valid])
     return block_sums(correct, correct, blocks.valid, blocks.prefix_lengths.numel())

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Block, Draft
@@ -40,12 +41,7 @@ class Outputs:
     """Starts with every row holding the decoder's first input alone."""
 
     def __init__(self, first_tokens: Tensor, rules: SearchRules, keep_drafts: bool = False) -> None:
-        """
-        Args:
-            first_tokens: the decoder's first input, B.
-            rules: for the longest output and special symbols.
-            keep_drafts: return the drafts too.
-        """
+        """Of the decoder's first input, B; `rules` have the longest output and special symbols."""
         batch_size, device = first_tokens.size(0), first_tokens.device
         self.tokens = torch.full((batch_size, rules.max_len + 2), rules.pad, dtype=torch.long, device=device)
         """B x T: the first input, then the output; junk behind `lengths`"""
@@ -174,11 +170,6 @@ class Outputs:
     def _reserve(self, end: int) -> None:
         """Make room for positions below `end`."""
         if self.tokens.size(1) < end:
-            self.tokens = _widened(self.tokens, end, self._rules.pad)
-            self._log_probs = _widened(self._log_probs, end, 0.0)
-
-
-def _widened(matrix: Tensor, width: int, fill: float) -> Tensor:
-    wider = matrix.new_full((matrix.size(0), width), fill)
-    wider[:, : matrix.size(1)] = matrix
-    return wider
+            missing = (0, end - self.tokens.size(1))
+            self.tokens = F.pad(self.tokens, missing, value=self._rules.pad)
+            self._log_probs = F.pad(self._log_probs, missing)

@@ -188,13 +188,7 @@ class Block:
 
     @classmethod
     def of(cls, tokens: Tensor, starts: Tensor, known_starts: Sequence[int], widths: Sequence[int] | None) -> Block:
-        """A block.
-
-        Args:
-            tokens, starts: see above.
-            known_starts: `starts`, on the host.
-            widths: how many of each row's tokens are read; None for all.
-        """
+        """The host knows the `starts`; of each row's tokens as many are read as `widths` says, None for all."""
         if widths is None:
             ragged = Ragged.full(tokens.size(0), tokens.size(1), tokens.device)
         else:

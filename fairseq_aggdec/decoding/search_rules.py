@@ -110,12 +110,7 @@ class SearchRules:
     ) -> Tensor:
         """What a beam search reads behind prefixes: all scores, minus infinity where a rule bans the token.
 
-        Args:
-            logits, sequence, earliest, latest: as in `choose`.
-            positions: of the logits, B x W.
-
-        Returns:
-            B x W x V, fp32.
+        As `choose`, but for the `positions` of the logits, B x W; returns B x W x V, fp32.
         """
         scores = self._ruled(logits, positions, sequence, earliest)
         only: Tensor | None = None  # B x W, the one token that is left; minus 1 for any

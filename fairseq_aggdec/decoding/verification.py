@@ -95,15 +95,7 @@ class Acceptance:
         return self.criterion is None and self.minimum <= 1
 
     def by_token(self, proposed: Tensor, choices: Choices) -> tuple[Tensor, ...]:
-        """What `by_block` needs of some tokens, each judged by itself.
-
-        Args:
-            proposed: see `Criterion`.
-            choices: the same.
-
-        Returns:
-            B x W each.
-        """
+        """What `by_block` needs of some tokens, each judged by itself, B x W each; see `Criterion`."""
         own = proposed == choices.tokens
         if self.is_exact:
             return own, choices.tokens, choices.log_probs

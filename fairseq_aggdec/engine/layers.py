@@ -74,11 +74,7 @@ class Positions:
     """`position_table` in the precision of an engine."""
 
     def __init__(self, module: Any, like: Tensor) -> None:
-        """
-        Args:
-            module: fairseq's learned or sinusoidal embeddings.
-            like: gives device and precision.
-        """
+        """Of fairseq's learned or sinusoidal embeddings; `like` gives device and precision."""
         self._module = module
         self._table = position_table(module, 1, like).detach()
 
@@ -189,17 +185,7 @@ def moved_rows(rows: Tensor) -> Tensor:
 
 
 def keep_rows(x: Tensor, rows: Tensor, moved: Tensor, dim: int = 0) -> Tensor:
-    """`x[rows]`, in place: only rows that change their place are copied.
-
-    Args:
-        x: overwritten.
-        rows: what stands at each place from 0.
-        moved: their `moved_rows`.
-        dim: which dimension has the rows.
-
-    Returns:
-        the beginning of `x`.
-    """
+    """`x[rows]`, in place: the beginning of `x`; only rows that change their place (`moved_rows`) are copied."""
     if moved.size(0) > 0:
         x.index_copy_(dim, moved, x.index_select(dim, rows[moved]))
     return x.narrow(dim, 0, rows.size(0))
@@ -225,11 +211,7 @@ class DecoderLayer:
     """What `TransformerDecoderLayerBase.forward` computes without dropout, attention projections fused."""
 
     def __init__(self, layer: TransformerDecoderLayerBase, arithmetic: Arithmetic) -> None:
-        """
-        Args:
-            layer: its weights are taken as they are now.
-            arithmetic: of the products.
-        """
+        """The layer's weights are taken as they are now."""
         own, cross = layer.self_attn, layer.encoder_attn
         linear = partial(fused, arithmetic=arithmetic)
         self._dim, self._heads = own.embed_dim, own.num_heads

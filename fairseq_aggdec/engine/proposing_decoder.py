@@ -44,10 +44,6 @@ class ProposingDecoder(BlockDecoder):
     """A `BlockDecoder` of head 1 and a `heads.ProposingModel`."""
 
     def __init__(self, decoder: BlockwiseDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        """
-        Args:
-            decoder, arithmetic: see `BlockDecoder`.
-        """
         super().__init__(decoder, (BlockwiseDecoder,), arithmetic)
         self.can_be_ragged = False  # `proposals` reads any column
         layer = decoder.heads

@@ -15,11 +15,7 @@ class RecomputeVerifier(Verifier):
     """A `roles.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
 
     def __init__(self, model: FairseqEncoderDecoderModel, pad: int) -> None:
-        """
-        Args:
-            model: the whole model.
-            pad: padding symbol of the target.
-        """
+        """Of a whole model; `pad` is the target's padding symbol."""
         self._model = model
         self._pad = pad
         self._temperature = 1.0

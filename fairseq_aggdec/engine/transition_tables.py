@@ -18,10 +18,7 @@ class TransitionTables:
     """
 
     def __init__(self, decoder: NarDrafterDecoder) -> None:
-        """
-        Args:
-            decoder: one with a transition head, in evaluation mode; its weights are taken as they are now.
-        """
+        """Of a decoder with a transition head, in evaluation mode; its weights are taken as they are now."""
         head = decoder.transitions
         assert head is not None
         self._here = fused(head.here)

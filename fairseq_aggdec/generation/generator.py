@@ -139,14 +139,7 @@ class AggressiveGenerator(SequenceGenerator):
     def _decode(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
     ) -> Sequence[Sequence[Decoded]]:
-        """The n-best list of each sentence.
-
-        Args:
-            net_input: as fairseq's encoder takes it.
-            prefix_tokens: forced beginnings of the outputs, B x P.
-            first_tokens: the decoder's first input, B, each of them `start`.
-            start: the start symbol.
-        """
+        """The n-best list of each sentence; the decoder's first input, B, is everywhere the symbol `start`."""
         if self.decoding == "nar":
             return [[sentence] for sentence in self._draft_alone(net_input, prefix_tokens, first_tokens)]
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
@@ -210,7 +203,8 @@ class AggressiveGenerator(SequenceGenerator):
         assert self.block_draft is not None
         assert self.block_draft.drafter is not None
         loaded = self.block_draft.drafter
-        model = loaded.start(net_input, _dtype(self.model.models[0]), arithmetic=self._engines.arithmetic)
+        dtype = next(self.model.models[0].parameters()).dtype
+        model = loaded.start(net_input, dtype, arithmetic=self._engines.arithmetic)
         rules = self._rules(net_input, prefix_tokens)
         rules = replace(
             rules,
@@ -286,7 +280,3 @@ class AggressiveGenerator(SequenceGenerator):
             output=[tgt_dict[token] for token in sentence.tokens.tolist()],
             drafts=[[tgt_dict[token] for token in draft.tolist()] for draft in sentence.drafts],
         )
-
-
-def _dtype(model: FairseqEncoderDecoderModel) -> torch.dtype:
-    return next(model.parameters()).dtype

@@ -1,4 +1,4 @@
-"""A Transformer's architecture in fairseq's options: reading one, and filling in what the user left out.
+"""A Transformer's architecture in fairseq's options: reading one, filling in what the user left out, and refusing some.
 
 Options are flat on a command line (`encoder_layers`), and in groups `encoder` and `decoder` in YAML.
 """
@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairseq.models.transformer.transformer_legacy import base_architecture
+
+from fairseq_aggdec.errors import AggdecError
 
 
 def recorded_options(checkpoint: dict[str, Any]) -> Any:
@@ -43,3 +45,24 @@ def set_sizes(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, dec
         set_defaults(cfg, **{f"{side}_{name}": size for name, size in sizes.items()}, **{f"{side}_layers": layers})
     if not hasattr(cfg, "decoder"):
         base_architecture(cfg)
+
+
+def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None = None) -> None:
+    """Raises `AggdecError` where an option is given with which neither block drafters nor proposal heads work.
+
+    Args:
+        cfg: a `TransformerConfig`.
+        by: the name of the model in the message.
+        further: {option: whether it is given} for options that only this model refuses.
+    """
+    refused = {
+        "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff is not None,
+        "--cross-self-attention": cfg.cross_self_attention,
+        "--no-cross-attention": cfg.no_cross_attention,
+        "--quant-noise-pq": cfg.quant_noise.pq > 0,
+        "--base-layers": bool(cfg.base_layers),
+        **(further or {}),
+    }
+    for option, is_given in refused.items():
+        if is_given:
+            raise AggdecError(f"{option}: {by} does not support it; leave it out")

@@ -65,13 +65,7 @@ def random_prefix_lengths(lengths: Tensor, blocks: int, generator: torch.Generat
 
 
 def fixed_prefix_lengths(ids: Tensor, lengths: Tensor, blocks: int) -> Tensor:
-    """Prefix lengths for validation, B x R, which depend on nothing but the sentence's number in the data set.
-
-    Args:
-        ids: B, the sentences' numbers.
-        lengths: B, T+1.
-        blocks: R.
-    """
+    """Prefix lengths for validation, B x R, which depend on nothing but the sentence's number in the data set (B)."""
     golden = 0.6180339887498949  # multiples of it modulo 1 cover the unit interval evenly
     offsets = (ids.double() * golden) % 1.0
     return spread_prefix_lengths(offsets, lengths, blocks)

@@ -6,7 +6,7 @@ from typing import Optional
 from fairseq.models.transformer import TransformerConfig
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.refused_architectures import refuse_architectures
+from fairseq_aggdec.models.architecture_defaults import refuse_architectures
 
 
 @dataclass

@@ -19,14 +19,9 @@ class ProposalHeads(nn.Module):
     def __init__(
         self, heads: int, dim: int, hidden: int, dropout: float, identity_head: bool = False, own_hidden: bool = False
     ) -> None:
-        """
-        Args:
-            heads: k, head 1 included.
-            dim: D, the width of the decoder's output.
-            hidden: the hidden width of each head.
-            dropout: the dropout of what is added to h.
-            identity_head: head 1 is h itself, and has no weights.
-            own_hidden: each head reads its own part of the hidden layer.
+        """k heads, head 1 included, over a decoder's output of D = `dim`; `hidden` is the hidden width of each.
+
+        With `identity_head` head 1 is h itself, and has no weights. Dropout is that of what is added to h.
         """
         super().__init__()
         self.heads = heads
@@ -42,15 +37,7 @@ class ProposalHeads(nn.Module):
         nn.init.uniform_(self.inner, -bound, bound)
 
     def forward(self, features: Tensor, head: int) -> Tensor:
-        """One head's features, for the vocabulary projection.
-
-        Args:
-            features: the decoder's output, ... x D.
-            head: from 1 to k.
-
-        Returns:
-            ... x D.
-        """
+        """Features of a head, from 1 to k, for the vocabulary projection: the decoder's output, ... x D -> ... x D."""
         number = head - 1 - self.identity_head
         if number < 0:
             return features

@@ -16,11 +16,7 @@ class TransitionHead(nn.Module):
     """features + W relu(A embedding of the token before + B features + b)."""
 
     def __init__(self, embed_dim: int, dim: int) -> None:
-        """
-        Args:
-            embed_dim: D, of features and embeddings.
-            dim: H, of the hidden layer.
-        """
+        """Features and embeddings are D = `embed_dim` wide, the hidden layer is H = `dim` wide."""
         super().__init__()
         self.before = nn.Linear(embed_dim, dim, bias=False)
         self.here = nn.Linear(embed_dim, dim)

@@ -44,10 +44,7 @@ class AcceptanceRates:
     """
 
     def __init__(self, acceptance: float) -> None:
-        """
-        Args:
-            acceptance: the probability of a token to pass behind others that have passed, before any was seen.
-        """
+        """`acceptance`: the probability of a token to pass behind others that have passed, before any was seen."""
         self._acceptance = acceptance
         self._records: dict[tuple[Hashable, int], _Record] = defaultdict(_Record)
         self._known: dict[Hashable, dict[int, list[float]]] = {}  # chances by kind and streak, as estimated last

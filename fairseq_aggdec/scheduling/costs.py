@@ -47,14 +47,7 @@ class DraftCost:
 
     @classmethod
     def of(cls, drafter: Any, block_size: int, verifiers: Sequence[Any], on_cpu: bool) -> DraftCost:
-        """Derived from sizes.
-
-        Args:
-            drafter: a `NarDrafterDecoder`.
-            block_size: tokens drafted at once.
-            verifiers: decoders, one or an ensemble.
-            on_cpu: whether they run on a CPU.
-        """
+        """Derived from the sizes of a `NarDrafterDecoder` and of the verifiers' decoders, one or an ensemble."""
         row = sum(map(_row, verifiers))
         share, projection = _row(drafter) / row, drafter.output_projection.weight
         call = (_call(drafter) - _CALL + _DRAFT) / row if on_cpu else _LEAST_OF_A_GPU * share

@@ -178,12 +178,7 @@ class Goodput:
         return draft.kinds or [self._by_a_model] * rows
 
     def _steps(self, groups: Sequence[_Group], lengths: Sequence[int]) -> list[_Step]:
-        """Draft tokens in the order in which they are worth it.
-
-        Args:
-            groups: of the rows.
-            lengths: of each row's draft.
-        """
+        """Draft tokens in the order in which they are worth it, for each row's group and the length of its draft."""
         rows = len(groups)
         of_group: dict[_Group, list[int]] = {}
         for group, length in zip(groups, lengths, strict=True):
@@ -250,11 +245,9 @@ class Goodput:
 
 
 def _best(tokens: float, cost: float, steps: Iterable[_Step]) -> list[_Step]:
-    """The first steps, as many as bring the most tokens a cost.
+    """The first steps, as many as bring the most tokens a cost; `tokens` and `cost` are those without any step.
 
-    Args:
-        tokens, cost: without any step.
-        steps: each brings at most as much for its cost as the one before.
+    Each step brings at most as much for its cost as the one before.
     """
     best = []
     for step in steps:

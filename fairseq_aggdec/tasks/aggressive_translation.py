@@ -180,11 +180,10 @@ class AggressiveTranslationTask(InteractiveTask):
             if heads == 0:  # hybrid then only copies
                 return None
             return BlockDraftOptions(None, heads, acceptance_of(decoding, self.cfg, dictionary, heads))
-        if decoding not in ("gad", "gad++", "nar", "hybrid", "aggressive-beam"):
-            return None
-        if decoding == "aggressive-beam" and not self.cfg.drafter_path:  # it can do without
-            return None
         path = self.cfg.drafter_path
+        may_draft = decoding in ("gad", "gad++", "nar", "hybrid", "aggressive-beam")
+        if not may_draft or (decoding == "aggressive-beam" and not path):  # which can do without
+            return None
         if path is None:
             drafter = LoadedDrafter(only_drafter(models, verifier_path(self.cfg)))
         elif path in self._drafters:

@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from fairseq_aggdec.errors import option_name
+
 _OPTIONS: dict[str, tuple[type, str]] = {
     "lenpen": (float, "default: 1"),
     "unkpen": (float, "default: 0"),
@@ -14,15 +16,10 @@ _OPTIONS: dict[str, tuple[type, str]] = {
 }
 
 
-def option(name: str) -> str:
-    """How a field is written on the command line: `max_len_a`: `--max-len-a`."""
-    return f"--{name.replace('_', '-')}"
-
-
 def add_search_options(group: Any) -> None:
     """Adds the options, under fairseq's names, to an argparse parser or group; one that is not given is None."""
     for name, (kind, text) in _OPTIONS.items():
-        group.add_argument(option(name), type=kind, help=text)
+        group.add_argument(option_name(name), type=kind, help=text)
 
 
 def given_search_options(args: argparse.Namespace) -> dict[str, Any]:

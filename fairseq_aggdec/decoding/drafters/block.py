@@ -48,12 +48,7 @@ class BlockDrafter(Drafter):
     """A `roles.Drafter`: a block of a model's own choice (the draft step of §3.2)."""
 
     def __init__(self, model: BlockModel, block_size: int, eos: int) -> None:
-        """
-        Args:
-            model: ready to draft for this batch.
-            block_size: k, at most the one that the model was trained for.
-            eos: what follows it is cut off.
-        """
+        """A block of k tokens, at most what the model was trained for; what follows an `eos` is cut off."""
         self.block_size = block_size
         self._model = model
         self._eos = eos
@@ -71,15 +66,7 @@ class BlockDrafter(Drafter):
 
 
 def best_tokens(logits: Tensor, never: Sequence[int]) -> Tensor:
-    """The best token at each position, each for itself.
-
-    Args:
-        logits: ... x V; overwritten.
-        never: tokens that are not taken, such as padding.
-
-    Returns:
-        ...
-    """
+    """The best token at each position, each for itself: ... x V, overwritten, -> ...; `never` one such as padding."""
     exclude(logits, never)
     return best(logits)[1]
 

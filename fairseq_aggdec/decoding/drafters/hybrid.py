@@ -51,12 +51,7 @@ class HybridDrafter(Drafter):
     """A `roles.Drafter` that asks a model where that promises more than what there is to copy."""
 
     def __init__(self, copier: SourceCopyDrafter, model: Drafter, estimates: Estimates) -> None:
-        """
-        Args:
-            copier: ready to draft for this batch.
-            model: ready to draft for this batch. It is not asked in every iteration, and finds more new tokens then.
-            estimates: which drafts are better.
-        """
+        """Of a copier and a model that are ready for a batch; the model is not asked in every iteration."""
         self._copier = copier
         self._model = model
         self._estimates = estimates

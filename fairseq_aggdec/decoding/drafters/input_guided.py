@@ -152,10 +152,7 @@ class SourceCopyDrafter(Drafter):
     """Drafts what follows, in each row's source, the place that its output has reached."""
 
     def __init__(self, matchers: Iterable[SourceMatcher]) -> None:
-        """
-        Args:
-            matchers: of the rows' sources.
-        """
+        """`matchers`: of the rows' sources."""
         self.matchers = list(matchers)
 
     def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:

@@ -33,12 +33,7 @@ def exact_keys(keys: int) -> int:
 def aligned(tokens: Tensor, pad: int) -> Tensor:
     """Sentences that begin at position 0, whatever batch they came in.
 
-    Args:
-        tokens: B x S, padded on either side.
-        pad: the symbol.
-
-    Returns:
-        B x S', padded behind, S' from `exact_keys`.
+    B x S, padded on either side -> B x S', padded behind, S' from `exact_keys`.
     """
     hidden = tokens.eq(pad)
     if bool(hidden.any()):

@@ -23,11 +23,7 @@ class BitExactProbe:
     """Asks an encoder and a decoder for the same results in several ways."""
 
     def __init__(self, encoder: BlockEncoder, decoder: BlockDecoder) -> None:
-        """
-        Args:
-            encoder: in bit-exact mode.
-            decoder: of the same model, in bit-exact mode.
-        """
+        """Both of one model, in bit-exact mode."""
         self._encoder, self._decoder = encoder, decoder
         draw = torch.Generator().manual_seed(1)
 
