@@ -106,12 +106,7 @@ def _named(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
 
 
 def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
-    """The text of UTF-8 bytes.
-
-    Args:
-        data: one or more lines.
-        name: the name of their source, for error messages.
-        first_line: the number of the first line.
+    """The text of UTF-8 bytes, one or more lines from `first_line` on of a source that is called `name`.
 
     Raises:
         AggdecError: they are not UTF-8; the message names the line.

@@ -19,8 +19,6 @@ def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, share
     """Writes a checkpoint's weights and the dictionaries and BPE codes of its data into a folder.
 
     Args:
-        checkpoint: the trained model.
-        folder: the folder to write.
         data: the folder with the dictionaries and, if there are any, the codes.
         dtype: the type of the written weights.
         shared_with: the checkpoint of a drafter's verifier: weights that both share are left out.
@@ -57,10 +55,7 @@ def slim_state(
     The training state is dropped, floating-point weights are converted, equal weights (shared embeddings that averaging
     has separated) are stored once, and paths of the training machine are removed from the options.
 
-    Args:
-        state: the whole checkpoint.
-        dtype: the type of the weights.
-        verifier: the weights of another model by name; a weight that equals its namesake there is left out.
+    A weight that equals its namesake among those of `verifier` is left out.
     """
     weights: dict[str, torch.Tensor] = {}
     for name, value in state["model"].items():

@@ -24,10 +24,7 @@ TABLES = {
 def nat_start(state: Mapping[str, Any], architecture: str, seed: int = 1) -> dict[str, Any]:
     """A checkpoint for `--finetune-from-model` of a non-autoregressive model of the same size.
 
-    Args:
-        state: the checkpoint of a Transformer encoder-decoder, which is not changed.
-        architecture: a key of `TABLES`.
-        seed: the random seed of the tables.
+    The state of a Transformer encoder-decoder is not changed; `architecture` is a key of `TABLES`.
 
     Raises:
         AggdecError: the checkpoint is of another kind of model.

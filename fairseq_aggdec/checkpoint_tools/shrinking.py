@@ -30,12 +30,7 @@ def layer_counts(weights: Iterable[str]) -> dict[str, int]:
 
 
 def read_layers(text: str, option: str, available: int) -> list[int]:
-    """The layers that an option names.
-
-    Args:
-        text: numbers from 0, separated by commas, in ascending order.
-        option: the option's name, for error messages.
-        available: the number of layers that the checkpoint has.
+    """The layers that an option names: numbers from 0 below `available`, separated by commas, in ascending order.
 
     Raises:
         AggdecError: something is no number, too large, named twice or out of order.

@@ -14,12 +14,9 @@ def buffered_read(input: str, buffer_size: int) -> Iterator[list[str]]:
 
     It would do so before the lines ahead of them, which were read together with them, have been answered.
 
-    Args:
-        input: a file, or `-` for the standard input (--input).
-        buffer_size: the number of lines in a buffer (--buffer-size).
-
     Yields:
-        stripped lines, `buffer_size` at a time; fewer at the end and before an error.
+        stripped lines of a file, or of the standard input for `-` (--input), `buffer_size` at a time (--buffer-size);
+        fewer at the end and before an error.
 
     Raises:
         AggdecError: the file cannot be read, a line is not UTF-8, or, at the end, lines were left out.

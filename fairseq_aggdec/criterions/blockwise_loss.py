@@ -49,10 +49,7 @@ class BlockwiseLoss(FairseqCriterion):
     ) -> tuple[Tensor, Tensor | int, dict[str, Any]]:
         """The summed loss, the number to divide it by, and sums for the log.
 
-        Args:
-            model: a `BlockwiseTransformerModel`, possibly wrapped for distributed training.
-            sample: a batch of any task with targets.
-            reduce: not used; the loss is always summed.
+        The model may be wrapped for distributed training; `reduce` is not used.
 
         Raises:
             AggdecError: the model has no heads.

@@ -26,9 +26,7 @@ class GlancingSchedule:
     def parse(cls, text: str, updates: int) -> "GlancingSchedule":
         """Read the value of --glancing: `START:END`, or one number for a constant; 0 switches glancing off.
 
-        Args:
-            text: the value.
-            updates: the number of updates over which lambda changes.
+        `updates` is the number of updates over which lambda changes.
 
         Raises:
             AggdecError: there are no numbers from 0 to 1, or lambda changes over an unknown number of updates.

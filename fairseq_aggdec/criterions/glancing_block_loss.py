@@ -67,10 +67,8 @@ class GlancingBlockLoss(FairseqCriterion):
     ) -> tuple[Tensor, Tensor | int, dict[str, Any]]:
         """The summed loss, the number to divide it by, and sums for the log.
 
-        Args:
-            model: a drafter, possibly wrapped for distributed training.
-            sample: a batch of the task `block_drafting`, with `prefix_lengths` (B x R) and `update_num`.
-            reduce: not used; the loss is always summed.
+        The drafter may be wrapped for distributed training; the batch is one of the task `block_drafting`, with
+        `prefix_lengths` (B x R) and `update_num`; `reduce` is not used.
 
         Raises:
             AggdecError: the batch comes from another task.

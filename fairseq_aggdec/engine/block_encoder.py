@@ -60,10 +60,7 @@ class BlockEncoder:
     """Encodes as the fairseq encoder that it reads does in evaluation mode."""
 
     def __init__(self, encoder: TransformerEncoderBase, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        """
-        Args:
-            encoder: its weights are taken as they are now.
-            arithmetic: of the layers.
+        """The encoder's weights are taken as they are now.
 
         Raises:
             ValueError: the encoder has something that this engine lacks.

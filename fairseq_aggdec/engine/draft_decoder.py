@@ -27,10 +27,7 @@ class DraftDecoder:
     """
 
     def __init__(self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        """
-        Args:
-            decoder: in evaluation mode.
-            arithmetic: of the layers.
+        """The decoder is in evaluation mode.
 
         Raises:
             ValueError: the decoder has something that the engine lacks.

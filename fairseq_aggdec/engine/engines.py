@@ -135,10 +135,8 @@ class LoadedDrafter:
         """Start drafting for a new batch.
 
         Args:
-            net_input: the arguments of fairseq's encoder.
             dtype: the type of the verifier's weights.
             verifiers: the models whose encoders have read the batch; none where the drafter works alone.
-            encoder_outs: the outputs of their encoders for the batch.
             arithmetic: how the drafter's layers compute; the same in every call.
 
         Raises:

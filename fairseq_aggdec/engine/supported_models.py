@@ -26,10 +26,7 @@ VERIFIERS: tuple[type, ...] = (*STOCK_DECODERS, BlockwiseDecoder)
 def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> str | None:
     """Why the engine cannot run a decoder, or None where it can.
 
-    Args:
-        decoder: a fairseq decoder.
-        kinds: the classes to take. Who knows that a class of his own computes what `TransformerDecoderBase` does names
-            it here.
+    Who knows that a class of his own computes what `TransformerDecoderBase` does names it among `kinds`.
     """
     if type(decoder) not in kinds:
         return f"{type(decoder).__name__} is not fairseq's plain Transformer decoder"

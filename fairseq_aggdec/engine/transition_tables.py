@@ -27,15 +27,12 @@ class TransitionTables:
             self._after = decoder.output_projection.weight @ head.out.weight
 
     def chain(self, features: Tensor, logits: Tensor, last: Tensor) -> Tensor:
-        """The tokens of a draft.
+        """The tokens of a draft, B x k.
 
         Args:
             features: B x k x D, of the block positions, without the head's correction.
             logits: B x k x V, of these features; minus infinity for what is never drafted.
             last: B, the token before each block.
-
-        Returns:
-            B x k.
         """
         scores, candidates = logits.topk(min(CANDIDATES, logits.size(-1)), dim=-1)  # B x k x C
         first = last[:, None, None].expand(-1, 1, candidates.size(-1))

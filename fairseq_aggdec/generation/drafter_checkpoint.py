@@ -19,11 +19,7 @@ from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()) -> LoadedDrafter:
     """Load a drafter's checkpoint for the dictionaries of a task.
 
-    Args:
-        path: a checkpoint of fairseq-train or of aggdec export, with or without the weights that the drafter shares
-            with its verifier.
-        task: the task whose dictionaries the drafter must have.
-        verifiers: the models from which missing weights are taken.
+    The weights that it shares with its verifier may be missing: they are then taken from `verifiers`.
 
     Raises:
         AggdecError: the file cannot be read, is no drafter, or was trained with other dictionaries or for another

@@ -63,9 +63,7 @@ class Drafting:
         Args:
             decoding: `greedy`, `iad`, `gad`, `gad++`, `blockwise` or `hybrid` (a drafter under `nar` works alone).
             models: the verifiers; fairseq moves them to their device and precision after this.
-            engines: where the verifiers' engines are kept.
             dictionaries: the source's and the target's.
-            copying: for `iad` and `hybrid`.
             block: for the modes in which a model drafts.
         """
         self._decoding = decoding
@@ -84,13 +82,7 @@ class Drafting:
     def make_drafter(
         self, net_input: dict[str, Any], first_token: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
     ) -> Drafter:
-        """The drafter of a batch.
-
-        Args:
-            net_input: the arguments of fairseq's encoder.
-            first_token: the decoder's first input.
-            encoder_outs: the outputs of the verifiers' encoders.
-            schedule: the schedule of the batch.
+        """The drafter of a batch, whose source the verifiers' encoders have read.
 
         Raises:
             AggdecError: the engine does not support the drafter or the model with the heads.

@@ -63,11 +63,9 @@ class AggressiveGenerator(SequenceGenerator):
         """
         Args:
             models: the verifier, or an ensemble of them.
-            tgt_dict, src_dict: the dictionaries.
             decoding: `greedy`, `iad`, `gad`, `gad++`, `nar`, `blockwise` or `hybrid`.
             copy_limits: for `iad` and `hybrid`.
             block_draft: needed for `gad`, `gad++`, `nar` and `blockwise`; `hybrid` can do without it.
-            stats_file: where each sentence's statistics are written.
             engines: the models' engines, kept from one generator to the next.
             block_ngrams: ban repeated n-grams (`no_repeat_ngram_size`) also where fairseq's own blocker does not work.
             keep_drafts: fill `history`; otherwise it stays empty.

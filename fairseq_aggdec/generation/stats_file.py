@@ -56,9 +56,7 @@ class StatsFile:
 
         Args:
             sentence_id: fairseq's number of the sentence.
-            source: source tokens without EOS, in the target's vocabulary.
-            output: output tokens without EOS.
-            stats: counters of its iterations.
+            source, output: tokens without EOS, in the target's vocabulary.
             seconds: wall time from encoder to output; None where the sentence was not decoded alone.
             text: the symbols that `aggdec report trace` shows.
 

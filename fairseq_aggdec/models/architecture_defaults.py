@@ -51,7 +51,6 @@ def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None =
     """Raises `AggdecError` where an option is given with which neither block drafters nor proposal heads work.
 
     Args:
-        cfg: a `TransformerConfig`.
         by: the name of the model in the message.
         further: {option: whether it is given} for options that only this model refuses.
     """

@@ -45,9 +45,7 @@ _FOREIGN_PARTS = ("classification_heads.",)
 def take_architecture(cfg: Any, path: str) -> None:
     """Write the architecture of the checkpoint of --base-checkpoint into options that the user has left out.
 
-    Args:
-        cfg: flat options or groups; what the user has not given is absent or None.
-        path: the checkpoint.
+    What the user has not given is absent or None, in flat options or in groups.
 
     Raises:
         AggdecError: a given option has another value there, or the checkpoint is no Transformer encoder-decoder.
@@ -66,10 +64,6 @@ def take_verifiers_architecture(cfg: Any, path: str) -> None:
 
     A drafter's decoder may differ from its verifier's; an encoder that differs is refused, by its width here and by all
     else when weights are copied. Dropout belongs to the training and is not taken.
-
-    Args:
-        cfg: flat options or groups; what the user has not given is absent or None.
-        path: the checkpoint.
 
     Raises:
         AggdecError: the encoder's given width is another one there, or that is no Transformer encoder-decoder.
@@ -105,9 +99,7 @@ def _take_positions(cfg: Any, base: TransformerConfig) -> None:
 def load_base(model: Any, path: str) -> None:
     """Copy a checkpoint's weights into a model that extends its architecture; log what was loaded and skipped.
 
-    Args:
-        model: an encoder-decoder; of weights that a plain Transformer lacks, its decoder says which are `fitting`.
-        path: the checkpoint.
+    Of weights that a plain Transformer lacks, the model's decoder says which are `fitting`.
 
     Raises:
         AggdecError: a weight of a plain Transformer is missing in one of them, or has another shape.

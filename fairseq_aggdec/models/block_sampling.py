@@ -27,8 +27,6 @@ def blocks_at(target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int)
     Args:
         target: B x L, y1..yT and EOS, padded on the right.
         prefix_lengths: B x R, each from 0 to its sentence's T.
-        block_size: k.
-        pad: the padding symbol.
     """
     steps = torch.arange(block_size, device=target.device)
     index = prefix_lengths[..., None] + steps  # B x R x k; target[:, p + i] is y of position p+1+i

@@ -43,17 +43,10 @@ class BlockwiseDecoder(TransformerDecoderBase):
         self.never_proposed = [dictionary.pad(), dictionary.bos()]
 
     def fitting(self, name: str, value: Tensor, options: Any) -> Tensor | None:
-        """The part of another checkpoint's weight that a head here can start from.
+        """The part of another checkpoint's weight (by its name here) that a head can start from; None where none fits.
 
         Where each head has its own hidden layer (`own_hidden`), heads here can be the first of more heads there.
-
-        Args:
-            name: the weight's name in this decoder.
-            value: the weight in the checkpoint.
-            options: the other model's options.
-
-        Returns:
-            the value for the weight here; None where nothing fits.
+        `options` are the other model's.
         """
         ours = self.state_dict().get(name)
         there = options.get if isinstance(options, dict) else partial(getattr, options)
@@ -138,12 +131,10 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         The logits of all heads at all positions would be large; those of one head exist at a time.
 
         Args:
-            src_tokens: B x S.
-            src_lengths: B.
+            src_tokens, src_lengths: B x S and B.
             prev_output_tokens: B x W, the start symbol and y1...
             heads: the wanted heads, each with the positions (B x W booleans) at which it is wanted; None: none.
             per_head: called with a head and its N x V logits at its N positions, in order.
-            options: further arguments of the plain model.
 
         Returns:
             fairseq's decoder output; where `heads` are given, what `per_head` returned for each.

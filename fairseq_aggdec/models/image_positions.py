@@ -25,10 +25,6 @@ def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:
     Position i of the encoder reads token i of the small image; position i of the decoder predicts token i of the large
     one. The coordinates of both are those of the large image.
 
-    Args:
-        model: a Transformer encoder-decoder.
-        sizes: the sizes of its images.
-
     Raises:
         AggdecError: its position embeddings are not learned, or their width is no multiple of 4.
     """

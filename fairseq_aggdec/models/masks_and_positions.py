@@ -10,12 +10,9 @@ from torch import Tensor
 
 
 def position_table(module: Any, length: int, like: Tensor) -> Tensor:
-    """Embeddings of positions from 0 on, N x D, at least `length` where they are sinusoidal.
+    """fairseq's learned or sinusoidal embeddings of positions from 0 on, N x D.
 
-    Args:
-        module: fairseq's learned or sinusoidal embeddings; the latter are computed as far as they are needed.
-        length: N at least.
-        like: gives device and precision of sinusoidal ones.
+    Sinusoidal ones are computed as far as they are needed, for N of at least `length`, and are of the type of `like`.
     """
     first = module.padding_idx + 1
     if not isinstance(module, SinusoidalPositionalEmbedding):

@@ -62,17 +62,11 @@ def check_acceptance_options(cfg: Any) -> None:
 
 
 def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, most_committed: int) -> Acceptance:
-    """The rule by which a mode accepts draft tokens.
-
-    Args:
-        mode: the mode as `resolved_mode` returns it.
-        cfg: the options.
-        dictionary: the target's.
-        most_committed: the most tokens that an iteration can commit.
+    """The rule by which a mode, as `resolved_mode` returns it, accepts draft tokens.
 
     Raises:
         AggdecError: --top-beta is above the vocabulary's size, --accept-distance is given for a vocabulary without
-            numbers, or --min-block is above `most_committed`.
+            numbers, or --min-block is above what an iteration can commit.
     """
     if mode not in ("gad++", "blockwise"):
         return EXACT

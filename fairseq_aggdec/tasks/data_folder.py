@@ -9,10 +9,7 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def check_data(cfg: Any) -> None:
-    """Look for the dictionaries before a model is loaded.
-
-    Args:
-        cfg: the configuration of a translation task.
+    """Look for the dictionaries of a translation task before a model is loaded.
 
     Raises:
         AggdecError: no data folder is named, or see `language_pair`.

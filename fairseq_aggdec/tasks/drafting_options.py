@@ -63,11 +63,7 @@ class DraftingOptions(AcceptanceOptions):
 
 
 def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
-    """The value of --decoding, or the mode that `aggressive` stands for.
-
-    Args:
-        cfg: the task's configuration.
-        models: the verifiers; none before they are loaded.
+    """The value of --decoding, or the mode that `aggressive` stands for; without models, before they are loaded.
 
     Raises:
         AggdecError: the mode needs a drafter or proposal heads, and there are none.
@@ -99,10 +95,7 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
 
 
 def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
-    """How many heads `blockwise` and `hybrid` use: --block-size, or all heads of the first model that has any.
-
-    Returns:
-        the number; 0 where no model has heads.
+    """How many heads `blockwise` and `hybrid` use: --block-size, or all heads of the first model that has any, or 0.
 
     Raises:
         AggdecError: the model has fewer.

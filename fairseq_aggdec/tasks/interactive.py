@@ -112,11 +112,9 @@ def too_long(dataset: Any, number: int, first: int, limit: str, dictionary: Dict
     """The message for a sentence that is longer than allowed.
 
     Args:
-        dataset: a fairseq `LanguagePairDataset`.
-        number: the sentence's number within it.
+        number: the sentence's number within the data set.
         first: the number of the data set's first sentence among all that are read.
         limit: who allows how many tokens, such as `the model takes 512`.
-        dictionary: the source's.
         others: how many more sentences are too long.
     """
     text = dictionary.string(dataset.src[number])

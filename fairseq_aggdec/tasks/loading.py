@@ -48,7 +48,6 @@ def batches_of(
     """Padded batches as fairseq's generators take them; a sentence's `id` is its index in `sentences`.
 
     Args:
-        task: the task that `load` returned.
         sentences: token numbers, EOS last.
         size: the number of sentences in a batch.
         by_length: put sentences of similar length together, as fairseq-generate does.

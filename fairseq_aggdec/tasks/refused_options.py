@@ -29,11 +29,7 @@ class RefusableOptions(FairseqDataclass):
 def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> None:
     """Refuse options under which fairseq's beam search, for most modes that of one, has another result.
 
-    Args:
-        decoding: the mode, for the message.
-        options: fairseq's generation options; an absent one has fairseq's default.
-        lm_model: a language model that a program passes.
-        prefix_fn: fairseq's `prefix_allowed_tokens_fn`.
+    An absent option has fairseq's default; a program may pass a language model or a `prefix_allowed_tokens_fn`.
 
     Raises:
         AggdecError: the message names all such options.
