@@ -11,14 +11,7 @@ from fairseq_aggdec.decoding.verification import accepted_prefix_length
 
 
 def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: int, sample_size: Any) -> dict[str, Any]:
-    """The sums of a batch that fairseq and `log_losses` read.
-
-    Args:
-        sample: the batch.
-        loss, nll: the summed loss, and the summed negative log-likelihood.
-        supervised: the number of tokens that were predicted.
-        sample_size: the number that the loss is to be divided by.
-    """
+    """The sums of a batch that fairseq and `log_losses` read; `supervised` tokens were predicted."""
     return {
         "loss": loss.detach(),
         "nll_loss": nll.detach(),

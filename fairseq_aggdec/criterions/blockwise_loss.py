@@ -110,15 +110,9 @@ class BlockwiseLoss(FairseqCriterion):
 
 
 def targets_of_head(target: Tensor, head: int, pad: int) -> Tensor:
-    """The targets of a head: at each position the target `head` - 1 positions further on.
+    """The targets of a head, counted from 1: at each position that of head 1 `head` - 1 positions further on, B x W.
 
-    Args:
-        target: B x W, the targets of head 1.
-        head: counted from 1.
-        pad: the padding symbol, which stands where there is nothing to predict.
-
-    Returns:
-        B x W.
+    Padding stands where there is nothing to predict.
     """
     shift = min(head - 1, target.size(1))
     shifted = torch.cat([target[:, shift:], target.new_full((target.size(0), shift), pad)], dim=1)
@@ -134,7 +128,6 @@ def block_scores(predicted: Tensor, targets: Tensor, pad: int) -> dict[str, Tens
     Args:
         predicted: k x B x W, the token of each head at each position.
         targets: k x B x W; padding where there is nothing to predict.
-        pad: the padding symbol.
     """
     valid = targets.ne(pad)
     confirmed = [

@@ -97,12 +97,7 @@ class Outputs:
     def commit(self, draft: Draft, verdict: Verdict, last: Tensor) -> Outcome:
         """Append what passed of a draft and the verifier's own token behind it; rows that have ended leave.
 
-        This is the iteration's one transfer to the host.
-
-        Args:
-            draft: what was drafted, B x K.
-            verdict: on its block, B x W.
-            last: the column of the last token that becomes output, B.
+        This is the iteration's one transfer to the host. `last` is the column of the last token that becomes output, B.
         """
         committed = last + 1
         accepted = last + verdict.passed.gather(1, last[:, None]).squeeze(1)

@@ -146,15 +146,8 @@ def judge(
 ) -> Verdict:
     """Read a block in one pass and judge its draft.
 
-    Behind a row's first draft token that did not pass, nothing of this is used.
-
-    Args:
-        verifier: reads the block.
-        rules: what it may choose.
-        accept: which draft tokens pass.
-        block: B x W.
-        draft: that is in it.
-        sequence: B x L, the decoder's inputs up to the block's end, for rules that look back.
+    Behind a row's first draft token that did not pass, nothing of this is used. `sequence` has the decoder's inputs up
+    to the block's end, B x L, for rules that look back.
     """
     ragged, starts = block.ragged, block.starts
     proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING))  # N: what was drafted behind each token

@@ -115,7 +115,6 @@ class NarDrafterDecoder(TransformerDecoderBase):
         """Features of the block positions, before the vocabulary projection.
 
         Args:
-            reading: the result of `read`.
             prefix_lengths: B x R, p of each block.
             revealed: B x R x k booleans, positions that show the token of `block_tokens` and no mask; None: none.
             block_tokens: B x R x k.
@@ -156,14 +155,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
 
         An input is the mask vector. With `mask_source_copy` a mean of the source embeddings is added, weighted by a
         softmax over the source of W(position) . (embedding + its position). It does not depend on the padding of the
-        source.
-
-        Args:
-            positions: B x N, counted from 0 at the start symbol.
-            encoder_out: the encoder's output.
-
-        Returns:
-            B x N x D.
+        source. Positions, B x N, are counted from 0 at the start symbol; returns B x N x D.
         """
         masks = self.mask_embedding.expand(*positions.shape, -1)
         if self.copy_query is None:

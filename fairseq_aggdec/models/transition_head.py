@@ -24,13 +24,5 @@ class TransitionHead(nn.Module):
         nn.init.zeros_(self.out.weight)  # a drafter that was trained without it starts unchanged
 
     def forward(self, features: Tensor, before: Tensor) -> Tensor:
-        """The features, corrected by the token before.
-
-        Args:
-            features: ... x D, the features of block positions before the vocabulary projection.
-            before: ... x D, the embedding of the token before each position (`NarDrafterDecoder.embed`).
-
-        Returns:
-            ... x D.
-        """
+        """The features of block positions, ... x D, corrected by the embedding of the token before each, ... x D."""
         return features + self.out(torch.relu(self.before(before) + self.here(features)))

@@ -31,9 +31,6 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
     It covers the weights and what else decides the result: the number of heads, the activation function, the place of
     the norms, the scale of the embeddings. Weights are rounded to half precision: a copy in half precision has the same
     one.
-
-    Args:
-        encoder: fairseq's `TransformerEncoderBase`, on any device.
     """
     digest = hashlib.sha256()
     for layer in encoder.layers:
@@ -51,13 +48,8 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
 def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -> None:
     """Copy a verifier's weights into a new drafter, and log what was loaded and what was skipped.
 
-    The whole encoder is copied, and of the decoder the weights with the same name and shape; a shallower drafter gets
-    the lower layers.
-
-    Args:
-        model: a `NarDrafterModel`. If its encoder is frozen, the encoder's fingerprint is recorded in it.
-        encoder_from: the checkpoint whose encoder is copied, or None.
-        decoder_from: the checkpoint whose decoder is copied, or None.
+    The whole encoder is copied, and its fingerprint recorded if it is frozen; of the decoder the weights with the same
+    name and shape, so that a shallower drafter gets the lower layers. The checkpoints may be two, or none.
 
     Raises:
         AggdecError: the encoder does not fit, or it is to be frozen and no checkpoint is named for it.

@@ -32,14 +32,9 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
 
 
 def different_shapes(part: str, name: str, theirs: Tensor, ours: Tensor, model: Any, called: str) -> str:
-    """The message for a weight that has two different shapes.
+    """The message for a weight of `encoder` or `decoder` that has another shape in a checkpoint than in a model.
 
-    Args:
-        part: `encoder` or `decoder`.
-        name: the weight's name within that part.
-        theirs, ours: the weight in the checkpoint and in the model.
-        model: the model, for its dictionaries.
-        called: stands for the model in the message.
+    `called` stands for the model in the message.
     """
     sizes = [" x ".join(map(str, value.shape)) for value in (theirs, ours)]
     text = f"{part}.{name} is {sizes[0]} there and {sizes[1]} in {called}"

@@ -24,10 +24,8 @@ def draft_alone(
 
     Args:
         model: ready to draft for this batch.
-        block_size: k.
         rules: what may be chosen, for this batch; the longest output fits into the model's positions.
         first_tokens: the decoder's first input, B.
-        keep_drafts: return the drafts too.
         temperature: divides the drafter's logits.
 
     Returns:
