@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
@@ -64,15 +64,8 @@ def slim_state(
             continue
         twin = next((w for w in weights.values() if w.shape == value.shape and w.dim() > 1 and w.equal(value)), None)
         weights[name] = value if twin is None else twin
-    return {
-        "args": None,
-        "cfg": _without_paths(state["cfg"]),
-        "model": weights,
-        "optimizer_history": state["optimizer_history"][-1:],
-        "extra_state": {"epoch": 0, "train_iterator": {"epoch": 0}},
-        "last_optimizer_state": None,
-        "task_state": {},
-    }
+    kept = {"args": None, "cfg": _without_paths(state["cfg"]), "model": weights, "task_state": {}}
+    return without_training({**kept, "optimizer_history": state["optimizer_history"]})
 
 
 def _converted(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
 
 _LENGTHS = {"embed_length": (256, 1)}
@@ -39,10 +40,4 @@ def nat_start(state: Mapping[str, Any], architecture: str, seed: int = 1) -> dic
         f"decoder.{name}.weight": torch.randn(rows, times * width, generator=generator) * (times * width) ** -0.5
         for name, (rows, times) in TABLES[architecture].items()
     }
-    return {
-        **state,
-        "model": {**weights, **tables},
-        "last_optimizer_state": None,
-        "optimizer_history": list(state.get("optimizer_history") or [{"criterion_name": "", "best_loss": None}])[-1:],
-        "extra_state": {"epoch": 0, "train_iterator": {"epoch": 0}},
-    }
+    return {**without_training(state), "model": {**weights, **tables}}

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
@@ -109,13 +109,8 @@ def shrink(state: Mapping[str, Any], keep: Mapping[str, str | None]) -> dict[str
         text = keep.get(side)
         option = f"--{side}-layers-to-keep"
         kept[side] = range(counts[side]) if text is None else read_layers(text, option, counts[side])
-    shrunk = {**state, "model": _renumbered(weights, kept)}
-    shrunk |= {
-        "args": _with_depth(state.get("args"), kept),
-        "last_optimizer_state": None,
-        "optimizer_history": list(state.get("optimizer_history") or [{"criterion_name": "", "best_loss": None}])[-1:],
-        "extra_state": {"epoch": 0, "train_iterator": {"epoch": 0}},
-    }
+    shrunk = without_training(state)
+    shrunk |= {"model": _renumbered(weights, kept), "args": _with_depth(state.get("args"), kept)}
     if state.get("cfg") is not None:
         shrunk["cfg"] = {**state["cfg"], "model": _with_depth(state["cfg"]["model"], kept)}
     return shrunk

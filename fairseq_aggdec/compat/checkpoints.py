@@ -14,7 +14,7 @@ import os
 import pickle
 import re
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -57,6 +57,16 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
         )
     _refuse_code(path, state)
     return state
+
+
+def without_training(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A checkpoint's contents with nothing of its training that fairseq would go on from: a further one begins anew."""
+    return {
+        **state,
+        "last_optimizer_state": None,
+        "optimizer_history": list(state.get("optimizer_history") or [{"criterion_name": "", "best_loss": None}])[-1:],
+        "extra_state": {"epoch": 0, "train_iterator": {"epoch": 0}},
+    }
 
 
 def _refuse_code(path: str, state: dict[str, Any]) -> None:
