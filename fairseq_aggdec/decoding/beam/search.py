@@ -167,7 +167,8 @@ class BeamSearch:
     def _best(self, rows: Sequence[Row | None], guessed: bool = False) -> list[Candidate] | None:
         """Of the known rows, the best candidates up to the N-th that is not EOS; None where some of them are equal."""
         known = [(number, row) for number, row in enumerate(rows) if row is not None]
-        sums = _single([self.live[number].score + score for number, row in known for score in row.scores])
+        scores = [hypothesis.score for hypothesis in self.live]
+        sums = _single([scores[number] + score for number, row in known for score in row.scores])
         entries, eos, words = self._options.entries, self._options.eos, self._options.size
         best: list[Candidate] = []
         last = math.nan
