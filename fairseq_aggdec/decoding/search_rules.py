@@ -178,7 +178,7 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     pieces = scores.size(1) // _SMALL_PIECE
     whole = pieces * _SMALL_PIECE
-    if scores.device.type != "cpu" or scores.numel() < _WORTH_PIECES or pieces < 2 * count:
+    if scores.device.type != "cpu" or scores.numel() < _WORTH_PIECES or pieces < 8 * count:
         values, tokens = scores.topk(count)
         return values, tokens
     peaks = scores[:, :whole].unflatten(1, (pieces, _SMALL_PIECE)).amax(dim=-1)

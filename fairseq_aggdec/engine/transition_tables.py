@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fairseq_aggdec.decoding.search_rules import best_entries
 from fairseq_aggdec.engine.arithmetic.linear import fused
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
@@ -34,7 +35,8 @@ class TransitionTables:
             logits: B x k x V, of these features; minus infinity for what is never drafted.
             last: B, the token before each block.
         """
-        scores, candidates = logits.topk(min(CANDIDATES, logits.size(-1)), dim=-1)  # B x k x C
+        best = best_entries(logits.flatten(0, 1), min(CANDIDATES, logits.size(-1)))
+        scores, candidates = (entries.view(*logits.shape[:2], -1) for entries in best)  # B x k x C
         first = last[:, None, None].expand(-1, 1, candidates.size(-1))
         before = torch.cat([first, candidates[:, :-1]], dim=1)
         hidden = F.embedding(before, self._before).add_(self._here(features)[:, :, None]).relu_()  # B x k x C x H
