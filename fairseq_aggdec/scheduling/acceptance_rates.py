@@ -1,7 +1,7 @@
 """How likely draft tokens pass, by what led to the draft and by position, learnt while decoding."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 _MEMORY = 200
@@ -107,39 +107,3 @@ class AcceptanceRates:
             all_pass *= passes
             chances.append(all_pass)
         return chances
-
-
-class BatchTails:
-    """How many tokens a batch still takes when so many of its rows are left.
-
-    Sentences of similar length share a batch: once others have ended, the last ones seldom go on for long.
-    """
-
-    _UNKNOWN = 20.0
-    """tokens, before any batch was seen"""
-    _SMOOTHING = 0.2
-    """the weight of the latest batch in the running mean over batches"""
-
-    def __init__(self) -> None:
-        self._left: dict[int, float] = {}  # by rows, a running mean
-        self._first: dict[int, int] = {}  # of this batch, by rows, where the longest row was
-        self._last = 0
-
-    def see(self, lengths: Sequence[int]) -> None:
-        """Take in how many tokens each remaining row has; 1 begins a batch."""
-        rows, position = len(lengths), max(lengths)
-        if position == 1:
-            for number, first in self._first.items():
-                left = self._last + 1 - first
-                before = self._left.get(number, float(left))
-                self._left[number] = before + self._SMOOTHING * (left - before)
-            self._first.clear()
-        self._first.setdefault(rows, position)
-        self._last = position
-
-    def left(self, rows: int) -> float:
-        """Tokens until the last row ends, from where there are first no more than so many."""
-        if rows in self._left:
-            return self._left[rows]
-        nearest = min(self._left, key=lambda number: abs(number - rows), default=None)
-        return self._UNKNOWN if nearest is None else self._left[nearest]

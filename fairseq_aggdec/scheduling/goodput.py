@@ -27,7 +27,7 @@ from math import ceil
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairseq_aggdec.scheduling.acceptance_rates import LONGEST_STREAK, AcceptanceRates, BatchTails
+from fairseq_aggdec.scheduling.acceptance_rates import LONGEST_STREAK, AcceptanceRates
 from fairseq_aggdec.scheduling.costs import Costs
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _LEAST_GAIN = 1.1
 """a model is asked for a draft where that promises so many times the speed of going without: smaller gains are within
 the error of the estimates"""
+_TOKENS_LEFT = 20
+"""that each row is taken to have before it, in which a model's draft earns what it costs to begin"""
 _FIRST_RATE = 0.95
 """acceptance rate of a kind of draft that was never tried: a kind that is taken to be bad would never be tried"""
 _FIRST_RATE_BESIDE_A_MODEL = 0.9
@@ -81,7 +83,6 @@ class Goodput:
         self.rates = AcceptanceRates(_FIRST_RATE if costs.draft is None else _FIRST_RATE_BESIDE_A_MODEL)
         self._by_a_model = by_a_model
         self._drafter_asks = drafter_asks
-        self._tails = BatchTails()
         self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
         self._failures: list[int] = []  # of each row, before the iteration
         self._least_chance = 0.0  # of a token that is worth verifying in the iteration
@@ -107,10 +108,8 @@ class Goodput:
         # where each token is paid for by itself, one that brings less for its cost than no draft at all is not worth it
         self._least_chance = len(lengths) / self._pass(len(lengths), len(lengths)) if self.costs.ragged else 0.0
         size = sys.maxsize
-        if self.costs.draft is not None:
-            self._tails.see(lengths)
-            if not self._drafter_asks:
-                size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
+        if self.costs.draft is not None and not self._drafter_asks:
+            size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
         return [size] * len(lengths)
 
     def trim(self, draft: Draft) -> Draft:
@@ -203,7 +202,7 @@ class Goodput:
     def model_size(self, outputs: Outputs, kinds: Sequence[Hashable], instead: Sequence[float]) -> int:
         """The best size of a model's draft that is still to be made, 0 for none.
 
-        What it costs to begin has to be earned until the batch's last row ends.
+        What it costs to begin has to be earned with the tokens that are left.
 
         Args:
             outputs: so far.
@@ -234,7 +233,7 @@ class Goodput:
         beginning = 0.0 if draft.rereads else draft.unread * max(0.0, unread - tokens[best])
         if not any(self._read[sentence] for sentence in sentences):
             beginning += draft.start
-        left = self._tails.left(rows) * rows
+        left = _TOKENS_LEFT * rows
         with_model = beginning + max(1.0, left / tokens[best] + 0.5) * costs[best]
         without = left / tokens[0] * self._pass(rows, verified[0])
         if with_model > without / _LEAST_GAIN:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_aggdec.scheduling.acceptance_rates import AcceptanceRates, BatchTails
+from fairseq_aggdec.scheduling.acceptance_rates import AcceptanceRates
 
 
 def learned(*drafts: tuple[str, int, int, int], times: int = 100) -> AcceptanceRates:
@@ -47,17 +47,3 @@ def test_new_drafts_count_more_than_old_ones() -> None:
     for _ in range(300):
         rates.learn("kind", 0, 1, 1)
     assert rates.chances("kind", 0, 1)[0] > 0.7
-
-
-def test_how_many_tokens_a_batch_takes_from_when_few_rows_are_left() -> None:
-    tails = BatchTails()
-    unknown = tails.left(2)
-    for rows, position in [(3, 1), (3, 2), (2, 5), (2, 6), (1, 10), (1, 12)]:
-        tails.see([position] + [1] * (rows - 1))
-    assert tails.left(2) == unknown  # the batch has not ended
-    tails.see([1] * 4)
-    assert [tails.left(rows) for rows in (1, 2, 3)] == [3, 8, 12]
-    assert tails.left(30) == 12  # the nearest
-    tails.see([30])
-    tails.see([1] * 4)
-    assert 1 < tails.left(1) < 3

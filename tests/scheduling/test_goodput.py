@@ -212,15 +212,6 @@ def test_what_fails_is_tried_again_but_seldom(costs: Costs, rows: int) -> None:
     raise AssertionError("never again")
 
 
-def test_an_expensive_drafter_is_not_begun_for_the_last_tokens_of_a_batch() -> None:
-    """Of equal batches: with long sentences it pays to read what there is, with short ones not."""
-    for tokens, expected in ((6, 0), (60, 3)):
-        decoding = Decoding(Costs(12, draft=DraftCost(10, 3.6, 0.3, 0.3, start=30)))
-        for _ in range(30):
-            last = decoding.batch([3] * 2, [3] * 2, tokens=tokens)
-        assert max(map(max, last)) == expected
-
-
 @pytest.mark.parametrize(
     ("draft", "asked"), [(DraftCost(10, 1.0, 0.1, 0.1), True), (DraftCost(10, 60.0, 2.0, 2.0), False)]
 )
