@@ -8,6 +8,7 @@ import pytest
 
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
+from tests.measured_tables import PAGES, filled
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
@@ -75,12 +76,14 @@ def test_records_older_than_the_engine_are_marked() -> None:
     assert marked == older, "docs/benchmarks/README.md, 'Older than the engine', should list:\n" + "\n".join(older)
 
 
-def test_each_measured_table_names_its_record_and_commit() -> None:
-    """`name.json` (commit 0123456789ab), in the README and in docs/measurements.md."""
-    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/measurements.md"))
-    named = re.findall(r"`([\w-]+\.json)`\s\(commit ([0-9a-f]{12})\)", text)
-    assert len(named) == len(re.findall(r"`[\w-]+_cpu\.json`", text))
-    assert len(set(named)) >= 12
-    for name, commit in named:
-        measured = load_record(ROOT / "docs" / "benchmarks" / name).commit or ""
-        assert measured.startswith(commit), f"{name} was measured at {measured}"
+@pytest.mark.parametrize("page", PAGES)
+def test_tables_of_measurements_are_those_of_their_records(page: str) -> None:
+    """What `python -m tests.measured_tables` writes; each record that a page names stands with its commit."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert filled(text) == text
+    assert re.findall(r"`[\w-]+_cpu\.json`(?!\s\(commit)", text) == []
+
+
+def test_what_is_measured_again_is_recorded() -> None:
+    names = re.findall(r"^timed (\w+)", (ROOT / "scripts" / "measure.sh").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {*names} <= {path.stem for path in RECORDS}

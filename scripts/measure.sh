@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Time the shipped models and random ones on this machine: the records behind the tables of README, docs/measurements.md and
+# docs/aggressive-beam.md. usage: bash scripts/measure.sh [FOLDER]
+# The records are FOLDER/NAME.json (default work/benchmarks); one that is there stays, so that a stopped call goes on. About
+# half an hour on two cores with nothing else running. In the repository they go to docs/benchmarks, and
+# `python -m tests.measured_tables` writes the tables anew.
+source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+
+cd "$root"
+folder="${1:-work/benchmarks}" demo=fairseq_aggdec/demo
+export AGGDEC_DATA="${AGGDEC_DATA:-../shared/data}"
+mkdir -p "$folder"
+[[ -d work/jfleg/data-bin ]] || aggdec prepare configs/gec_small/jfleg.yaml --data "$AGGDEC_DATA" --work work/jfleg
+[[ -d work/tatoeba_en_de/data-bin ]] || bash scripts/prepare.sh tatoeba_en_de
+
+timed() { # NAME OPTIONS...
+    [[ -e "$folder/$1.json" ]] || aggdec bench --threads 2 --no-memory --no-profile "${@:2}" --json "$folder/$1.json"
+}
+gec=(work/jfleg/data-bin --path $demo/gec/model.pt -s src -t tgt --gen-subset test1)
+mt=(work/tatoeba_en_de/data-bin --path $demo/mt/model.pt --drafter-path $demo/mt/drafter.pt)
+beams=(--modes beam5,aggressive-beam:5:0,aggressive-beam:5 --peers ctranslate2:beam5,ctranslate2:beam5@int8
+    --batch-sizes 1,8,32 --limit 128 --repeats 2)
+peers=(--peers ctranslate2:greedy,ctranslate2:greedy@int8)
+
+timed shipped_gec_jfleg_cpu "${gec[@]}" --modes beam5,beam1,greedy,iad,hybrid --limit 250 --repeats 2
+timed shipped_mt_tatoeba_cpu "${mt[@]}" --modes beam5,beam1,greedy,nar,gad,gad++:3:1,gad++:5:3,hybrid --limit 200 --repeats 2 \
+    --reference work/tatoeba_en_de/text/test.de --profile
+timed random_big_cpu --random-model big --modes beam5,beam1,greedy,iad,iad@exact "${peers[@]}" --limit 4 --repeats 3
+timed random_base_cpu --random-model base --modes beam5,beam1,greedy,iad,gad "${peers[@]}" --limit 5 --repeats 3
+timed shipped_gec_jfleg_batches_cpu "${gec[@]}" --modes greedy,iad,hybrid --batch-sizes 1,8,32 --limit 192 --repeats 3
+timed shipped_mt_tatoeba_batches_cpu "${mt[@]}" --modes greedy,iad,gad --batch-sizes 8,32 --limit 256 --repeats 3
+timed random_big_batches_cpu --random-model big --modes greedy,iad --batch-sizes 8,32 --edit-ratio 0.1 --limit 32 --repeats 2
+timed shipped_gec_jfleg_beams_cpu "${gec[@]}" "${beams[@]}"
+timed shipped_mt_tatoeba_beams_cpu "${mt[@]}" "${beams[@]}"

@@ -1,0 +1,154 @@
+"""Tables of README and docs out of the records in docs/benchmarks: no figure in them is typed.
+
+A page holds a table between two comments, `<!-- figures: KIND NAME... -->` and `<!-- end of figures -->`. A record is
+named with its commit, as in `name.json` (commit 0123456789ab), which is kept up to date, too.
+
+    python -m tests.measured_tables       after `scripts/measure.sh`: writes them anew
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
+from fairseq_aggdec.lab.benchmarking.tables import Table, module_table, speed_table
+from fairseq_aggdec.lab.grid import text_table
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md")
+_BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+_COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit )[0-9a-f]{12}\)")
+_PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
+
+
+def _record(name: str) -> Record:
+    return load_record(ROOT / "docs" / "benchmarks" / f"{name}.json")
+
+
+def _runs(name: str, batch_size: int = 1) -> dict[str, Run]:
+    return {run.mode: run for run in _record(name).at(batch_size)}
+
+
+def _faster(run: Run | None, baseline: Run | None, digits: int = 2) -> str:
+    return f"{baseline.seconds / run.seconds:.{digits}f}x" if run and baseline else ""
+
+
+def _seconds(run: Run) -> str:
+    return f"{run.seconds:.2f} s ({min(run.rounds):.2f}-{max(run.rounds):.2f})"
+
+
+def overview(*names: str) -> Table:
+    """README's: each RECORD=MODE=LABEL is a row; underscores of a label stand for blanks."""
+    rows = []
+    for name, mode, label in (argument.split("=") for argument in names):
+        runs = _runs(name)
+        times = [_duration(runs.get(baseline)) for baseline in ("beam5", "beam1", "greedy")]
+        gains = [_faster(runs[mode], runs.get(baseline), 1) for baseline in ("beam5", "beam1", "greedy")]
+        own = f"`{mode.partition(':')[0]}` {_duration(runs[mode])}"
+        rows.append([label.replace("_", " "), *times, own, f"**{gains[0]}**", *gains[1:]])
+    heads = [
+        "sentences one at a time, on a CPU",
+        "fairseq beam 5",
+        "fairseq beam 1",
+        "`greedy`, this engine",
+        "drafted",
+    ]
+    return [*heads, "over beam 5", "over beam 1", "over `greedy`"], rows
+
+
+def _duration(run: Run | None) -> str:
+    """Of all sentences, or, where there are few, of one."""
+    if run is None:
+        return ""
+    return f"{1e3 * run.seconds / len(run.tokens):,.0f} ms" if len(run.tokens) < 10 else f"{run.seconds:.2f} s"
+
+
+def speed(name: str) -> Table:
+    """The modes of a record, one sentence at a time."""
+    return speed_table(_record(name).at(1), short=True)
+
+
+def modules(name: str) -> Table:
+    """Where the time goes."""
+    return module_table(_record(name).at(1))
+
+
+def batches(*names: str) -> Table:
+    """Speed over `greedy` in batches: each RECORD=MODE=LABEL is a row; of several records, joined by +, all sizes."""
+    rows = []
+    for records, mode, label in (argument.split("=") for argument in names):
+        cells = []
+        for size in (1, 8, 32):
+            found = [runs for runs in (_runs(name, size) for name in records.split("+")) if mode in runs]
+            cells.append(_faster(found[0][mode], found[0]["greedy"]) if found else "")
+        rows.append([label.replace("_", " "), *cells])
+    return ["batch size", "1", "8", "32"], rows
+
+
+def milliseconds(*names: str) -> Table:
+    """Of a sentence, a column for each RECORD=LABEL."""
+    columns = [(_runs(name), label) for name, label in (argument.split("=") for argument in names)]
+    modes = list(dict.fromkeys(mode for runs, _ in columns for mode in runs))
+    rows = []
+    for mode in modes:
+        cells = []
+        for runs, _ in columns:
+            faster = _faster(runs.get(mode), runs.get("beam5"))
+            cells.append(_per_sentence(runs.get(mode)) + (f" ({faster})" if faster else ""))
+        rows.append([f"`{mode}`", *cells])
+    heads = [label.replace("_", " ") for _, label in columns]
+    return ["milliseconds a sentence (over fairseq beam 5)", *heads], rows
+
+
+def _per_sentence(run: Run | None) -> str:
+    return f"{1e3 * run.seconds / len(run.tokens):,.0f}" if run else ""
+
+
+def beams(*names: str) -> Table:
+    """Beam 5 by fairseq, by this plugin and by CTranslate2, rows for each RECORD=LABEL."""
+    rows = []
+    for name, label in (argument.split("=") for argument in names):
+        for size in _record(name).batch_sizes:
+            runs = _runs(name, size)
+            stock, ahead, plain = runs["beam5"], runs[_AHEAD], runs[_PLAIN]
+            peers = [_faster(runs.get(f"ctranslate2:beam5{how}"), stock) for how in ("", "@int8")]
+            differing = sum(not difference.near_tie for difference in ahead.differing)
+            rows.append([
+                label.replace("_", " "), str(size), _seconds(stock), _faster(plain, stock), _seconds(ahead),
+                f"**{_faster(ahead, stock)}**", *peers, f"{plain.mean_iterations:.1f}", f"{ahead.mean_iterations:.1f}",
+                str(differing),
+            ])  # fmt: skip
+    return [
+        "", "batch size", "fairseq beam 5", "plain", "`aggressive-beam`", "faster", "CTranslate2 beam 5, fp32", "int8",
+        "steps a sentence", "passes", "lists that differ",
+    ], rows  # fmt: skip
+
+
+KINDS: dict[str, Callable[..., Table]] = {
+    "overview": overview, "speed": speed, "modules": modules, "batches": batches, "milliseconds": milliseconds,
+    "beams": beams,
+}  # fmt: skip
+
+
+def filled(page: str) -> str:
+    """The page with its tables as the records have them, and the records' commits."""
+
+    def table(match: re.Match[str]) -> str:
+        kind, *names = match[2].split()
+        return f"{match[1]}\n{text_table(*KINDS[kind](*names))}\n\n{match[3]}"
+
+    return _COMMIT.sub(lambda match: f"{match[1]}{(_record(match[2]).commit or '')[:12]})", _BLOCK.sub(table, page))
+
+
+def main(pages: Sequence[str] = PAGES) -> None:
+    """Write the tables of all pages anew."""
+    for name in pages:
+        page = (ROOT / name).read_text(encoding="utf-8")
+        (ROOT / name).write_text(filled(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
