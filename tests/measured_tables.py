@@ -9,7 +9,6 @@ named with its commit, as in `name.json` (commit 0123456789ab), which is kept up
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -151,4 +150,4 @@ def main(pages: Sequence[str] = PAGES) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
