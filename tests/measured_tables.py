@@ -1,23 +1,27 @@
-"""Tables of README and docs out of the records in docs/benchmarks: no figure in them is typed.
+"""Tables of README and docs out of the records in docs: no figure in them is typed.
 
 A page holds a table between two comments, `<!-- figures: KIND NAME... -->` and `<!-- end of figures -->`. A record is
 named with its commit, as in `name.json` (commit 0123456789ab), which is kept up to date, too.
 
-    python -m tests.measured_tables       after `scripts/measure.sh`: writes them anew
+    python -m tests.measured_tables       after something was measured: writes them anew
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from fairseq_aggdec.lab.benchmarking.beam_ablation import SOURCES
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.lab.benchmarking.tables import Table, module_table, speed_table
 from fairseq_aggdec.lab.grid import text_table
+from fairseq_aggdec.lab.lossless import beam_lists
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md")
+PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md")
 _BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 _COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit )[0-9a-f]{12}\)")
 _PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
@@ -126,9 +130,71 @@ def beams(*names: str) -> Table:
     ], rows  # fmt: skip
 
 
+def lists(*names: str) -> Table:
+    """The n-best lists of whole test sets that are fairseq's, from docs/beam_lists."""
+    return beam_lists.table([_counted("beam_lists", name) for name in names])
+
+
+def passes(name: str) -> Table:
+    """What each part of the look-ahead brings, from docs/beam_ablation."""
+    rows = []
+    for variant, counts in _counted("beam_ablation", name)["variants"].items():
+        each = [counts["passes"] / counts["sentences"], counts["positions"] / counts["sentences"]]
+        used = f"{counts['used'] / counts['ahead']:.0%}" if counts["ahead"] else ""
+        rows.append([variant, *(f"{number:.2f}" for number in [*each, counts["positions"] / counts["passes"]]), used])
+    return [
+        "look-ahead",
+        "passes a sentence",
+        "positions a sentence",
+        "positions a pass",
+        "scored ahead and used",
+    ], rows
+
+
+def borrowed(*names: str) -> Table:
+    """Where the planner had rows from with 64 prefixes, a row for each RECORD=LABEL."""
+    rows = []
+    for name, label in (argument.split("=") for argument in names):
+        counts, cells = _counted("beam_ablation", name)["variants"]["64 prefixes"], []
+        for source in SOURCES[:-1]:
+            loans = counts["loans"][source]
+            prefixes, reached = (loans[what] / counts["sentences"] for what in ("prefixes", "reached"))
+            right = f"{loans['right'] / loans['reached']:.0%}" if loans["reached"] else "none"
+            cells.append(f"{prefixes:.1f}; {reached:.1f}; {right}" if prefixes else "none")
+        rows.append([label, *cells])
+    return ["", *SOURCES[:-1]], rows
+
+
+def verified(*names: str) -> Table:
+    """Runs of `aggdec verify`, from docs/verify; outputs are counted once for each mode, precision and batch size."""
+    rows = []
+    for name in names:
+        record = _counted("verify", name)
+        checks = [check for check in record["checks"] if check["lossless"]]
+        modes, precisions = (", ".join(dict.fromkeys(c[what] for c in checks)) for what in ("mode", "precision"))
+        totals = {
+            what: sum(check[what] or 0 for check in checks)
+            for what in ("sentences", "identical", "near_ties", "differing", "accepted")
+        }
+        rows.append([
+            f"[{name}](verify/{name}.json)", str(checks[0]["sentences"]), modes, precisions,
+            f"{totals['identical']} of {totals['sentences']}", str(totals["near_ties"]), str(totals["differing"]),
+            f"{totals['accepted']:,}", f"`{record['commit']}`",
+        ])  # fmt: skip
+    return [
+        "record", "sentences", "lossless modes", "precisions", "outputs as the reference's", "near-ties", "differing",
+        "accepted draft tokens", "commit",
+    ], rows  # fmt: skip
+
+
+def _counted(folder: str, name: str) -> dict[str, Any]:
+    counted: dict[str, Any] = json.loads((ROOT / "docs" / folder / f"{name}.json").read_text(encoding="utf-8"))
+    return counted
+
+
 KINDS: dict[str, Callable[..., Table]] = {
     "overview": overview, "speed": speed, "modules": modules, "batches": batches, "milliseconds": milliseconds,
-    "beams": beams,
+    "beams": beams, "lists": lists, "passes": passes, "borrowed": borrowed, "verified": verified,
 }  # fmt: skip
 
 

@@ -29,7 +29,8 @@ from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lab.benchmarking import machine
 from fairseq_aggdec.lab.benchmarking.random_models import write_random_model
-from fairseq_aggdec.lab.grid import MARKDOWN, text_table
+from fairseq_aggdec.lab.benchmarking.tables import Table
+from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.lab.lossless.list_counts import compare, read_lists
 from fairseq_aggdec.models.sizes import SIZES
 
@@ -206,7 +207,7 @@ def _generated(command: Sequence[str], folder: Path, subset: str, repaired: bool
     return path
 
 
-def table(records: Sequence[dict[str, Any]]) -> str:
+def table(records: Sequence[dict[str, Any]]) -> Table:
     """A row for each search."""
     rows = []
     for record in records:
@@ -215,7 +216,7 @@ def table(records: Sequence[dict[str, Any]]) -> str:
             largest = f"{search['largest_score_difference']:.0e}"
             rows.append([record["title"], str(search["batch_size"]), *counts, largest, f"`{record['commit']}`"])
     names = ["set", "batch size", "lists", "hypotheses", "equal lists", "near-ties", "differing"]
-    return text_table([*names, "largest difference of scores", "commit"], rows, MARKDOWN)
+    return [*names, "largest difference of scores", "commit"], rows
 
 
 @on_command_line()
@@ -237,7 +238,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         records.append(run_set(name, args, commit))
         with written_whole(args.work / f"{name}.json") as partial:
             partial.write_text(json.dumps(records[-1], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        print(table(records[-1:]), flush=True)
+        print(text_table(*table(records[-1:])), flush=True)
         for line in (line for search in records[-1]["searches"] for line in search["differences"]):
             print(line, flush=True)
     return int(any(search["differing"] for record in records for search in record["searches"]))
