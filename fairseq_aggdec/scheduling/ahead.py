@@ -23,7 +23,9 @@ _PRIOR = 8.0
 _MEMORY = 1000
 """prefixes of a distance after which older ones count half"""
 _LEAST_GAIN = 1.3
-"""how many times more useful prefixes a cost a step or a draft has to promise: the host's own work counts, too"""
+"""how many times more useful prefixes a cost a step has to promise: the host's own work counts, too"""
+_LEAST_GAIN_OF_A_DRAFT = 1.1
+"""the same of a draft, whose cost has the host's work in it"""
 
 
 class _Shares:
@@ -71,7 +73,7 @@ class AheadGoodput(AheadSchedule):
         size = self._draft.block_size
         draft = self._draft.call / sentences + self._draft.token * size
         drafted = self._cost(beam, sentences, True) + draft / (size * beam)
-        return _LEAST_GAIN * drafted < self._cost(beam, sentences, False)
+        return _LEAST_GAIN_OF_A_DRAFT * drafted < self._cost(beam, sentences, False)
 
     def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
         """See `decoding.beam.planner.AheadSchedule.learn`."""

@@ -15,8 +15,10 @@ from fairseq_aggdec.lab.benchmarking.rounds import Runner
 from fairseq_aggdec.lab.lossless.differences import Difference, differences, near_tie_of, stock_computes
 
 
-def missing_greedy_modes(modes: Sequence[Mode], precision: Callable[[Mode], str]) -> list[Mode]:
-    """The `greedy` modes to add, so that each lossless mode has a reference in its own precision.
+def missing_references(modes: Sequence[Mode], precision: Callable[[Mode], str]) -> list[Mode]:
+    """The modes to add, so that each lossless mode has a reference in its own precision.
+
+    That is `greedy`, and of a beam search that looks ahead fairseq's beam search, or the same without looking ahead.
 
     Args:
         modes: all modes that are decoded.
@@ -24,7 +26,12 @@ def missing_greedy_modes(modes: Sequence[Mode], precision: Callable[[Mode], str]
     """
     wanted = dict.fromkeys(precision(mode) for mode in modes if mode.lossless)
     present = {precision(mode) for mode in modes if _is_reference(mode)}
-    return [Mode.parse(f"greedy@{name}") for name in wanted if name not in present]
+    missing = [f"greedy@{name}" for name in wanted if name not in present]
+    for mode in modes:
+        looks_ahead = mode.searches_as is not None and mode.budget != 0
+        if looks_ahead and not any(_is_reference_of(mode, other, precision) for other in modes):
+            missing.append(f"aggressive-beam:{mode.beam}:0@{precision(mode)}")
+    return [Mode.parse(name) for name in dict.fromkeys(missing)]
 
 
 def compare_with_greedy(
@@ -38,7 +45,7 @@ def compare_with_greedy(
     Args:
         runners: the runners that decoded the results, with `greedy` in the precision of each lossless mode among them.
         results: one result for each runner, all of one batch size.
-        precision: see `missing_greedy_modes`.
+        precision: see `missing_references`.
         block_ngrams: whether --block-ngrams is on. fairseq's own search does not have that rule, so `greedy` is not
             compared with it then.
 
@@ -75,14 +82,14 @@ def compare_with_greedy(
 def _other_lists(
     mode: Mode, result: ModeResult, others: Iterable[tuple[Runner, ModeResult]], precision: Callable[[Mode], str]
 ) -> list[Difference] | None:
-    """Where a beam search has other n-best lists than fairseq's; None if that has not decoded in the same precision."""
-    for runner, reference in others:
-        is_stock = reference.mode.implementation == "fairseq" and reference.mode.decoding == "beam"
-        if is_stock and reference.mode.beam == mode.beam and precision(reference.mode) == precision(mode):
-            assert isinstance(runner, FairseqRunner)
-            near_tie = near_tie_of(precision(mode), runner.device)
-            return differences(_lists(reference), _lists(result), runner.gap(), near_tie)
-    return None
+    """Where a beam search has other n-best lists than its reference; None if it is the reference."""
+    fitting = [other for other in others if _is_reference_of(mode, other[1].mode, precision)]
+    if not fitting:
+        return None
+    runner, reference = min(fitting, key=lambda other: other[1].mode.implementation != "fairseq")
+    assert isinstance(runner, FairseqRunner)
+    near_tie = near_tie_of(precision(mode), runner.device)
+    return differences(_lists(reference), _lists(result), runner.gap(), near_tie)
 
 
 def print_differences(found: Mapping[str, Sequence[Difference]], symbols: Sequence[str]) -> None:
@@ -95,7 +102,7 @@ def print_differences(found: Mapping[str, Sequence[Difference]], symbols: Sequen
     for mode, different in found.items():
         searched = Mode.parse(mode).searches_as
         reference = "fairseq's beam of 1" if mode.partition("@")[0] == "greedy" else "greedy"
-        reference = reference if searched is None else f"the n-best list of fairseq's beam of {searched.beam}"
+        reference = reference if searched is None else f"the n-best list of a beam of {searched.beam}"
         for difference in different:
             print(difference.describe(mode, reference, symbols), file=sys.stderr)
 
@@ -113,13 +120,21 @@ def refuse_differences(found: Mapping[str, Sequence[Difference]]) -> None:
     if faulty:
         raise AggdecError(
             f"{', '.join(faulty)}: not the output of greedy decoding, which a lossless mode has to have (of a beam: "
-            "not fairseq's n-best lists): do not use "
-            "it, and report the command with the lines above that name sentences and tokens"
+            "not the n-best lists of fairseq's search or of the one that does not look ahead): do not use it, and report the command with the lines above that name sentences and tokens"
         )
 
 
 def _is_reference(mode: Mode) -> bool:
     return mode.implementation == "fairseq_aggdec" and mode.decoding == "greedy"
+
+
+def _is_reference_of(mode: Mode, other: Mode, precision: Callable[[Mode], str]) -> bool:
+    """Whether a beam search is to have the lists of another one: fairseq's, or, looking ahead, the one that does not."""
+    if other.beam != mode.beam or precision(other) != precision(mode):
+        return False
+    if other.implementation == "fairseq":
+        return other.decoding == "beam"
+    return other.searches_as is not None and other.budget == 0 != mode.budget
 
 
 def _is_stock(mode: Mode) -> bool:

@@ -13,7 +13,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
 from fairseq_aggdec.lab.benchmarking import machine, module_times, random_models
-from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, missing_greedy_modes, print_differences
+from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, missing_references, print_differences
 from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, run_of
@@ -94,7 +94,7 @@ def _measure(
 ) -> Record:
     subject, runs = runners.subject, []
     ratios: list[float] = []
-    missing = missing_greedy_modes(modes, runners.precision)
+    missing = missing_references(modes, runners.precision)
     for batch_size in args.batch_sizes:
         made = [runners.make(mode, batch_size) for mode in modes]
         results = compare(made, args.repeats)

@@ -11,7 +11,7 @@ from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import random_models
-from fairseq_aggdec.lab.benchmarking.alarm import missing_greedy_modes
+from fairseq_aggdec.lab.benchmarking.alarm import missing_references
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.subject import Runners
 from fairseq_aggdec.lab.tuning.points import Setting
@@ -39,7 +39,21 @@ def test_which_modes_promise_greedys_output() -> None:
 
 def test_greedy_decodes_where_a_precision_lacks_it() -> None:
     modes = [Mode.parse(name) for name in ("beam1", "greedy", "iad", "iad@int8", "gad++@exact")]
-    assert [mode.name for mode in missing_greedy_modes(modes, lambda mode: mode.precision or "fp32")] == ["greedy@int8"]
+    assert [mode.name for mode in missing_references(modes, lambda mode: mode.precision or "fp32")] == ["greedy@int8"]
+
+
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        ("beam5,aggressive-beam:5", []),
+        ("aggressive-beam:5:0,aggressive-beam:5,aggressive-beam:5:64", []),
+        ("beam4,aggressive-beam:5", ["aggressive-beam:5:0@fp32"]),
+        ("beam5,aggressive-beam:5@int8,aggressive-beam:5:64@int8", ["aggressive-beam:5:0@int8"]),
+    ],
+)
+def test_a_beam_search_has_a_reference_in_its_precision(names: str, missing: list[str]) -> None:
+    modes = list(map(Mode.parse, names.split(",")))
+    assert [mode.name for mode in missing_references(modes, lambda mode: mode.precision or "fp32")] == missing
 
 
 @pytest.mark.usefixtures("blind")
@@ -75,9 +89,11 @@ def test_the_benchmark_compares_whole_lists_of_a_beam(
     assert ours["differences"] == []
     assert sum(ours["iterations"]) > 0
     monkeypatch.setattr(block_decoder, "additive_mask", lambda hidden, like: like.new_zeros(hidden.shape))
-    with pytest.raises(AggdecError, match=r"^aggressive-beam:3 at batch size 1: .*not fairseq's n-best lists"):
+    with pytest.raises(
+        AggdecError, match=r"^aggressive-beam:3 at batch size 1: .*not the n-best lists of fairseq's search"
+    ):
         bench.main(options)
-    assert "where the n-best list of fairseq's beam of 3 has" in capsys.readouterr().err
+    assert "where the n-best list of a beam of 3 has" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("blind")
