@@ -13,21 +13,21 @@ from fairseq_aggdec.tasks.loading import batches_of
 @pytest.mark.parametrize(
     ("task", "decoding", "tokens"),
     [
-        ("gec", "iad", 5.46),
-        ("gec", "hybrid", 6.73),
-        ("mt", "gad", 4.42),
-        ("gec", "aggressive-beam", 4.04),
-        ("mt", "aggressive-beam", 2.18),
+        ("gec", "iad", 5.65),
+        ("gec", "hybrid", 7.32),
+        ("mt", "gad", 4.14),
+        ("gec", "aggressive-beam", 4.34),
+        ("mt", "aggressive-beam", 2.28),
     ],
 )
 def test_tokens_an_iteration(task: str, decoding: str, tokens: float) -> None:
-    """Within 5 %; of a beam of 5, steps a pass."""
+    """Within 5 %, of every third sentence; of a beam of 5, steps a pass."""
     fairseq_aggdec.register()
     shown = TASKS[task]
     model = DemoModel.load(shown)
     model.task.cfg.decoding = decoding
     generator = model.task.build_generator(model.models, Namespace(beam=5 if decoding == "aggressive-beam" else 1))
-    lines = (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    lines = (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[::3]
     for batch in batches_of(model.task, [model.encode(line) for line in lines], 1):
         model.task.inference_step(generator, model.models, batch)
     assert generator.totals.committed / generator.totals.iterations == pytest.approx(tokens, rel=0.05)

@@ -16,11 +16,8 @@ def test_characters_that_sound_alike() -> None:
     drawn = {homophones.of("在", Random(seed)) for seed in range(200)}
     assert drawn == {"", "再", "债"}
     exact = Homophones({}, SOUNDS, near_share=0)
-    assert {exact.of("在", Random(seed)) for seed in range(200)} == {"", "再"}
     assert {exact.of("地", Random(seed)) for seed in range(200)} == {"", "的"}  # by its second reading
     assert {exact.of("人", Random(seed)) for seed in range(20)} == {""}
-    assert "在" in exact
-    assert "，" not in exact
 
 
 def test_readings_without_tones() -> None:

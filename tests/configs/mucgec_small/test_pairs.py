@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from configs.mucgec_small.sentences import WordSentences, pairs
+from configs.mucgec_small.sentences import WordSentences
 from configs.mucgec_small.sentences.dictionary import read_words
 from fairseq_aggdec.data.preparation import prepare
 from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.data.text_files import write_lines
-from fairseq_aggdec.errors import AggdecError
 from tests.configs.mucgec_small.small_dictionary import LINES
 from tests.data.preparing import ROOT
 
@@ -34,15 +33,6 @@ def small_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_lines(tmp_path / "jieba/__init__.py", [])
     monkeypatch.delitem(sys.modules, "jieba", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
-
-
-@pytest.mark.usefixtures("small_dictionary")
-def test_settings() -> None:
-    assert len(list(pairs(lines=3, seed=5))) == 3
-    with pytest.raises(AggdecError, match=r"settings: missing or unknown entries \(line, lines\); see WordSentences"):
-        pairs(line=3)
-    with pytest.raises(AggdecError, match="settings: lines must be 1 or more"):
-        pairs(lines=0)
 
 
 @pytest.mark.usefixtures("quick_commands", "small_dictionary")

@@ -7,8 +7,6 @@ import torch
 
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner, runners_of
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.subject import Loaded
 from fairseq_aggdec.tasks import loading
@@ -59,26 +57,3 @@ def test_every_mode_decodes_as_it_is_named(loaded: Loaded, batches: list[dict]) 
 def stock(loaded: Loaded, batch: dict) -> list[dict]:
     task, models = loaded
     return stock_beam_one(models, task.target_dictionary, batch, min_len=LENGTH, max_len_a=0, max_len_b=LENGTH)
-
-
-def test_counters_and_hypotheses_come_with_the_tokens(loaded: Loaded, batches: list[dict]) -> None:
-    greedy, beam = runners_of(*loaded, batches, ["greedy", "beam1"], **GENERATION)
-    mine, theirs = (runner.outputs(2, runner.decode(2))[4] for runner in (greedy, beam))
-    assert mine.stats is not None
-    assert mine.stats.iterations == len(mine.tokens) == LENGTH + 1
-    assert theirs.stats is None
-    assert mine.hypothesis is not None
-    assert theirs.hypothesis is not None
-    assert float(mine.hypothesis["score"]) == pytest.approx(float(theirs.hypothesis["score"]), abs=1e-5)
-
-
-def test_an_oracle_drafts_for_modes_with_drafts_only(loaded: Loaded, batches: list[dict]) -> None:
-    task, models = loaded
-    (greedy,) = runners_of(task, models, batches, ["greedy"], **GENERATION)
-    perfect = Oracle(outputs_of(greedy))
-    for name, drafts in (("iad", True), ("gad", True), ("greedy", False), ("beam1", False)):
-        runner = FairseqRunner(task, models, batches, Mode.parse(name), perfect, **GENERATION)
-        assert isinstance(runner.generator, OracleGenerator) == drafts
-        assert outputs_of(runner) == perfect.texts
-        if name == "iad":
-            assert runner.outputs(2, runner.decode(2))[4].stats.iterations < LENGTH / 2  # type: ignore[union-attr]

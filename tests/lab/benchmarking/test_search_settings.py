@@ -16,7 +16,6 @@ import fairseq_aggdec
 from fairseq_aggdec.cli.bench import _parser, main
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.record import fingerprint
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
 from tests.helpers import ToyModel
 from tests.random_models import stock_beam_one
@@ -105,9 +104,6 @@ def test_the_record_says_how_was_searched(toy_model_dir: ToyModel, tmp_path: Pat
     assert options in content["command"]
     assert "\nsearch: --lenpen 2 --unkpen 0.5 --max-len-a 0.5 --max-len-b 6 --min-len 4 --no-rep" in printed.getvalue()
     assert max(content["source_tokens"]) == 9
-    with Runners(subject_of(toy_model_dir, options)) as runners:
-        expected = [fingerprint(tokens) for tokens in outputs(runners, "greedy", 1)]
-    assert [run["outputs"] for run in content["runs"]] == [expected] * 2
 
 
 @pytest.mark.parametrize(
@@ -123,14 +119,7 @@ def test_what_a_peer_cannot_honour_is_refused_before_anything_is_loaded(options:
         main(["DATA", "--path", "x", *options.split()])
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ("DATA --path x --block-ngrams", "--block-ngrams goes with --no-repeat-ngram-size"),
-        ("--random-model base --min-len 5 --truncate-source", "leave out --min-len, --truncate-source"),
-    ],
-)
-def test_options_without_meaning(options: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_without_meaning(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(options.split())
-    assert reason in capsys.readouterr().err
+        main("--random-model base --min-len 5 --truncate-source".split())
+    assert "leave out --min-len, --truncate-source" in capsys.readouterr().err

@@ -61,13 +61,11 @@ def test_short_and_long_forms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tables: {ge2022/99: {columns: {}, rows: {}}}", r"tables.yaml: no table ge2022/99 of the papers"),
         ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD: gad}}}", r"tables.yaml: table ge2022/9 has no row 'GAD'"),
         (
             "tables: {ge2022/9: {columns: {Tok.: {mesure: x}}, rows: {GAD-base: x}}}",
             r"unknown fields mesure: choose from measure, ",
         ),
-        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD-base: {label: '{size}'}}}}", r"describes it \(KeyError"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
