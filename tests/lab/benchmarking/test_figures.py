@@ -12,7 +12,7 @@ from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 MODES = {"beam5": 1.0, "beam1": 0.7, "greedy": 0.3, "iad": 0.08, "gad++:5:3": 0.2, "ctranslate2:greedy@int8": 0.15}
 
 
-def full_record(sentences: int = 40) -> Record:
+def full_record(sentences: int = 8) -> Record:
     rng = np.random.default_rng(1)
     runs = []
     for size in (1, 8, 32):
@@ -47,5 +47,5 @@ def test_numbers_in_the_figures_are_those_of_the_record() -> None:
     left, right = batches.axes
     for line, mode in zip(left.lines, MODES, strict=True):
         runs = [run for run in record.runs if run.mode == mode]
-        assert np.asarray(line.get_ydata()).tolist() == pytest.approx([1e3 * run.seconds / 40 for run in runs])
+        assert np.asarray(line.get_ydata()).tolist() == pytest.approx([1e3 * run.seconds / 8 for run in runs])
     assert np.asarray(right.lines[0].get_ydata()).tolist() == [1, 1, 1]
