@@ -225,13 +225,6 @@ def test_settings_of_decoding(experiment: str, settings: list[str], commands_of:
     assert found[:2] == settings
 
 
-def test_settings_of_super_resolution(commands_of: CommandsOf) -> None:
-    """papers/004 Table 2: block sizes, and ε of approximate decoding."""
-    decodings = [command for command in commands_of("celeba_sr") if "fairseq_aggdec.cli.super_resolve" in command]
-    assert [c[c.index("--block-size") + 1] for c in decodings] == [k for k in "2 4 6 8 10".split() for _ in range(2)]
-    assert {c[c.index("--accept-distance") + 1] for c in decodings} == {"2"}
-
-
 @pytest.mark.parametrize(("experiment", "model"), [("celeba_sr", "heads_rgb"), ("sign_digits_sr", "heads")])
 def test_a_training_of_the_files_length_has_the_files_warm_up(
     experiment: str, model: str, commands_of: CommandsOf

@@ -2,14 +2,19 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from configs.mucgec_small.sentences import WordSentences
 from configs.mucgec_small.sentences.dictionary import read_words
+from configs.mucgec_small.sentences.errors import ErrorRates, LearnerErrors
+from configs.mucgec_small.sentences.grammar import SentenceMaker
+from configs.mucgec_small.sentences.homophones import Homophones
 from fairseq_aggdec.data.preparation import prepare
 from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.data.text_files import write_lines
+from fairseq_aggdec.errors import AggdecError
 from tests.configs.mucgec_small.small_dictionary import LINES
 from tests.data.preparing import ROOT
 
@@ -24,6 +29,32 @@ def test_pairs_depend_on_their_number_and_the_seed() -> None:
     wrong = [source for source, target in made if source != target]
     assert 20 < len(wrong) < 60
     assert all(source == target for source, target in WordSentences(30, error_rate=0).pairs(WORDS))
+
+
+def test_the_errors_of_each_kind() -> None:
+    text = "我在北京学习，他们也喜欢学习的。"
+    homophones = Homophones({}, {"在": ["zai"], "再": ["zai"], "北": ["bei"], "京": ["jing"]})
+
+    def made(kind: str) -> set[str]:
+        errors = LearnerErrors(homophones, ErrorRates(error_rate=0.1, keep_clean=0, weights={kind: 1}))
+        assert errors.corrupt(text, Random(3)) == errors.corrupt(text, Random(3))
+        return {errors.corrupt(text, Random(seed)) for seed in range(100)} - {text}
+
+    assert "我再北京学习，他们也喜欢学习的。" in made("confused")
+    assert all(len(line) < len(text) and line.count("，") == line.count("。") == 1 for line in made("omitted"))
+    assert all(sorted(line) == sorted(text) and line[6] == "，" for line in made("swapped"))
+    with pytest.raises(AggdecError, match="unknown kind of error 'spelling': expected one of confused, omitted"):
+        made("spelling")
+
+
+def test_sentences_end_and_hold_words_of_every_kind() -> None:
+    maker = SentenceMaker(WORDS, min_words=4, max_words=9)
+    sentences = [maker.sentence(Random(seed)) for seed in range(300)]
+    assert {sentence[-1] for sentence in sentences} == {"。", "？", "！"}
+    assert all(4 <= len(sentence) <= 9 + 2 for sentence in sentences)  # with 吗？
+    text = "".join(word for sentence in sentences for word in sentence)
+    assert all(word in text for word in ("学生", "的", "了", "我", "喜欢", "，"))
+    assert not [letter for letter in text if letter.isascii() and not letter.isdigit()]  # no symbol is left over
 
 
 @pytest.fixture
