@@ -2,7 +2,6 @@
 
 import pytest
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.reporting.paper_tables import EVERY_TOKEN, all_tables, paper_table
 
 ASKED_FOR = {
@@ -47,10 +46,3 @@ def test_every_table_is_there_and_whole() -> None:
                 assert value is None or isinstance(value, int | float) or value == EVERY_TOKEN
                 if isinstance(value, float):
                     assert round(value, column.digits) == value, f"{table.name}, {system}: {value} loses digits"
-
-
-def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(AggdecError, match="no table ge2022/99 of the papers is known: choose from ge2022/1, "):
-        paper_table("ge2022/99")
-    with pytest.raises(AggdecError, match="table ge2022/9 has no row 'GAD'"):
-        paper_table("ge2022/9").value("GAD", "BLEU")
