@@ -55,7 +55,7 @@ def test_what_is_written_is_composed_of_options_that_exist(experiment: str, mode
         given = leaves(said._get_node(group))
         for name, value in given.items():
             if value != "???" and "${" not in str(value):
-                found: Any = composed[group]  # type: ignore[call-overload,index]
+                found: Any = composed[group]
                 for key in name.split("."):
                     found = found[key]
                 found = getattr(found, "name", found)
