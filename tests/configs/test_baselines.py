@@ -17,18 +17,25 @@ from tests.configs.recording import recorded
 NAMES = ("nat", "cmlm", "levt", "inat")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_they_begin_with_the_verifier_and_learn(name: str, toy_data: Path, tmp_path: Path) -> None:
-    """The models of the small experiment in the verifier's size, on toy data: one update."""
-    paths = (f"task.data={toy_data}", "task.source_lang=src", "task.target_lang=tgt")
-    verifier, config = compose("tatoeba_en_de", "verifier", paths), compose("tatoeba_en_de", name, paths)
-    torch.manual_seed(1)
-    task = tasks.setup_task(verifier.task)
-    trained = task.build_model(verifier.model)
-    state = {"args": None, "cfg": {"model": {}}, "model": trained.state_dict()}
-    torch.save(state, tmp_path / "verifier.pt")
-    nat_start([str(tmp_path / "verifier.pt"), config.model._name, "--output", str(tmp_path / "start.pt")])
+def composed(name: str, data: Path) -> Any:
+    return compose("tatoeba_en_de", name, (f"task.data={data}", "task.source_lang=src", "task.target_lang=tgt"))
 
+
+@pytest.fixture(scope="module")
+def verifier(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = composed("verifier", toy_data)
+    torch.manual_seed(1)
+    model = tasks.setup_task(config.task).build_model(config.model)
+    path = tmp_path_factory.mktemp("verifier") / "verifier.pt"
+    torch.save({"args": None, "cfg": {"model": {}}, "model": model.state_dict()}, path)
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_begin_with_the_verifier_and_learn(name: str, verifier: Path, toy_data: Path, tmp_path: Path) -> None:
+    """The models of the small experiment in the verifier's size, on toy data: one update."""
+    config = composed(name, toy_data)
+    nat_start([str(verifier), config.model._name, "--output", str(tmp_path / "start.pt")])
     task = tasks.setup_task(config.task)
     model = task.build_model(config.model)
     model.load_state_dict(read_checkpoint(tmp_path / "start.pt")["model"], strict=True)

@@ -1,6 +1,7 @@
 """How much of their drafts the shipped models accept, on the demo's sentences: what makes them fast on any machine."""
 
 from argparse import Namespace
+from functools import cache
 
 import pytest
 
@@ -8,6 +9,12 @@ import fairseq_aggdec
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.tasks.loading import batches_of
+
+
+@cache
+def loaded(task: str) -> DemoModel:
+    fairseq_aggdec.register()
+    return DemoModel.load(TASKS[task])
 
 
 @pytest.mark.parametrize(
@@ -22,9 +29,7 @@ from fairseq_aggdec.tasks.loading import batches_of
 )
 def test_tokens_an_iteration(task: str, decoding: str, tokens: float) -> None:
     """Within 5 %, of every third sentence; of a beam of 5, steps a pass."""
-    fairseq_aggdec.register()
-    shown = TASKS[task]
-    model = DemoModel.load(shown)
+    shown, model = TASKS[task], loaded(task)
     model.task.cfg.decoding = decoding
     generator = model.task.build_generator(model.models, Namespace(beam=5 if decoding == "aggressive-beam" else 1))
     lines = (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[::3]
