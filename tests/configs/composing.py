@@ -81,6 +81,7 @@ def compose(experiment: str, model: str, overrides: tuple[str, ...] = ()) -> Any
     return config
 
 
+@cache
 def written(experiment: str, model: str) -> Any:
     """What the model's YAML file and the shared ones it is made of say, without fairseq's defaults."""
     own = OmegaConf.load(CONFIGS / experiment / f"{model}.yaml")
@@ -97,9 +98,14 @@ def shared_parts(config: Any) -> list[tuple[str, Any]]:
     for name in config.get("defaults", []):
         if name == "_self_" or not (SHARED / f"{name.lstrip('/')}.yaml").is_file():
             continue
-        part = OmegaConf.load(SHARED / f"{name.lstrip('/')}.yaml")
+        part = _shared(name)
         parts += [*shared_parts(part), (name, without_defaults(part))]
     return parts
+
+
+@cache
+def _shared(name: str) -> Any:
+    return OmegaConf.load(SHARED / f"{name.lstrip('/')}.yaml")
 
 
 def leaves(config: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The non-autoregressive baselines of the small experiment: they fit the verifier, learn, and are measured."""
+"""The non-autoregressive baselines of the small experiment: they fit the verifier and learn."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ import pytest
 import torch
 from fairseq import tasks
 
-from fairseq_aggdec.cli import bench
 from fairseq_aggdec.cli.nat_start import main as nat_start
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.lab.benchmarking.modes import NatPeer, parse_modes
 from tests.configs.composing import compose
 from tests.configs.recording import recorded
 
 NAMES = ("nat", "cmlm", "levt", "inat")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_they_begin_with_the_verifier_and_learn(name: str, toy_data: Path, tmp_path: Path) -> None:
-    """The models of the small experiment in the verifier's size, on toy data: one update."""
-    paths = (f"task.data={toy_data}", "task.source_lang=src", "task.target_lang=tgt")
-    verifier, config = compose("tatoeba_en_de", "verifier", paths), compose("tatoeba_en_de", name, paths)
-    torch.manual_seed(1)
-    task = tasks.setup_task(verifier.task)
-    trained = task.build_model(verifier.model)
-    state = {"args": None, "cfg": {"model": {}}, "model": trained.state_dict()}
-    torch.save(state, tmp_path / "verifier.pt")
-    nat_start([str(tmp_path / "verifier.pt"), config.model._name, "--output", str(tmp_path / "start.pt")])
+def composed(name: str, data: Path) -> Any:
+    return compose("tatoeba_en_de", name, (f"task.data={data}", "task.source_lang=src", "task.target_lang=tgt"))
 
+
+@pytest.fixture(scope="module")
+def verifier(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = composed("verifier", toy_data)
+    torch.manual_seed(1)
+    model = tasks.setup_task(config.task).build_model(config.model)
+    path = tmp_path_factory.mktemp("verifier") / "verifier.pt"
+    torch.save({"args": None, "cfg": {"model": {}}, "model": model.state_dict()}, path)
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_begin_with_the_verifier_and_learn(name: str, verifier: Path, toy_data: Path, tmp_path: Path) -> None:
+    """The models of the small experiment in the verifier's size, on toy data: one update."""
+    config = composed(name, toy_data)
+    nat_start([str(verifier), config.model._name, "--output", str(tmp_path / "start.pt")])
     task = tasks.setup_task(config.task)
     model = task.build_model(config.model)
     model.load_state_dict(read_checkpoint(tmp_path / "start.pt")["model"], strict=True)
@@ -49,7 +54,7 @@ def test_they_begin_with_the_verifier_and_learn(name: str, toy_data: Path, tmp_p
     assert not without
 
 
-def test_the_stage_trains_and_measures_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stage_trains_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASELINE_UPDATES", "1200")
     given = recorded("tatoeba_en_de", "baselines", folder=tmp_path)
     work = tmp_path / "work/tatoeba_en_de"
@@ -63,15 +68,3 @@ def test_the_stage_trains_and_measures_them(tmp_path: Path, monkeypatch: pytest.
     of_verifier = [str(work / f"baselines/{name}/start.pt") for name in NAMES[:3]]
     assert starts == [*of_verifier, str(work / "baselines/nat/model.pt")]
     assert all(training["task.data"] == str(work / "distilled/data-bin") for training in trainings)
-
-    (measuring,) = [command for command in given if "fairseq_aggdec.cli.bench" in command]
-    args = bench._parser().parse_args(measuring[3:])
-    peers = [mode.nat for mode in parse_modes(args.modes, args.peers, args.nat_peer) if mode.nat]
-    assert peers == [
-        NatPeer("nat", str(work / "baselines/nat/model.pt"), 1),
-        NatPeer("inat", str(work / "baselines/inat/model.pt"), 10),
-        NatPeer("cmlm4", str(work / "baselines/cmlm/model.pt"), 4, 5),
-        NatPeer("cmlm10", str(work / "baselines/cmlm/model.pt"), 10, 5),
-        NatPeer("levt", str(work / "baselines/levt/model.pt"), 10),
-    ]
-    assert str(args.reference) == str(work / "text/test.de")

@@ -3,7 +3,8 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,27 +38,40 @@ def stages_of(experiment: str, work: Path) -> list[str]:
     return done.stderr.strip().rpartition(" has: ")[2].split()
 
 
-@pytest.fixture(scope="module", params=FULL_SIZE + SMALL)
-def commands(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+CommandsOf = Callable[[str], list[list[str]]]
+
+
+@pytest.fixture(scope="module")
+def commands_of(tmp_path_factory: pytest.TempPathFactory) -> CommandsOf:
+    """The commands of all stages of an experiment."""
+
+    @cache
+    def run(experiment: str) -> list[list[str]]:
+        folder = tmp_path_factory.mktemp(experiment)
+        work = folder / "work" / experiment
+        (folder / "clean.txt").write_text("a clean sentence .\n")
+        for place in (work / "synthetic", work / "bpe"):
+            place.mkdir(parents=True)
+        if experiment == "gec_bart_12_2":
+            (folder / "work/conll14_gec/bench").mkdir(parents=True)
+            (folder / "work/conll14_gec/bench/test-finetune.json").touch()
+        prepare = CONFIGS / experiment / "prepare.yaml"
+        if prepare.is_file() and "languages" in (content := read_config(prepare)):
+            for name in ("valid", "test", *(item["name"] for item in content.get("test_sets", []))):
+                (work / "bpe" / f"{name}.{content['languages']['source']}").touch()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CLEAN_ENGLISH", str(folder / "clean.txt"))
+            # the stage `synthetic` needs what the programs write
+            stages = [stage for stage in stages_of(experiment, folder / "work") if stage != "synthetic"]
+            return recorded(experiment, *stages, folder=folder, gpus=8 if experiment in FULL_SIZE else 0)
+
+    return run
+
+
+@pytest.fixture(params=FULL_SIZE + SMALL)
+def commands(request: pytest.FixtureRequest, commands_of: CommandsOf) -> tuple[str, list[list[str]]]:
     """(experiment, the commands of all its stages)."""
-    experiment = request.param
-    folder = tmp_path_factory.mktemp(experiment)
-    work = folder / "work" / experiment
-    (folder / "clean.txt").write_text("a clean sentence .\n")
-    for place in (work / "synthetic", work / "bpe"):
-        place.mkdir(parents=True)
-    if experiment == "gec_bart_12_2":
-        (folder / "work/conll14_gec/bench").mkdir(parents=True)
-        (folder / "work/conll14_gec/bench/test-finetune.json").touch()
-    prepare = CONFIGS / experiment / "prepare.yaml"
-    if prepare.is_file() and "languages" in (content := read_config(prepare)):
-        for name in ("valid", "test", *(item["name"] for item in content.get("test_sets", []))):
-            (work / "bpe" / f"{name}.{content['languages']['source']}").touch()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CLEAN_ENGLISH", str(folder / "clean.txt"))
-        # the stage `synthetic` needs what the programs write
-        stages = [stage for stage in stages_of(experiment, folder / "work") if stage != "synthetic"]
-        yield experiment, recorded(experiment, *stages, folder=folder, gpus=8 if experiment in FULL_SIZE else 0)
+    return request.param, commands_of(request.param)
 
 
 def test_trainings_compose(commands: tuple[str, list[list[str]]]) -> None:
@@ -195,53 +209,41 @@ def test_shorter_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert config.checkpoint.keep_interval_updates in {-1, *range(averaged, 80)}
 
 
-def test_settings_of_decoding(tmp_path: Path) -> None:
-    """β and τ of papers/000 Tables 8 and 14."""
-    expected = {
-        "wmt14_en_de": ["3 1.0", "5 3.0"],
-        "wmt14_de_en": ["3 1.0", "5 3.0"],
-        "wmt16_en_ro": ["5 4.0", "5 6.0"],
-        "wmt16_ro_en": ["3 2.0", "5 3.0"],
-    }
-    for experiment, settings in expected.items():
-        (tmp_path / experiment).mkdir()
-        given = recorded(experiment, "decode", folder=tmp_path / experiment)
-        loose = [command for command in given if "gad++" in command]
-        found = [f"{c[c.index('--top-beta') + 1]} {c[c.index('--tolerance') + 1]}" for c in loose]
-        assert found == settings
-
-
-def test_settings_of_super_resolution(tmp_path: Path) -> None:
-    """papers/004 Table 2: block sizes, and ε of approximate decoding."""
-    given = recorded("celeba_sr", "table", folder=tmp_path)
-    decodings = [command for command in given if "fairseq_aggdec.cli.super_resolve" in command]
-    assert [c[c.index("--block-size") + 1] for c in decodings] == [k for k in "2 4 6 8 10".split() for _ in range(2)]
-    assert {c[c.index("--accept-distance") + 1] for c in decodings} == {"2"}
-
-
 @pytest.mark.parametrize(
-    ("experiment", "stage", "model"), [("celeba_sr", "heads", "heads_rgb"), ("sign_digits_sr", "heads", "heads")]
+    ("experiment", "settings"),
+    [
+        ("wmt14_en_de", ["3 1.0", "5 3.0"]),
+        ("wmt14_de_en", ["3 1.0", "5 3.0"]),
+        ("wmt16_en_ro", ["5 4.0", "5 6.0"]),
+        ("wmt16_ro_en", ["3 2.0", "5 3.0"]),
+    ],
 )
+def test_settings_of_decoding(experiment: str, settings: list[str], commands_of: CommandsOf) -> None:
+    """β and τ of papers/000 Tables 8 and 14."""
+    decodings = [c for c in commands_of(experiment) if c[0] == "fairseq-generate" and "gad++" in c]
+    found = [f"{c[c.index('--top-beta') + 1]} {c[c.index('--tolerance') + 1]}" for c in decodings]
+    assert found[:2] == settings
+
+
+@pytest.mark.parametrize(("experiment", "model"), [("celeba_sr", "heads_rgb"), ("sign_digits_sr", "heads")])
 def test_a_training_of_the_files_length_has_the_files_warm_up(
-    experiment: str, stage: str, model: str, tmp_path: Path
+    experiment: str, model: str, commands_of: CommandsOf
 ) -> None:
-    given = recorded(experiment, stage, folder=tmp_path, gpus=8)
     of_file = compose(experiment, model)
-    for command in (command for command in given if "hydra" in command[0]):
+    trainings = [c for c in commands_of(experiment) if "hydra" in c[0] and c[c.index("--config-name") + 1] == model]
+    assert trainings
+    for command in trainings:
         assert f"optimization.max_update={of_file.optimization.max_update}" in command
         assert f"lr_scheduler.warmup_updates={of_file.lr_scheduler.warmup_updates}" in command
 
 
-def test_one_head_is_the_base_model_where_head_1_is_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_head_is_the_base_model_where_head_1_is_learnt(commands_of: CommandsOf) -> None:
     """papers/004 Table 1, k = 1"""
-    monkeypatch.setenv("BLOCKWISE_SIZES", "2")
-    given = recorded("wmt14_blockwise", "blockwise_table", folder=tmp_path)
+    given = commands_of("wmt14_blockwise")
     measured = [bench._parser().parse_args(c[3:]) for c in given if "fairseq_aggdec.cli.bench" in c]
-    work = tmp_path / "work/wmt14_blockwise"
-    assert {args.json.name: args.path for args in measured if args.modes == "greedy"} == {
-        "regular-1.json": f"{work}/base/model.pt",
-        "distilled-1.json": f"{work}/base-distilled/model.pt",
-    }
+    of_greedy = [args for args in measured if args.modes == "greedy" and args.json.parent.name == "blockwise_table"]
+    models = {args.json.stem: Path(args.path).parent.name for args in of_greedy}
+    assert models == {"regular-1": "base", "distilled-1": "base-distilled"}
 
 
 @pytest.mark.parametrize(("stage", "stand_ins"), [("depth", {"gec_small"}), ("memory", {"gec_small", "ua_gec_small"})])

@@ -23,14 +23,7 @@ def test_constant_and_off() -> None:
     assert not GlancingSchedule.parse("0:0.3", 10).is_off
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "half",
-        "1.5",
-        "0.5:0.3:0.1",
-    ],
-)
+@pytest.mark.parametrize("text", ["half", "1.5", "0.5:0.3:0.1"])
 def test_refused(text: str) -> None:
     with pytest.raises(AggdecError, match="--glancing"):
         GlancingSchedule.parse(text, 100)

@@ -7,13 +7,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_l
 from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
 
 
-@pytest.mark.parametrize(
-    "smoothing",
-    [
-        0.0,
-        0.1,
-    ],
-)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_equals_fairseqs_loss_and_gradient(smoothing: float) -> None:
     torch.manual_seed(1)
     logits = (3 * torch.randn(7, 11)).requires_grad_()

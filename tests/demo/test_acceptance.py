@@ -1,6 +1,7 @@
 """How much of their drafts the shipped models accept, on the demo's sentences: what makes them fast on any machine."""
 
 from argparse import Namespace
+from functools import cache
 
 import pytest
 
@@ -10,24 +11,28 @@ from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.tasks.loading import batches_of
 
 
+@cache
+def loaded(task: str) -> DemoModel:
+    fairseq_aggdec.register()
+    return DemoModel.load(TASKS[task])
+
+
 @pytest.mark.parametrize(
     ("task", "decoding", "tokens"),
     [
-        ("gec", "iad", 5.46),
-        ("gec", "hybrid", 6.73),
-        ("mt", "gad", 4.42),
-        ("gec", "aggressive-beam", 4.04),
-        ("mt", "aggressive-beam", 2.18),
+        ("gec", "iad", 5.65),
+        ("gec", "hybrid", 7.32),
+        ("mt", "gad", 4.14),
+        ("gec", "aggressive-beam", 4.34),
+        ("mt", "aggressive-beam", 2.28),
     ],
 )
 def test_tokens_an_iteration(task: str, decoding: str, tokens: float) -> None:
-    """Within 5 %; of a beam of 5, steps a pass."""
-    fairseq_aggdec.register()
-    shown = TASKS[task]
-    model = DemoModel.load(shown)
+    """Within 5 %, of every third sentence; of a beam of 5, steps a pass."""
+    shown, model = TASKS[task], loaded(task)
     model.task.cfg.decoding = decoding
     generator = model.task.build_generator(model.models, Namespace(beam=5 if decoding == "aggressive-beam" else 1))
-    lines = (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    lines = (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[::3]
     for batch in batches_of(model.task, [model.encode(line) for line in lines], 1):
         model.task.inference_step(generator, model.models, batch)
     assert generator.totals.committed / generator.totals.iterations == pytest.approx(tokens, rel=0.05)

@@ -12,7 +12,6 @@ from fairseq_aggdec.tasks.loading import batches_of
 from tests.helpers import run_cli
 
 CORRECTIONS = {
-    "She said “ I has two brother ” .": "She said, “ I have two brother ” .",
     # the model puts an article before a page in parentheses, too
     "He ask [see page 3] about the price (about 20 €).": "He asked [see the page 3] about the price (about 20 €).",
     "The student’s book are on the table.": "The student’s books are on the table.",
@@ -20,13 +19,10 @@ CORRECTIONS = {
     "The shop {near my house} has apples for £2 and bread for €3.": None,
     "He lived here in 1990–2000, and he have two sisters.": "He lived here in 1990–2000, and he has two sisters.",
     "She live in Москва with her brother.": "She lives in Москва with her brother.",
-    "My friends are very happy 😀": "My friends are very happy 😀.",
     "Thank you for you letter 👍🏽 !": "Thank you for your letter 👍🏽 !",
     "• We was at home.": "• We were at home.",
     "I works with C# and file_name.": "I work with C# and file_name.",
     "My sister live in München, near the café.": "My sister lives in München, near the café.",
-    "Write to tom@mail.org if you has a question.": "Write to tom@mail.org if you have a question.",
-    "They was here * and we was there.": "They were here * and we were there.",
     "田中 is my friend and he live in 東京.": "田中 is my friend and he lives in 東京.",
     "The distance are 10\u00a0km, said the guide’s friend.": "The distance is 10\u00a0km, said the guide’s friend.",
     "He don’t like it, and I don`t like it too.": "He doesn’t like it, and I don't like it too.",

@@ -5,10 +5,6 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from fairseq_aggdec.cli import gpu_day as gpu_day_command
-from fairseq_aggdec.errors import AggdecError
 from tests import fork_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,8 +40,3 @@ def test_a_folder_that_pack_did_not_make_is_left_alone(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"gpu_day: {tmp_path} is not empty")
     assert [path.name for path in tmp_path.rglob("*")] == ["data", "precious"]
-
-
-def test_what_there_is_not_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match="no part is called lunch; there are tests, verify, base, big, "):
-        gpu_day_command.main(["run", "lunch", "--rehearse", "--work", str(tmp_path)])

@@ -1,7 +1,5 @@
 """Tests of `fairseq_aggdec.lab.benchmarking.ctranslate2_runner`."""
 
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,16 +48,6 @@ def test_a_model_of_fairseq_hydra_train_is_converted(tiny: RandomModel, tmp_path
     torch.save(state, tmp_path / "model.pt")
     converted = ctranslate2_runner.convert(str(tmp_path / "model.pt"), str(tiny.folder), ("src", "tgt"), tmp_path)
     assert (converted / "model.bin").is_file()
-
-
-def test_a_missing_package_is_named(tiny: RandomModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ctranslate2.converters", None)
-    subject = replace(tiny_subject(tiny), keep=str(tmp_path))
-    with (
-        Runners(subject) as runners,
-        pytest.raises(AggdecError, match=r"ctranslate2: the package is not installed .*fairseq-aggdec\[bench\]"),
-    ):
-        runners.make(Mode.parse("ctranslate2:greedy"), 1)
 
 
 def test_a_model_that_it_does_not_know_is_refused(tiny: RandomModel, tmp_path: Path) -> None:

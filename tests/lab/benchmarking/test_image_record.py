@@ -30,15 +30,8 @@ def test_table(tmp_path: Path) -> None:
     assert cells[5] == ["blockwise, ε = 2", "4.0", "4.00", "500", "4.00x", "15.00", "62.5%"]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{",
-        '{"quality": {}}',
-    ],
-)
-def test_damaged(tmp_path: Path, content: str) -> None:
+def test_damaged(tmp_path: Path) -> None:
     save_image_record(tmp_path, 7, 4)
-    (tmp_path / "quality.json").write_text(content)
+    (tmp_path / "quality.json").write_text('{"quality": {}}')
     with pytest.raises(AggdecError, match=r"quality\.json: .*; run aggdec super-resolve again"):
         ImageRecord.load(tmp_path)

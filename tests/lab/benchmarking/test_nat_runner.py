@@ -58,15 +58,14 @@ def test_tokens_and_passes_are_those_of_fairseq_generate(
     subject = Subject("unread.pt", str(toy_data), [sentence.tolist() for sentence in source], "src", "tgt")
     mode = Mode("peer", "nat", nat=NatPeer("peer", str(models[architecture]), PASSES, beam))
     with Runners(subject) as runners:
-        for batch_size in (1, 3):
-            runner = runners.make(mode, batch_size)
-            found: dict[int, Output] = {}
-            for number in range(len(runner.batches)):
-                found |= runner.outputs(number, runner.decode(number))
-            assert sorted(found) == sorted(expected)
-            for number, output in found.items():
-                assert dictionary.string(torch.tensor(output.tokens)).split() == expected[number].tokens
-                assert output.passes == 1 + (expected[number].steps or 0)
+        runner = runners.make(mode, 3)
+        found: dict[int, Output] = {}
+        for number in range(len(runner.batches)):
+            found |= runner.outputs(number, runner.decode(number))
+    assert sorted(found) == sorted(expected)
+    for number, output in found.items():
+        assert dictionary.string(torch.tensor(output.tokens)).split() == expected[number].tokens
+        assert output.passes == 1 + (expected[number].steps or 0)
     assert len({tuple(output.tokens) for output in found.values()}) > 2
     assert 1 < max(output.passes or 0 for output in found.values()) <= PASSES
 
@@ -94,27 +93,14 @@ def test_peers_are_measured_beside_the_modes(toy_model_dir: ToyModel, models: di
     assert "0 of 4" in cells
 
 
-@pytest.fixture
-def subject(toy_data: Path) -> Subject:
-    return Subject("unread.pt", str(toy_data), [[5, 6, 2]], "src", "tgt")
-
-
-def refusal(subject: Subject, path: object, length_beam: int = 1) -> str:
-    with Runners(subject) as runners, pytest.raises(AggdecError) as error:
-        runners.make(Mode("mine", "nat", nat=NatPeer("mine", str(path), 4, length_beam)), 1)
-    return str(error.value)
-
-
-def test_other_models_are_refused(subject: Subject, toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    text = refusal(subject, toy_model_dir.checkpoint)
-    assert f"--nat-peer mine: {toy_model_dir.checkpoint} is a transformer, none of fairseq's non-auto" in text
-    torch.save({"args": None, "cfg": {"model": {}}, "model": {}}, tmp_path / "unknown.pt")
-    assert f"{tmp_path / 'unknown.pt'} is a model of unknown kind" in refusal(subject, tmp_path / "unknown.pt")
-
-
-def test_another_dictionary_is_refused(subject: Subject, dictionary: Dictionary, tmp_path: Path) -> None:
+def test_other_models_and_dictionaries_are_refused(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    subject = Subject("unread.pt", str(toy_model_dir.data), [[5, 6, 2]], "src", "tgt")
     other = Dictionary()
     other.add_symbol("alone")
-    path = write_random_nat(tmp_path / "other.pt", "cmlm_transformer", other)
-    sizes = f"has 5 symbols in its encoder, the dictionary in {subject.data} has {len(dictionary)}"
-    assert f"--nat-peer mine: {path} {sizes}" in refusal(subject, path)
+    small = write_random_nat(tmp_path / "other.pt", "cmlm_transformer", other)
+    for path, reason in (
+        (toy_model_dir.checkpoint, "is a transformer, none of fairseq's non-auto"),
+        (small, f"has 5 symbols in its encoder, the dictionary in {subject.data} has"),
+    ):
+        with Runners(subject) as runners, pytest.raises(AggdecError, match=f"--nat-peer mine: {path} {reason}"):
+            runners.make(Mode("mine", "nat", nat=NatPeer("mine", str(path), 4)), 1)

@@ -7,11 +7,9 @@ import pytest
 import torch
 from fairseq.models.transformer import base_architecture
 
-from fairseq_aggdec.generation.drafter_checkpoint import load_drafter
 from fairseq_aggdec.lab.benchmarking.random_models import SIZES, RandomModel
-from fairseq_aggdec.models.warm_start import encoder_fingerprint
 from fairseq_aggdec.tasks.loading import load
-from tests.lab.benchmarking.tiny import VOCABULARY, tiny_model
+from tests.lab.benchmarking.tiny import tiny_model
 
 
 @pytest.mark.parametrize(
@@ -26,15 +24,6 @@ def test_sizes_are_those_of_the_papers(name: str, layers: tuple[int, int], width
     assert args.encoder_ffn_embed_dim == args.decoder_ffn_embed_dim == 4 * width
     assert args.decoder_attention_heads * 64 == width
     assert args.layernorm_embedding == (name == "bart-12-2")
-
-
-def test_model_and_drafter_load_and_share_an_encoder(tiny: RandomModel) -> None:
-    task, (model,) = load(str(tiny.checkpoint), str(tiny.folder), "src", "tgt")
-    assert len(task.target_dictionary) == VOCABULARY
-    drafter = load_drafter(str(tiny.drafter), task, [model])
-    assert torch.equal(drafter.model.encoder_fingerprint, encoder_fingerprint(model.encoder))
-    assert drafter.block_size(0) == 8
-    assert len(drafter.model.decoder.layers) == 1
 
 
 def test_the_same_model_is_made_again_and_taken_where_it_is(tiny: RandomModel, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ import fairseq_aggdec
 from fairseq_aggdec.cli.bench import _parser, main
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.record import fingerprint
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
 from tests.helpers import ToyModel
 from tests.random_models import stock_beam_one
@@ -84,11 +83,8 @@ def test_repeated_ngrams_are_banned_in_our_modes_and_peers(toy_model_dir: ToyMod
 
 def test_sources_are_cut_as_fairseq_cuts_them(toy_model_dir: ToyModel) -> None:
     whole, cut = (subject_of(toy_model_dir, options).sentences for options in ("", CUT))
-    eos = whole[0][-1]
-    assert max(map(len, whole)) > 9
-    assert [list(sentence) for sentence in cut] == [[*list(sentence[:-1])[:8], eos] for sentence in whole]
-    number = next(number for number, sentence in enumerate(whole) if len(sentence) > 9)
-    with pytest.raises(AggdecError, match=f"sentence {number} has .* more than --max-source-positions 9: add --trunc"):
+    assert [list(sentence) for sentence in cut] == [[*sentence[:-1][:8], whole[0][-1]] for sentence in whole]
+    with pytest.raises(AggdecError, match=r"has .* more than --max-source-positions 9: add --trunc"):
         subject_of(toy_model_dir, "--max-source-positions 9")
 
 
@@ -105,9 +101,6 @@ def test_the_record_says_how_was_searched(toy_model_dir: ToyModel, tmp_path: Pat
     assert options in content["command"]
     assert "\nsearch: --lenpen 2 --unkpen 0.5 --max-len-a 0.5 --max-len-b 6 --min-len 4 --no-rep" in printed.getvalue()
     assert max(content["source_tokens"]) == 9
-    with Runners(subject_of(toy_model_dir, options)) as runners:
-        expected = [fingerprint(tokens) for tokens in outputs(runners, "greedy", 1)]
-    assert [run["outputs"] for run in content["runs"]] == [expected] * 2
 
 
 @pytest.mark.parametrize(
@@ -121,16 +114,3 @@ def test_the_record_says_how_was_searched(toy_model_dir: ToyModel, tmp_path: Pat
 def test_what_a_peer_cannot_honour_is_refused_before_anything_is_loaded(options: str, reason: str) -> None:
     with pytest.raises(AggdecError, match=reason):
         main(["DATA", "--path", "x", *options.split()])
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ("DATA --path x --block-ngrams", "--block-ngrams goes with --no-repeat-ngram-size"),
-        ("--random-model base --min-len 5 --truncate-source", "leave out --min-len, --truncate-source"),
-    ],
-)
-def test_options_without_meaning(options: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(options.split())
-    assert reason in capsys.readouterr().err

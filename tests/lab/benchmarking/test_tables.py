@@ -1,27 +1,7 @@
-"""Tests of `fairseq_aggdec.lab.benchmarking.tables`."""
+"""What `test_measure.py` does not see in the tables of `fairseq_aggdec.lab.benchmarking.tables`."""
 
-from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy, module_table, speed_table
+from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy, speed_table
 from tests.lab.benchmarking.tiny import made_up_run
-
-
-def test_speed_table_is_the_arithmetic_of_the_rounds() -> None:
-    beam = made_up_run("beam5", 4.0, sentences=2, latencies=[[1.0, 3.0], [2.0, 4.0], [2.0, 3.0]])
-    greedy = made_up_run(
-        "greedy", 1.0, sentences=2, latencies=[[1.0, 1.0], [1.0, 1.5], [1.0, 1.0]], iterations=[10, 11]
-    )
-    headers, rows = speed_table([beam, greedy])
-    first, second = (dict(zip((h.replace("\n", " ") for h in headers), row, strict=True)) for row in rows)
-    assert first["seconds (median, range)"] == "5.00 (4.00-6.00)"
-    assert second["speed-up over beam5"] == "2.50x"
-    assert second["speed-up over greedy"] == "1.00x"
-    assert first["p50 ms"] == "2500.0"
-    assert first["p99 ms"] == "2990.0"
-    assert second["tokens per second"] == "10"
-    assert (first["iterations per sentence"], second["iterations per sentence"]) == ("", "10.50")
-    assert second["mean accepted tokens"] == "1.00"
-    assert first["identical to greedy"] == "1 of 2"
-    assert "BLEU" not in first
-    assert "peak memory MB" not in first
 
 
 def test_optional_columns_appear_with_their_numbers() -> None:
@@ -43,17 +23,3 @@ def test_identity_is_with_greedy_in_the_same_precision() -> None:
     assert identical_to_greedy(iad, [greedy, iad]) == "0 of 4 (fp32)"
     assert identical_to_greedy(greedy, runs) == "4 of 4"
     assert identical_to_greedy(iad, [iad]) == ""
-
-
-def test_modules_a_sentence_with_their_share() -> None:
-    runs = [
-        made_up_run("beam5", 1.0),
-        made_up_run("greedy", 1.0, modules={"verifier's decoder": 0.3, "rest": 0.1}),
-        made_up_run("gad", 1.0, modules={"verifier's decoder": 0.1, "drafter": 0.08, "rest": 0.02}),
-    ]
-    headers, rows = module_table(runs)
-    assert headers == ["mode", "verifier's decoder", "rest", "drafter"]
-    assert rows == [
-        ["greedy", "75.00 (75%)", "25.00 (25%)", ""],
-        ["gad", "25.00 (50%)", "5.00 (10%)", "20.00 (40%)"],
-    ]

@@ -42,6 +42,6 @@ def test_with_a_number_of_updates_all_is_distilled(data: DataBin) -> None:
     assert plan.minutes["train"] == pytest.approx(3.3)
 
 
-@pytest.mark.parametrize(("width", "rate"), [(64, 0.002), (256, 0.002), (512, 0.001), (1024, 0.0005)])
-def test_wide_models_learn_more_slowly(width: int, rate: float) -> None:
-    assert Recipe(Path("v.pt"), width, 2, 10, cpu=True).learning_rate == rate
+def test_wide_models_learn_more_slowly() -> None:
+    rates = [Recipe(Path("v.pt"), width, 2, 10, cpu=True).learning_rate for width in (64, 256, 512, 1024)]
+    assert rates == [0.002, 0.002, 0.001, 0.0005]

@@ -44,8 +44,6 @@ def test_bars_among_and_within_lines(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (b"", "holds no H- lines"),
-        (b"H-x\t-0.5\ta\n", "holds no H- lines"),
-        (b"S-0\ta\nH-0\ta\n", "line 1: a line of sentence 0 is damaged"),
         (b"H-0\t-0.5\ta\r 5%|#  | 2/41 [00:01<00:18] b\n", "line 1: a line of sentence 0 is damaged"),  # a b or ab
     ],
 )

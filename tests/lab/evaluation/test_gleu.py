@@ -41,12 +41,6 @@ def test_the_digits_of_jflegs_own_script(aggdec_data: Path) -> None:
     assert round(100 * corpus_gleu(sources, sources, references), 2) == 40.60
 
 
-@pytest.mark.parametrize(
-    ("sources", "outputs", "references"),
-    [([["a"]], [["a"], ["b"]], [[["a"]]]), ([["a"]], [["a"]], []), ([], [], [[]]), ([["a"]], [["a"]], [[["a"]], []])],
-)
-def test_mismatched_sizes_are_refused(
-    sources: list[list[str]], outputs: list[list[str]], references: list[list[list[str]]]
-) -> None:
+def test_mismatched_sizes_are_refused() -> None:
     with pytest.raises(AggdecError, match="as many"):
-        corpus_gleu(sources, outputs, references)
+        corpus_gleu([["a"]], [["a"]], [[["a"]], []])

@@ -1,8 +1,5 @@
-import sys
-
 import pytest
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.rouge import rouge
 
 
@@ -22,9 +19,3 @@ def test_sentences_of_a_summary_are_matched_one_by_one() -> None:
 def test_the_best_reference_counts_and_documents_are_averaged() -> None:
     score = rouge(["a b", "p"], [["x y", "p q"], ["a b", "r"]])
     assert score.rouge1 == pytest.approx((1 + 2 / 3) / 2)
-
-
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
-    with pytest.raises(AggdecError, match="pip install rouge-score"):
-        rouge(["a"], [["a"]])

@@ -33,15 +33,6 @@ def test_a_deletion_that_the_references_make_up_for_is_not_right_to_the_authors_
     assert corpus_sari(["a b a c"], ["b a c"], [["b a c d"]]).delete == 1
 
 
-def test_by_hand() -> None:
-    # Source "a b", output "a c", reference "a c" -- unigrams: c added, a kept, b deleted, all right: 1 each.
-    # Bigrams: "a c" added and wanted, "a b" deleted and to be deleted: 1; none kept: 0. Longer: nothing, 0.
-    sari = corpus_sari(["a b"], ["a c"], [["a c"]])
-    assert (sari.add, sari.keep, sari.delete) == pytest.approx((2 / 4, 1 / 4, 2 / 4))
-    assert sari.score == pytest.approx(5 / 12)
-    assert sentence_sari("a b", "a c", ["a c"]) == sari
-
-
 def test_counts_are_summed_over_the_corpus_or_sentences_averaged() -> None:
     sources, outputs, references = ["a", "p q r s"], ["a", "p x"], [["a", "p x"]]
     first, second = sentence_sari("a", "a", ["a"]), sentence_sari("p q r s", "p x", ["p x"])

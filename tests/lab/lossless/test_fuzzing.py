@@ -10,22 +10,22 @@ from torch import Tensor
 
 from fairseq_aggdec.cli import fuzz
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.lossless.fuzzing import running
 from fairseq_aggdec.lab.lossless.fuzzing.cases import ADVERSARIES, KINDS, Case, draw
 from fairseq_aggdec.lab.lossless.fuzzing.checking import CaseResult, ModeResult
 from fairseq_aggdec.lab.lossless.fuzzing.running import Run
 from fairseq_aggdec.lab.lossless.fuzzing.shrinking import shrunk
 
-CASES = 4
+CASES = range(3, 10)
+"""those before them take as long as all of these"""
 
 
 def test_random_cases_decode_as_stock_fairseq_does(tmp_path: Path) -> None:
-    run, texts = Run(tmp_path / "run.json", 0), list[str]()
-    while run.state["next"] < CASES:
+    run, texts = Run(tmp_path / "run.json", CASES.start), list[str]()
+    for _ in CASES:
         run.next(texts.append)
     assert texts == []
-    assert run.state["cases"] >= CASES - 1, "fairseq itself refuses few"
+    assert run.state["cases"] >= len(CASES) - 1, "fairseq itself refuses few"
     known = [counters for mode, counters in run.state["modes"].items() if mode.endswith(("oracle", "junk behind EOS"))]
     assert sum(counters["accepted"] for counters in known) > 0, "drafts that are right pass"
 
@@ -99,11 +99,3 @@ def test_a_case_is_made_as_small_as_it_still_fails() -> None:
     assert smaller.search["max_len_b"] <= 1
     assert len(smaller.modes) == len(smaller.models) == 1
     assert smaller.models[0].keys() <= {"kind", "arch", "encoder_layers", "decoder_layers", "block_heads"}
-
-
-def test_what_is_no_case_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match="not fields of a case"):
-        fuzz.main(["--case", "3", "--changes", '{"rows": 1}'])
-    (tmp_path / "other.json").write_text("[]")
-    with pytest.raises(AggdecError, match=r"other\.json: not the counters"):
-        fuzz.main(["--cases", "1", "--output", str(tmp_path / "other.json")])

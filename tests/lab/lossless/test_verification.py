@@ -13,7 +13,7 @@ from fairseq_aggdec.engine import block_decoder, layers
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.layers import attend
-from fairseq_aggdec.lab.benchmarking.modes import Mode, parse_modes
+from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel, Size
 from fairseq_aggdec.lab.benchmarking.subject import Subject
 from fairseq_aggdec.lab.lossless import verification, verify_command
@@ -159,10 +159,6 @@ def test_what_the_model_can_is_compared_by_default(subject: Subject, monkeypatch
     monkeypatch.setattr(verify_command, "proposal_heads", lambda model: 4)
     without = replace(subject, drafter_path=None, block_size=0)
     assert verify_command._default_modes(without) == "greedy,iad,hybrid,blockwise,aggressive-beam:5"
-    assert {mode.name for mode in map(Mode.parse, ("blockwise", "blockwise:3", "gad", "nar")) if mode.lossless} == {
-        "blockwise",
-        "gad",
-    }
 
 
 RECORDS = sorted((ROOT / "docs/verify").glob("*.json"))
@@ -178,15 +174,12 @@ def test_recorded_verifications_have_passed(path: Path) -> None:
         assert check["identical"] + check["near_ties"] == check["sentences"], check["lines"]
 
 
-def test_a_beam_is_compared_with_fairseqs_whole_lists(subject: Subject) -> None:
+def test_a_beam_is_compared_with_fairseqs_whole_lists(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     done = verified(subject, "aggressive-beam:4", "fp32")
     assert [(check.reference, check.identical, check.batch_size) for check in done.checks] == [
         ("fairseq's beam 4", 5, 1),
         ("fairseq's beam 4", 5, 3),
     ]
-
-
-def test_prefixes_that_see_other_branches_are_found_out(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    # prefixes that see other branches are found out
     monkeypatch.setattr(block_decoder, "additive_mask", lambda hidden, like: like.new_zeros(hidden.shape))
-    done = verified(subject, "aggressive-beam:4", "fp32", sizes=(1,))
-    assert [check.differing > 0 for check in done.failed] == [True]
+    assert verified(subject, "aggressive-beam:4", "fp32", sizes=(1,)).failed

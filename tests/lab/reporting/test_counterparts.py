@@ -58,25 +58,13 @@ def test_short_and_long_forms(tmp_path: Path) -> None:
     assert fifteen.mode == "other"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("tables: {ge2022/99: {columns: {}, rows: {}}}", r"tables.yaml: no table ge2022/99 of the papers"),
-        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD: gad}}}", r"tables.yaml: table ge2022/9 has no row 'GAD'"),
-        (
-            "tables: {ge2022/9: {columns: {Tok.: {mesure: x}}, rows: {GAD-base: x}}}",
-            r"unknown fields mesure: choose from measure, ",
-        ),
-        ("tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD-base: {label: '{size}'}}}}", r"describes it \(KeyError"),
-    ],
-)
-def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(AggdecError, match=message):
-        read_tables(write(tmp_path, text))
+def test_mistakes_are_named(tmp_path: Path) -> None:
+    with pytest.raises(AggdecError, match=r"tables.yaml: table ge2022/9 has no row 'GAD'"):
+        read_tables(write(tmp_path, "tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD: gad}}}"))
 
 
 @pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda folder: folder.name)
-def test_experiments_ask_for_measures_that_exist(folder: Path) -> None:
+def test_experiments_ask_for_measures_that_exist_and_say_in_what_they_differ(folder: Path) -> None:
     tables = read_tables(folder)
     assert tables.counterparts
     known = set(MEASURES)
@@ -92,11 +80,8 @@ def test_experiments_ask_for_measures_that_exist(folder: Path) -> None:
             assert {source.measure for cell in table.cells.values() for source in cell.sources} <= known, table.title
             if table.figure:
                 assert {len(cell.sources) for cell in table.cells.values()} == {2} == {len(table.figure)}
-
-
-@pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda folder: folder.name)
-def test_a_stand_in_says_beside_each_row_in_what_it_differs(folder: Path) -> None:
-    for counterparts in read_tables(folder).counterparts.values():
+    # a stand-in says beside each row in what it differs
+    for counterparts in tables.counterparts.values():
         said = {system for system, text in counterparts.differs.items() if text}
         rows = {system for system, _ in counterparts.sources}
         assert said == (set() if read_experiment(folder).full_size else rows), counterparts.table.name

@@ -13,7 +13,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.lab.lossless.differences import Difference
 from fairseq_aggdec.lab.reporting.counterparts import read_tables
-from tests.lab.benchmarking.heads_records import heads_record, heads_run, save_image_record
+from tests.lab.benchmarking.heads_records import heads_record, heads_run
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 from tests.lab.evaluation.test_training_log import trained, validated
 
@@ -102,30 +102,6 @@ def test_block_sizes_and_their_figure(blocks: Path, capsys: pytest.CaptureFixtur
     assert (blocks / "speed.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save_image_record(tmp_path / "table/regular-2", 13, 9)
-    save_image_record(tmp_path / "table/fine-tuned-2", 10, 7)
-    save_image_record(tmp_path / "table/fine-tuned-4", 7, 4)
-    figure = ["--figure", tmp_path / "speed.png"]
-    text = print_table(CONFIGS / "sign_digits_sr", tmp_path, "blocks", *figure, capsys=capsys)
-    assert "Times of 2 inputs, batch size 1; a processor, 2 threads of 4 cores" in text
-    accepted, speed, quality = list(tables_of(text).values())[:3]
-    assert accepted[0] == ["k", "regular", "approximate", "fine-tuned", "both"]
-    assert accepted[2:] == [
-        ["1", "1.00", "–", "–", "–"],
-        ["2", "1.00", "1.50", "1.33", "2.00"],
-        ["4", "–", "–", "2.00", "4.00"],
-    ]
-    assert speed[-1] == ["4", "–", "–", "2.00x (2.00)", "4.00x (4.00)"]
-    assert {row[0]: row[1:] for row in quality[2:]} == {
-        "bicubic interpolation": ["10.00", "–", "–", "–"],
-        "1": ["20.00 / 100.0%", "–", "–", "–"],
-        "2": ["20.00 / 100.0%", "15.00 / 62.5%", "20.00 / 100.0%", "15.00 / 62.5%"],
-        "4": ["–", "–", "20.00 / 100.0%", "15.00 / 62.5%"],
-    }
-    assert (tmp_path / "speed.png").read_bytes()[:4] == b"\x89PNG"
-
-
 SOURCE, RIGHT = ["a x c", "d e f g"], ["a b c", "d e f g"]
 SECONDS = {"6-6": {"beam5": 8.0, "greedy": 4.0, "iad": 2.0}, "9-3": {"beam5": 6.0, "greedy": 2.0, "iad": 0.5}}
 
@@ -186,7 +162,6 @@ def test_a_lossless_mode_that_said_something_else_is_in_no_table(depths: tuple[P
     [
         ("--table blocks", "--table blocks: no such table in .*tables.yaml; it has blockwise_table, ablation"),
         ("--table ablation", "ablation: nothing of it has been measured yet; run its stage of tatoeba_en_de first"),
-        ("--table ablation --axis depth=1", "--axis depth: table ablation of .*tables.yaml has k, variant"),
     ],
 )
 def test_refused(blocks: Path, options: str, message: str) -> None:

@@ -4,15 +4,6 @@ from fairseq_aggdec.lab.reporting.own_tables import grids_of_everything
 from tests.lab.reporting.made_up import made_up_results
 
 
-def test_scores_with_counters() -> None:
-    scores = grids_of_everything(made_up_results())[0]
-    assert scores.title == "Scores: test (4 inputs)"
-    assert [group.heading for group in scores.groups] == ["sacrebleu", "iterations", "tokens an iteration"]
-    rows = {row[0]: row[1:] for row in scores.rows}
-    assert rows["gad"] == ("35.40", "2.50", "4.70"), "100 iterations for 40 sentences of 470 tokens"
-    assert rows["beam5"] == ("35.90", "–", "–")
-
-
 def test_times_by_batch_size() -> None:
     _, alone, pairs = grids_of_everything(made_up_results())
     assert (alone.title, pairs.title) == (

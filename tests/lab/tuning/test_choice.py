@@ -1,26 +1,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.lab.tuning.choice import high_efficiency, high_quality, pareto_front
-from fairseq_aggdec.lab.tuning.points import Point, Setting
-from tests.lab.tuning.papers import GREEDY, point, table_7
+from fairseq_aggdec.lab.tuning.choice import pareto_front
+from fairseq_aggdec.lab.tuning.points import Point
+from tests.lab.tuning.papers import point
 
 POINTS = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 9)), min_size=1, max_size=8, unique=True).map(
     lambda cells: [point(number, 3, 1.0, accepted, quality) for number, (accepted, quality) in enumerate(cells)]
 )
-
-
-def test_the_papers_table() -> None:
-    points = table_7()
-    careful = high_quality(points, GREEDY, margin=0.4)
-    efficient = high_efficiency(points, GREEDY, loss=-0.2)
-    assert careful is not None
-    assert efficient is not None
-    assert careful.setting == Setting(25, 5, 1.0)
-    assert efficient.setting == Setting(25, 5, 3.0)  # the authors' choice
-    bold = high_quality(points, GREEDY)
-    assert bold is not None
-    assert bold.setting == Setting(25, 5, 5.0)
 
 
 def beats(other: Point, mine: Point) -> bool:

@@ -11,13 +11,11 @@ def rows(table: str) -> list[list[str]]:
 
 def test_block_sizes_as_in_the_paper(tmp_path: Path) -> None:
     table = block_size_table(papers_sweep(tmp_path), all_settings([10, 15], [3], [1.0]), "BLEU")
-    heading, _, beam, greedy, ten, fifteen = rows(table)
+    heading, _, _, greedy, ten, _ = rows(table)
     assert heading == ["model", "k", "Tok.", "BLEU", "speed"]
-    assert beam == ["AR (beam = 5)", "", "1.00", "26.72", "1.00x"]
     assert greedy == ["AR (greedy)", "", "1.00", "26.62", "1.25x"]
     # 200 s of greedy over 100/5.97 s in the same rounds, times 500 s of beam search over 400 s of greedy in theirs
     assert ten == ["GAD++ (top-3, τ = 1)", "10", "5.97", "26.68", "14.92x"]
-    assert fifteen[1:3] == ["15", "6.74"]
 
 
 def test_choice(tmp_path: Path) -> None:

@@ -1,0 +1,162 @@
+"""The sentences and errors that configs/mucgec_small makes up, with a small dictionary."""
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from configs.mucgec_small.sentences import WordSentences
+from configs.mucgec_small.sentences.dictionary import read_words
+from configs.mucgec_small.sentences.errors import ErrorRates, LearnerErrors
+from configs.mucgec_small.sentences.grammar import SentenceMaker
+from configs.mucgec_small.sentences.homophones import Homophones, near_sound
+from fairseq_aggdec.data.preparation import prepare
+from fairseq_aggdec.data.prepare_config import PrepareConfig
+from fairseq_aggdec.data.text_files import write_lines
+from fairseq_aggdec.errors import AggdecError
+from tests.data.preparing import ROOT
+
+LINES = """
+我 300 r
+他们 90 r
+学生 50 n
+老师 40 n
+问题 60 n
+鼐 9 n
+齤人 9 n
+中华人民共和国 99 n
+AA制 9 n
+喜欢 40 v
+学习 50 v
+研究 20 vn
+新 50 a
+容易 30 a
+突然 30 ad
+经常 60 d
+从 90 p
+虽然 30 c
+个 99 q
+里 90 f
+现在 50 t
+心里 20 s
+北京 60 ns
+英语 20 nz
+自言自语 9 i
+涓 99 zg
+""".strip().splitlines()
+"""A small dictionary in the layout of jieba's, with words of every class that sentences are made of."""
+WORDS = read_words(LINES, "dict.txt")
+SOUNDS = {"在": ["zai"], "再": ["zai"], "债": ["zhai"], "人": ["ren"], "地": ["di", "de"], "的": ["de"]}
+
+
+def test_what_is_a_word() -> None:
+    known = {WORDS.classes["n"](Random(seed)) for seed in range(200)}
+    assert known == {"学生", "老师", "问题", "鼐"}  # not the rare 齤, nor what is long or not Chinese
+    assert "zg" not in WORDS.classes  # characters that nobody classified
+    assert WORDS.characters["学"] == 50 + 50  # in 学生 and 学习
+    assert {WORDS.containing["学"](Random(seed)) for seed in range(50)} == {"学生", "学习"}
+    assert "鼐" in WORDS.characters
+    assert "鼐" not in WORDS.containing  # of GB 2312's second level
+
+
+def test_damaged_lines_are_named() -> None:
+    with pytest.raises(AggdecError, match=r"dict.txt, line 2: word, count and class are expected"):
+        read_words([LINES[0], "word x n"], "dict.txt")
+
+
+def test_near_sounds() -> None:
+    pairs = [("zhang", "zan"), ("chi", "ci"), ("shen", "seng"), ("ren", "leng"), ("nan", "lan")]
+    assert all(near_sound(one) == near_sound(other) for one, other in pairs)
+    assert near_sound("zan") != near_sound("can")
+
+
+def test_characters_that_sound_alike() -> None:
+    homophones = Homophones({"再": 90}, SOUNDS, near_share=0.5)
+    drawn = {homophones.of("在", Random(seed)) for seed in range(200)}
+    assert drawn == {"", "再", "债"}
+    exact = Homophones({}, SOUNDS, near_share=0)
+    assert {exact.of("地", Random(seed)) for seed in range(200)} == {"", "的"}  # by its second reading
+    assert {exact.of("人", Random(seed)) for seed in range(20)} == {""}
+
+
+def test_pairs_depend_on_their_number_and_the_seed() -> None:
+    made = list(WordSentences(60).pairs(WORDS))
+    assert len(made) == 60
+    assert list(WordSentences(30).pairs(WORDS)) == made[:30]
+    assert list(WordSentences(30, seed=2).pairs(WORDS)) != made[:30]
+    wrong = [source for source, target in made if source != target]
+    assert 20 < len(wrong) < 60
+    assert all(source == target for source, target in WordSentences(30, error_rate=0).pairs(WORDS))
+
+
+def test_the_errors_of_each_kind() -> None:
+    text = "我在北京学习，他们也喜欢学习的。"
+    sounds = {character: [character] for character in text if character not in "，。"}
+    homophones = Homophones({}, {**sounds, "再": ["在"]})
+
+    def made(kind: str) -> set[str]:
+        errors = LearnerErrors(homophones, ErrorRates(error_rate=0.1, keep_clean=0, weights={kind: 1}))
+        assert errors.corrupt(text, Random(3)) == errors.corrupt(text, Random(3))
+        return {errors.corrupt(text, Random(seed)) for seed in range(100)} - {text}
+
+    assert "我再北京学习，他们也喜欢学习的。" in made("confused")
+    omitted, swapped = made("omitted"), made("swapped")
+    assert min(len(omitted), len(swapped)) > 5
+    assert all(len(line) < len(text) and line.count("，") == line.count("。") == 1 for line in omitted)
+    assert all(sorted(line) == sorted(text) and line[6] == "，" for line in swapped)
+    with pytest.raises(AggdecError, match="unknown kind of error 'spelling': expected one of confused, omitted"):
+        made("spelling")
+
+
+def test_sentences_end_and_hold_words_of_every_kind() -> None:
+    maker = SentenceMaker(WORDS, min_words=4, max_words=9)
+    sentences = [maker.sentence(Random(seed)) for seed in range(300)]
+    assert {sentence[-1] for sentence in sentences} == {"。", "？", "！"}
+    assert all(4 <= len(sentence) <= 9 + 2 for sentence in sentences)  # with 吗？
+    text = "".join(word for sentence in sentences for word in sentence)
+    assert all(word in text for word in ("学生", "的", "了", "我", "喜欢", "，"))
+    assert not [letter for letter in text if letter.isascii() and not letter.isdigit()]  # no symbol is left over
+
+
+@pytest.fixture
+def small_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What seems to be installed as jieba."""
+    write_lines(tmp_path / "jieba/dict.txt", LINES)
+    write_lines(tmp_path / "jieba/__init__.py", [])
+    monkeypatch.delitem(sys.modules, "jieba", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("quick_commands", "small_dictionary")
+def test_from_words_to_binary(tmp_path: Path) -> None:
+    """The experiment's own configuration with few lines, a small dictionary and test set."""
+    test = ["1\t我喜换学习鼐。\t我喜欢学习鼐。\t我很喜欢学习鼐。", "2\t好 。\t没有错误", "3\t齤。\t无法标注"]
+    write_lines(tmp_path / "mucgec-dev/MuCGEC_dev.txt", test)
+    config = PrepareConfig.read(ROOT / "configs/mucgec_small/prepare.yaml")
+    (train,) = config.pair_files("train")
+    train = replace(train, settings={**train.settings, "lines": 220})
+    parallel = {**config.parallel, "train": train}
+    prepare(replace(config, parallel=parallel, hold_out={"valid": 20}), tmp_path, tmp_path / "work")
+    work = tmp_path / "work"
+
+    def lines(name: str) -> list[str]:
+        return (work / name).read_text().splitlines()
+
+    assert lines("tok/test.src") == ["我 喜 换 学 习 鼐 。", "好 。"]
+    assert lines("tok/test.ref0") == lines("bpe/test.tgt") == ["我 喜 欢 学 习 鼐 。", "好 。"]
+    assert lines("tok/test.ref1") == ["我 很 喜 欢 学 习 鼐 。", "好 。"]  # the last again
+    assert not (work / "tok/test.ref2").exists()
+    assert len(lines("text/train.src")) == len(lines("text/train.tgt")) <= 200
+    assert len(lines("text/valid.src")) == 20
+    assert all(len(token) == 1 for line in lines("bpe/train.src") for token in line.split())
+    counts = Counter(token for side in ("src", "tgt") for line in lines(f"bpe/train.{side}") for token in line.split())
+    dictionary = dict(line.split() for line in lines("data-bin/dict.src.txt"))
+    assert {token for token in dictionary if not token.startswith("madeupword")} == {
+        token for token, count in counts.items() if count >= 10
+    }
+    assert min(counts.values()) < 10  # the model sees the unknown token
+    assert (work / "data-bin/dict.src.txt").read_bytes() == (work / "data-bin/dict.tgt.txt").read_bytes()
+    assert (work / "data-bin/test.src-tgt.tgt.bin").exists()
