@@ -120,7 +120,8 @@ def refuse_differences(found: Mapping[str, Sequence[Difference]]) -> None:
     if faulty:
         raise AggdecError(
             f"{', '.join(faulty)}: not the output of greedy decoding, which a lossless mode has to have (of a beam: "
-            "not the n-best lists of fairseq's search or of the one that does not look ahead): do not use it, and report the command with the lines above that name sentences and tokens"
+            "not the n-best lists of fairseq's search, or of the one that does not look ahead): do not use it, and "
+            "report the command with the lines above that name sentences and tokens"
         )
 
 
@@ -129,7 +130,7 @@ def _is_reference(mode: Mode) -> bool:
 
 
 def _is_reference_of(mode: Mode, other: Mode, precision: Callable[[Mode], str]) -> bool:
-    """Whether a beam search is to have the lists of another one: fairseq's, or, looking ahead, the one that does not."""
+    """Whether a beam search is to have the lists of another: fairseq's, or, looking ahead, one that does not."""
     if other.beam != mode.beam or precision(other) != precision(mode):
         return False
     if other.implementation == "fairseq":
