@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
-from fairseq_aggdec.data.corruption_stream import corrupt_chunk, corrupt_stream, decode_line
+from fairseq_aggdec.data.corruption_stream import corrupt_chunk, corrupt_stream
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.errors import AggdecError
 from tests.data.essays import ESSAY, essay_lexicon
@@ -16,11 +16,6 @@ from tests.data.essays import ESSAY, essay_lexicon
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     return essay_lexicon()
-
-
-def test_decode_line_normalises_spaces_and_nothing_else() -> None:
-    assert decode_line(" A \tcafé,\u00a0 3 €.\r\n".encode(), "book.txt", 1) == "A café, 3 €."
-    assert decode_line(b" \n", "book.txt", 1) == ""
 
 
 def test_a_chunk_counts_its_pairs(lexicon: Lexicon) -> None:

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from fairseq_aggdec.data.subwords import encode_lines, learn_codes, moses, subword_nmt
+from fairseq_aggdec.data.subwords import learn_codes, moses, subword_nmt
 
 TEXT = ["I don 't know the well-known lower tower .", "lower lower tower tower"] * 20
 
@@ -17,10 +17,3 @@ def test_codes_have_the_asked_size_and_round_trip(tmp_path: Path) -> None:
     assert [encoder.decode(line) for line in encoded] == TEXT
     assert len({token for line in encoded for token in line.split()}) <= 40
     assert "lower" in encoded[1].split()  # frequent words are one subword
-
-
-def test_workers_keep_the_order(tmp_path: Path) -> None:
-    lines = [f"It is number {number}, isn't it?" for number in range(2100)]  # of two portions
-    alone = list(encode_lines(lines, moses, "en"))
-    assert alone[7] == "It is number 7 , isn 't it ?"
-    assert list(encode_lines(lines, moses, "en", workers=2)) == alone
