@@ -29,13 +29,6 @@ def test_flat_options_are_completed(base: str) -> None:
     assert args.max_target_positions == 64
 
 
-def test_groups_are_completed(base: str) -> None:
-    cfg = OmegaConf.create({"encoder": {"layers": 2}, "decoder": {}, "max_target_positions": 500})
-    take_architecture(cfg, base)
-    assert (cfg.encoder.normalize_before, cfg.decoder.layers) == (True, 3)
-    assert cfg.max_target_positions == 500, "computed positions have no end"
-
-
 def test_learned_positions_come_with_their_number(tmp_path: Path) -> None:
     shape = {"encoder_learned_pos": True, "decoder_learned_pos": True}
     path = str(save_base(random_model(1, WORDS, WORDS, **shape), tmp_path / "base.pt", **shape))
@@ -45,7 +38,5 @@ def test_learned_positions_come_with_their_number(tmp_path: Path) -> None:
 
 
 def test_a_difference_is_named(base: str) -> None:
-    with pytest.raises(AggdecError, match=r"base.pt: --encoder-normalize-before is True there and False here"):
-        take_architecture(Namespace(encoder_normalize_before=False), base)
     with pytest.raises(AggdecError, match=r"base.pt: --decoder-layers is 3 there and 6 here"):
         take_architecture(OmegaConf.create({"encoder": {}, "decoder": {"layers": 6}}), base)

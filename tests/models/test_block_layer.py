@@ -28,10 +28,8 @@ def random_layer(norm_first: bool) -> TransformerDecoderLayerBase:
 
 def stock(layer: TransformerDecoderLayerBase, x: Tensor, memory: Tensor, padding: Tensor, hidden: Tensor) -> Tensor:
     """The layer's own output, B x T x D, where position i does not see j if `hidden[i, j]`."""
-    mask = torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)
-    output = layer(
-        x.transpose(0, 1), memory.transpose(0, 1), encoder_padding_mask=padding, self_attn_mask=mask
-    )[0]  # fmt: skip
+    x, memory = x.transpose(0, 1), memory.transpose(0, 1)
+    output = layer(x, memory, encoder_padding_mask=padding, self_attn_mask=additive(hidden))[0]
     return output.transpose(0, 1)
 
 
