@@ -14,7 +14,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.image_decoding import Settings, decode, load
 from fairseq_aggdec.lab.benchmarking.image_record import ImageRecord
 from tests.cli_integration.correction import PLUGIN
-from tests.helpers import generate_here, parse_generate, run_cli
+from tests.helpers import TRAINING, generate_here, parse_generate, run_cli
 from tests.synthetic_images import make_images, write_npz
 
 HEADS = 4
@@ -44,7 +44,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     heads += ["--base-checkpoint", folder / "base" / "checkpoint_last.pt"]
     heads += ["--block-heads", HEADS, "--identity-head", "--criterion", "blockwise_loss", "--heads-per-step", HEADS]
     for name, model, updates in (("base", base, 40), ("heads", heads, 40)):
-        training = "--optimizer adam --lr 0.01 --clip-norm 1 --batch-size 16 --seed 1 --cpu --no-progress-bar".split()
+        training = [*TRAINING, "--lr", 0.01, "--batch-size", 16]
         saving = ["--save-dir", folder / name, "--no-epoch-checkpoints", "--max-update", updates]
         saving += ["--validate-interval", 1000, "--save-interval", 1000]
         run_cli("fairseq-train", data, *TASK, *model, *training, *saving)
