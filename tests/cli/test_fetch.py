@@ -56,14 +56,6 @@ def test_files_put_by_hand_are_taken(folder: Path) -> None:
     assert (folder / "data/model/model.bin").stat().st_mtime_ns == stamp
 
 
-def test_one_set_that_is_there_does_not_hide_one_that_is_not(folder: Path) -> None:
-    put(folder, "model/originals/weights.bin", "weights")
-    with pytest.raises(AggdecError, match="data set learners: 1 files are missing") as caught:
-        run(folder)
-    assert "weights.bin" not in str(caught.value)
-    assert (folder / "data/model/model.bin").exists()  # fetched all the same
-
-
 def test_an_unknown_data_set_names_the_known_ones(folder: Path) -> None:
     (folder / "prepare.yaml").write_text("data_sets: [lerners]\n")
     with pytest.raises(AggdecError, match=r"unknown data set lerners: .*descriptions describes learners, model"):

@@ -39,11 +39,9 @@ def test_tables_choice_and_figure(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("--block-sizes 0", "0: give different numbers of at least 1"),
         ("--betas 3,3", "3,3: give different numbers of at least 1"),
         ("--figure front.pdf", "--figure front.pdf: must end with .png or .svg"),
         ("--metric sacrebleu", "give --text-reference"),
-        ("--metric ter", "invalid choice: 'ter'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
