@@ -17,8 +17,6 @@ def config(decoding: str = "iad", **options: Any) -> AggressiveTranslationConfig
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, Arithmetic()),
-        ({"int8": True}, Arithmetic("int8")),
         ({"bf16": True}, Arithmetic("bf16")),
         ({"fp16": True}, Arithmetic()),  # fairseq halves the model, and the engine computes as the model is
         ({"int8": True, "bit_exact": True}, Arithmetic("int8", bit_exact=True)),
@@ -33,7 +31,6 @@ def test_taken(options: dict[str, Any], expected: Arithmetic) -> None:
     ("decoding", "options", "message"),
     [
         ("iad", {"int8": True, "bf16": True}, "--int8 and --bf16: one precision"),
-        ("iad", {"int8": True, "fp16": True}, "--int8 and --fp16: one precision"),
         ("iad", {"bf16": True, "fp16": True}, "--bf16 and --fp16: one precision"),
         ("beam", {"int8": True}, "--int8 is for this plugin's own modes"),
         *[(mode, {"bit_exact": True}, f"--bit-exact is read by .*not by {mode}") for mode in ("beam", "nar")],

@@ -135,7 +135,6 @@ def config(**changes: Any) -> BlockDraftingConfig:
         ({"eval_bleu": True}, "--eval-bleu.*accepted"),
         ({"left_pad_target": True}, "--left-pad-target"),
         ({"blocks_per_sentence": 0}, "--blocks-per-sentence 0"),
-        ({"valid_blocks_per_sentence": -1}, "--valid-blocks-per-sentence -1"),
     ],
 )
 def test_refused_options(changes: dict[str, Any], message: str) -> None:

@@ -15,11 +15,6 @@ def config(decoding: str, **options: Any) -> AggressiveTranslationConfig:
     return AggressiveTranslationConfig(decoding=decoding, **options)
 
 
-@pytest.mark.parametrize("decoding", ["beam", "greedy", "iad", "gad", "gad++", "nar", "blockwise", "hybrid"])
-def test_modes_by_name(decoding: str) -> None:
-    assert resolved_mode(config(decoding, drafter_path="d.pt")) == decoding
-
-
 PLAIN, WITH_HEADS = cached_model("post-norm sinusoidal", 0), cached_blockwise("post-norm sinusoidal", "learned", 0)
 
 
@@ -41,32 +36,13 @@ def test_how_many_heads_are_used() -> None:
     ("decoding", "options", "name"),
     [
         *[(mode, {"drafter_path": "d.pt"}, "--drafter-path") for mode in ("beam", "greedy", "iad", "blockwise")],
-        ("iad", {"block_size": 4}, "--block-size"),
-        ("gad", {}, "--drafter-path"),
+        *[(mode, {}, "--drafter-path") for mode in ("gad", "gad++")],
         *[(mode, {"adaptive_draft": True}, "--adaptive-draft is read by") for mode in ("beam", "greedy", "nar")],
+        ("iad", {"block_size": 4}, "--block-size"),
         ("iad", {"adaptive_draft": True, "full_drafts": True}, "--adaptive-draft and --full-drafts"),
         ("blockwise", {"adaptive_draft": True, "min_block": 2}, "--adaptive-draft .* than --min-block commits"),
         ("hybrid", {"top_beta": 3}, "--top-beta is read by --decoding gad\\+\\+, blockwise only"),
-        ("gad++", {}, "--drafter-path"),
-        ("gad", {"block_size": -1, "drafter_path": "d.pt"}, "--block-size -1: give at least 1, or leave it out"),
-        *[
-            (
-                mode,
-                {"drafter_path": "d.pt", option: value},
-                f"--{option.replace('_', '-')} is read by --decoding gad\\+\\+",
-            )
-            for mode in ("gad", "nar", "aggressive")
-            for option, value in (
-                ("top_beta", 3),
-                ("tolerance", 0.0),
-                ("eos_argmax", True),
-                ("accept_distance", 1.0),
-                ("min_block", 2),
-            )
-        ],
         ("gad++", {"drafter_path": "d.pt", "top_beta": 0}, "--top-beta 0"),
-        ("gad++", {"drafter_path": "d.pt", "tolerance": -0.5}, "--tolerance -0.5"),
-        ("gad++", {"drafter_path": "d.pt", "tolerance": float("nan")}, "--tolerance nan"),
     ],
 )
 def test_refused(decoding: str, options: dict[str, Any], name: str) -> None:
@@ -74,14 +50,21 @@ def test_refused(decoding: str, options: dict[str, Any], name: str) -> None:
         check_drafting_options(config(decoding, **options))
 
 
+LOSSY = {"top_beta": 3, "tolerance": 0.0, "eos_argmax": True, "accept_distance": 1.0, "min_block": 2}
+
+
+@pytest.mark.parametrize("option", LOSSY)
+@pytest.mark.parametrize("mode", ["gad", "nar", "aggressive"])
+def test_a_mode_without_losses_takes_no_option_that_costs_some(mode: str, option: str) -> None:
+    with pytest.raises(AggdecError, match=rf"--{option.replace('_', '-')} is read by --decoding gad\+\+"):
+        check_drafting_options(config(mode, drafter_path="d.pt", **{option: LOSSY[option]}))
+
+
 @pytest.mark.parametrize(
     ("decoding", "options"),
     [
-        ("beam", {}),
-        ("aggressive", {"drafter_path": "d.pt", "block_size": 3}),
         ("gad++", {"drafter_path": "d.pt", "top_beta": 1, "tolerance": 0.0, "eos_argmax": True}),
         ("nar", {"drafter_path": "d.pt", "block_size": 2}),
-        ("aggressive", {"block_size": 4}),
         ("blockwise", {"block_size": 4, "top_beta": 2, "tolerance": 3.0, "eos_argmax": True, "min_block": 2}),
         ("hybrid", {"drafter_path": "d.pt", "block_size": 3, "full_drafts": True, "min_suffix": 2}),
     ],
