@@ -69,16 +69,6 @@ def test_workers_gzip_and_repetition_give_the_same_bytes(clean: Path, tmp_path: 
     assert (tmp_path / "other.src").read_bytes() != (tmp_path / "one.src").read_bytes()
 
 
-def test_vocabulary_list(clean: Path, tmp_path: Path) -> None:
-    words = tmp_path / "words.txt"
-    words.write_text("the 900\nvery 30\nteacher\n")
-    main([str(clean), str(tmp_path / "out"), "--vocab", str(words)])
-    words.write_text("the 900\nvery much\n")
-    assert "words.txt, line 2: 'much' is not a count" in fails(
-        [str(clean), str(tmp_path / "two"), "--vocab", str(words)]
-    )
-
-
 def test_empty_lines_are_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "clean.txt"
     path.write_bytes(b"\n  \t\nOne line \twith  spaces.\r\n\nNo newline at the end")

@@ -125,26 +125,6 @@ def test_files_against_gold_edits_and_references(tmp_path: Path, capsys: pytest.
         assert column in heading
 
 
-def test_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    m2 = write(tmp_path / "gold.m2", "S 我 喜欢 平果", "A 2 3|||x|||苹果|||REQUIRED|||-NONE-|||0")
-    out = write(tmp_path / "out", "我喜欢 苹果")  # another segmentation
-    score.main(["files", out, "--m2", m2, "--metrics", "m2", "--characters"])
-    assert row(capsys.readouterr().out, out) == ["100.00"] * 3
-    with pytest.raises(AggdecError, match="--characters: splits tokens"):
-        score.main(["files", out, "--text-references", out, "--characters"])
-
-
-def test_official_scorers_add_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    m2, out = write(tmp_path / "gold.m2", M2), write(tmp_path / "out", "a b x d e f", "p q r s t")
-    scorer = write(tmp_path / "m2scorer.py", 'print("Precision : 0.9\\nRecall : 0.8\\nF_0.5 : 0.7")')
-    score.main(["files", out, "--m2", m2, "--metrics", "edit-ratio", "--official", scorer])
-    output = capsys.readouterr().out
-    assert "M2 F0.5, official" in output
-    assert row(output, out)[-6:] == ["100.00", "100.00", "100.00", "90.00", "80.00", "70.00"]
-    with pytest.raises(AggdecError, match="metric m2 needs --m2"):
-        score.main(["files", out, "--references", out, "--official", scorer])
-
-
 def test_an_experiments_m2_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, work = make_experiment(tmp_path)
     write(work / "decode/test1/iad/generate-test1.txt", "H-1\t-1\tp q r s t", "H-0\t-1\ta b x d e f")

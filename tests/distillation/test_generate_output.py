@@ -1,4 +1,3 @@
-import math
 from pathlib import Path
 
 import pytest
@@ -45,14 +44,6 @@ def test_a_bar_within_a_line_leaves_two_readings(tmp_path: Path) -> None:
     assert hypotheses(tmp_path, f"H-12\t-0.5\tone{BAR}  two\n") == {12: [["onetwo", "one two"]]}
     assert hypotheses(tmp_path, f"H-1{BAR}2\t-0.5\ttwo\n") == {12: [["two"]]}
     assert hypotheses(tmp_path, f"H-12\t-0.{BAR}5\ttwo\n") == {12: [["two"]]}
-
-
-def test_several_hypotheses_and_damaged_ones(tmp_path: Path) -> None:
-    lines = b"H-1\t-0.1\ta\nH-1\t-0.2\tb\nH-2\tcut\nH-3\t-0.5\tnot \xff UTF-8\n"
-    assert hypotheses(tmp_path, lines) == {1: [["a"], ["b"]], 2: [[]], 3: [[]]}
-    totals = [sentence.totals for sentence in read(tmp_path, lines).sentences.values()]
-    assert totals[0] == [-0.1, -0.2]
-    assert all(math.isnan(total) for (total,) in totals[1:])
 
 
 def test_files_without_hypotheses_are_refused(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_heads_one_by_one(kind: str) -> None:
     assert layer.inner.size(0) == K - identity
 
 
-def test_what_is_loaded_and_skipped_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_heads_of_the_base_are_taken_where_they_fit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first = on_base(save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt"), WORDS, WORDS)
     draw_heads(first)
     state: dict[str, Tensor] = {**first.state_dict(), "classification_heads.x.weight": torch.zeros(2)}
@@ -92,15 +92,9 @@ def test_what_is_loaded_and_skipped_is_said(tmp_path: Path, caplog: pytest.LogCa
     assert torch.equal(same.decoder.heads.outer, first.decoder.heads.outer)
     assert torch.equal(other.decoder.layers[0].fc1.weight, first.decoder.layers[0].fc1.weight)
     assert not other.decoder.heads.outer.any()
-    messages = [record.getMessage() for record in caplog.records if record.name.endswith("base_checkpoint")]
-    loaded, skipped, new = messages[:3]
-    assert "loaded decoder.embed_tokens.weight" in loaded
-    assert "decoder.heads.outer" in loaded
-    assert skipped.endswith("skipped classification_heads.x.weight (not needed)")
-    assert new.endswith("new here nothing")
-    _, skipped, new = messages[3:]
-    assert "decoder.heads.outer ((4, 16, 128) there, (5, 16, 160) here)" in skipped
-    assert "new here decoder.heads.inner" in new
+    assert "skipped classification_heads.x.weight (not needed)" in caplog.text
+    assert "decoder.heads.outer ((4, 16, 128) there, (5, 16, 160) here)" in caplog.text
+    assert "new here decoder.heads.inner" in caplog.text
 
 
 def test_architecture_of_a_yaml_checkpoint_and_yaml_options(tmp_path: Path) -> None:
