@@ -20,7 +20,6 @@ from tests.bulk.decoding import (
     IN_SHARDS,
     MT,
     SENTENCES,
-    SUBWORDS,
     TRANSLATE,
     at_the_first_shard,
     count,
@@ -149,19 +148,3 @@ def test_errors_say_what_is_wrong(options: list[object], message: str, text: Pat
     with pytest.raises(AggdecError, match=message):
         run(*options, *inputs, "--output", tmp_path / "out")
     assert not list(tmp_path.rglob("*.txt"))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--beam", 4], "--beam goes with --decoding beam"),
-        (["--input", "a/text", "b/text"], "two files are called text"),
-        (["--input", "text.2019", "text"], r"text.*.txt would be outputs of text.2019, too"),
-    ],
-)
-def test_options_without_meaning_are_refused(
-    options: list[object], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        run(*SUBWORDS, "--output", "out", *options)
-    assert message in capsys.readouterr().err

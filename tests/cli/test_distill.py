@@ -11,20 +11,6 @@ from tests.helpers import ToyModel
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("", "--teacher is needed"),
-        ("--teacher a.pt --shard-id 1", "--shard-id needs --num-shards"),
-        ("--teacher a.pt --from-generate x", "--from-generate goes with --gather"),
-    ],
-)
-def test_options_that_make_no_sense(options: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        distill.main(["data", "out", *options.split()])
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
         ("--num-shards 2", "--num-shards 2: needs --shard-id, or --gather"),
         ("--subset trian", "trian.src-tgt.src.idx and .bin: not binarised data"),
         ("--fp16", "--fp16 is for GPUs"),

@@ -45,13 +45,6 @@ def test_errors_grow_with_the_rate_up_to_the_bound_and_a_share_stays_clean(lexic
     assert 0.22 < unchanged / 4000 < 0.28  # 4 standard deviations
 
 
-def test_weights_choose_the_types(lexicon: Lexicon) -> None:
-    corruptor = Corruptor(lexicon, CorruptionConfig(weights={"article": 1, "spelling": 3, "capital": 0}))
-    made = Counter(kind for i in range(600) for kind in corruptor.corrupt_line(ESSAY[i % 5], 1, i)[1])
-    assert set(made) == {"article", "spelling"}
-    assert made["spelling"] > 1.5 * made["article"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
