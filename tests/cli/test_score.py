@@ -53,6 +53,8 @@ def row(table: str, name: str) -> list[str]:
 
 def test_experiment_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, work = make_experiment(tmp_path)
+    with pytest.raises(AggdecError, match=r"scripts/decode\.sh"):  # nothing is decoded
+        score.main(["experiment", config, "--work", str(work)])
     # Sentence order in the file is fairseq's (by length), subwords are joined before scoring.
     write(work / "decode/test/greedy/generate-test.txt", "H-1\t-1\tp q@@ r s t", "H-0\t-1\ta b x d e@@ f")
     write(work / "decode/test/beam5/generate-test.txt", "H-1\t-1\tp q r s t", "H-0\t-1\ta b x d e f")
@@ -64,21 +66,9 @@ def test_experiment_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert row(output, "beam5") == ["100.00", "100.00", "0.00", "8.33", "50.00", "100.00"]
     assert row(output, "source, unchanged")[3:] == ["0.00", "100.00", "50.00"]
     assert float(row(output, "greedy")[0]) < 100
-
-
-def test_experiment_with_several_references_and_a_skipped_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config, work = make_experiment(tmp_path)
-    write(work / "decode/test1/iad/generate-test1.txt", "H-1\t-1\tp q r s t")
+    write(work / "decode/test1/iad/generate-test1.txt", "H-1\t-1\tp q r s t")  # without a sentence; two references
     score.main(["experiment", config, "--work", str(work)])
     assert row(capsys.readouterr().out, "iad (1 sentences)")[-1] == "100.00"
-
-
-def test_experiment_without_outputs_says_what_to_run(tmp_path: Path) -> None:
-    config, work = make_experiment(tmp_path)
-    with pytest.raises(AggdecError, match=r"scripts/decode\.sh"):
-        score.main(["experiment", config, "--work", str(work)])
 
 
 def test_running_text_of_sides_that_are_not_called_by_their_language(
