@@ -9,6 +9,7 @@ import pytest
 
 from fairseq_aggdec.cli.corrupt import main
 from fairseq_aggdec.data import ptb
+from fairseq_aggdec.data.corruption import EDITS
 from fairseq_aggdec.errors import AggdecError
 
 LINES = [
@@ -67,6 +68,20 @@ def test_workers_gzip_and_repetition_give_the_same_bytes(clean: Path, tmp_path: 
     for side in ("src", "tgt"):
         assert (tmp_path / f"one.{side}").read_bytes() == (tmp_path / f"two.{side}").read_bytes()
     assert (tmp_path / "other.src").read_bytes() != (tmp_path / "one.src").read_bytes()
+
+
+def test_a_list_of_words_and_weights_of_errors(clean: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("the 900\nvery 30\nteacher\n")
+    weights = ",".join(f"{name}={float(name == 'comma_deletion'):g}" for name in EDITS)
+    options = ["--vocab", str(words), "--weights", weights, "--keep-clean", "0"]
+    main([str(clean), str(tmp_path / "out"), *options])
+    assert {source for source, _ in pairs(tmp_path / "out")} <= {*LINES, *(line.replace(",", "") for line in LINES)}
+    assert "comma_deletion 100.0%" in capsys.readouterr().out
+    words.write_text("the 900\nvery much\n")
+    message = fails([str(clean), str(tmp_path / "two"), "--vocab", str(words)])
+    assert "words.txt, line 2: 'much' is not a count" in message
+    assert "TYPE=WEIGHT" in fails([str(clean), str(tmp_path / "two"), "--weights", "spelling"])
 
 
 def test_empty_lines_are_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,6 +80,13 @@ def test_a_checksum_that_nobody_published_is_recorded(complete: DataSet, caplog:
     assert not (complete.folder / "gold.m2").exists()
 
 
+def test_damage_names_the_archive_and_the_member(complete: DataSet) -> None:
+    write_archive(complete.original("a.tgz"), {"a.en": "one\ntwo\n", "a.de": "eins\n"})
+    with pytest.raises(AggdecError, match=r"toy, a\.tgz, a\.en, a\.de: line 2 is missing on the side de"):
+        complete.build()
+    assert not (complete.folder / "train.en").exists()
+
+
 def test_archives_and_their_errors(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("x.txt", "hello")
