@@ -24,6 +24,10 @@ TINY_TRANSFORMER = (
 ).split()
 
 
+TRAINING = "--optimizer adam --clip-norm 1 --seed 1 --cpu --no-progress-bar --num-workers 0".split()
+"""for fairseq-train; without a process for the batches, which takes longer to start and end than it saves"""
+
+
 @dataclass(frozen=True)
 class ToyModel:
     """What `fairseq-generate` needs."""
@@ -101,11 +105,14 @@ class ToBeKilled:
 
 
 def generate_here(*arguments: object) -> str:
-    """fairseq-generate in this process, for the seconds that another one takes to start; what it prints."""
+    """fairseq-generate in this process, for the seconds that another one takes to start; what it prints.
+
+    Without a process of its own for the batches, for whose end PyTorch waits up to five seconds.
+    """
     from fairseq_cli import generate
 
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as output:
-        patch.setattr(sys, "argv", ["fairseq-generate", *map(str, arguments)])
+        patch.setattr(sys, "argv", ["fairseq-generate", "--num-workers", "0", *map(str, arguments)])
         generate.cli_main()
     return output.getvalue()
 
@@ -147,9 +154,9 @@ def train_toy(data: Path, folder: Path, options: Sequence[object] = TINY_TRANSFO
         options: architecture and anything else for fairseq-train.
         updates: 20 give nearly random weights.
     """
-    training = "--optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 2000 --seed 1 --cpu --no-progress-bar".split()
     saving = ["--save-dir", folder, "--no-epoch-checkpoints"]
-    run_cli("fairseq-train", data, *training, *saving, "--max-update", updates, *options)
+    size = ["--lr", 0.003, "--max-tokens", 2000, "--max-update", updates]
+    run_cli("fairseq-train", data, *TRAINING, *saving, *size, *options)
     return ToyModel(data, folder / "checkpoint_last.pt")
 
 

@@ -20,7 +20,6 @@ from tests.bulk.decoding import (
     IN_SHARDS,
     MT,
     SENTENCES,
-    SUBWORDS,
     TRANSLATE,
     at_the_first_shard,
     count,
@@ -75,7 +74,7 @@ def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
     text: Path, whole: list[str], tmp_path: Path
 ) -> None:
     many = tmp_path / "text"  # so many that there is time to kill
-    many.write_bytes(8 * text.read_bytes())
+    many.write_bytes(4 * text.read_bytes())
     options = [*CORRECT, *IN_SHARDS, "--input", many, "--output", tmp_path / "out", "--workers", 2]
     others = multiprocessing.active_children()  # data loaders of earlier tests
 
@@ -87,23 +86,23 @@ def test_two_workers_write_what_one_does_and_go_on_after_one_was_killed(
 
     with at_the_first_shard(tmp_path / "out", kill_a_child), pytest.raises(AggdecError, match="a worker has died"):
         run(*options)
-    assert 0 < count(tmp_path / "out") < 7 * 8
+    assert 0 < count(tmp_path / "out") < 7 * 4
     assert not workers()
     run(*options)
-    assert outputs(tmp_path / "out") == 8 * whole
+    assert outputs(tmp_path / "out") == 4 * whole
 
 
-@pytest.mark.parametrize("mode", ["beam", "gad", "gad++", "hybrid", "nar"])
-def test_every_mode(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", ["beam --beam 1 --max-len-b 50", "gad", "nar"])
+def test_by_a_beam_and_with_a_drafter(options: str, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("The weather is nice today.\nWhere is the station?\n", encoding="utf-8")
-    drafter = ["--drafter-path", MT / "drafter.pt"] if mode not in ("beam", "greedy") else ["--max-len-b", 50]
-    beam = ["--beam", 1] if mode == "beam" else []
-    out = tmp_path / "out"
-    run(*TRANSLATE, "--cpu", "--decoding", mode, *drafter, *beam, "--input", tmp_path / "text", "--output", out)
-    first, second = outputs(out)
+    mode, *others = options.split()
+    drafter = ["--drafter-path", MT / "drafter.pt"] if mode != "beam" else []
+    files = ["--input", tmp_path / "text", "--output", tmp_path / "out"]
+    run(*TRANSLATE, "--cpu", "--decoding", mode, *others, *drafter, *files)
+    first, second = outputs(tmp_path / "out")
     assert "Wetter" in first
     assert "Bahnhof" in second
-    if mode not in ("gad++", "nar"):
+    if mode != "nar":
         assert (first, second) == ("Das Wetter ist heute schön.", "Wo ist der Bahnhof?")
 
 
@@ -139,10 +138,8 @@ def test_ranks_of_torchrun_share_a_file(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["/nowhere", "--path", "model.pt"], "/nowhere: no such data folder"),
         ([GEC, "--path", "model.pt", "-s", "en", "-t", "en"], "checkpoint model.pt: no such file"),
         ([*CORRECT, "--input", "/nowhere/text"], "/nowhere/text: No such file"),
-        ([*CORRECT, "--decoding", "gad"], "--decoding gad needs a drafter"),
         ([*CORRECT, "--fp16", "--cpu"], "--fp16 is for GPUs"),
     ],
 )
@@ -151,21 +148,3 @@ def test_errors_say_what_is_wrong(options: list[object], message: str, text: Pat
     with pytest.raises(AggdecError, match=message):
         run(*options, *inputs, "--output", tmp_path / "out")
     assert not list(tmp_path.rglob("*.txt"))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--bpe", "sentencepiece"], "--sentencepiece-model is needed for --bpe sentencepiece"),
-        (["--workers", 0], "--workers 0: must be at least 1"),
-        (["--beam", 4], "--beam goes with --decoding beam"),
-        (["--input", "a/text", "b/text"], "two files are called text"),
-        (["--input", "text.2019", "text"], r"text.*.txt would be outputs of text.2019, too"),
-    ],
-)
-def test_options_without_meaning_are_refused(
-    options: list[object], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        run(*SUBWORDS, "--output", "out", *options)
-    assert message in capsys.readouterr().err

@@ -33,52 +33,33 @@ def test_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
     assert state["args"].arch == "x"
 
 
-def test_too_few_checkpoints(tmp_path: Path) -> None:
-    save(tmp_path / "checkpoint_1_500.pt", 1.0)
-    with pytest.raises(AggdecError, match="holds 1 numbered checkpoints"):
-        average.main([str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")])
-    assert not (tmp_path / "model.pt").exists()
-
-
-def test_other_parameters_are_refused(tmp_path: Path) -> None:
-    save(tmp_path / "checkpoint_1_500.pt", 1.0)
-    save(tmp_path / "checkpoint_1_600.pt", 1.0, other=torch.zeros(1))
-    with pytest.raises(AggdecError, match=r"checkpoint_1_600\.pt has other parameters"):
-        average.main([str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")])
-
-
 @pytest.mark.parametrize(
-    "dtype",
+    ("other", "message"),
     [
-        torch.int64,
+        (None, "holds 1 numbered checkpoints"),
+        ({}, r"checkpoint_1_600\.pt has other parameters"),
+        ({"fingerprint": torch.tensor([1, 3])}, r"checkpoint_1_600\.pt: `fingerprint` differs .*checkpoint_1_500\.pt"),
     ],
 )
-def test_integers_are_not_averaged(tmp_path: Path, dtype: torch.dtype) -> None:
-    """A fingerprint is kept to the bit, with its type; of a counter there is the last value."""
-    fingerprint = torch.tensor([0, 1, 255, 2**62 + 1]).to(dtype)
-    for update in (500, 600, 700):
-        counter = torch.tensor(update)
-        save(tmp_path / f"checkpoint_1_{update}.pt", 1.0, fingerprint=fingerprint, counter=counter)
-    average.main([str(tmp_path), "--last", "3", "--output", str(tmp_path / "model.pt")])
-    weights = read_checkpoint(tmp_path / "model.pt")["model"]
-    assert weights["fingerprint"].dtype == dtype
-    assert weights["fingerprint"].tolist() == fingerprint.tolist()
-    assert weights["counter"].tolist() == 700
-
-
-def test_integers_that_differ_are_refused(tmp_path: Path) -> None:
-    save(tmp_path / "checkpoint_1_500.pt", 1.0, fingerprint=torch.tensor([1, 2], dtype=torch.uint8))
-    save(tmp_path / "checkpoint_1_600.pt", 1.0, fingerprint=torch.tensor([1, 3], dtype=torch.uint8))
-    with pytest.raises(AggdecError, match=r"checkpoint_1_600\.pt: `fingerprint` differs .*checkpoint_1_500\.pt"):
+def test_what_has_no_mean_is_refused(tmp_path: Path, other: dict[str, torch.Tensor] | None, message: str) -> None:
+    save(tmp_path / "checkpoint_1_500.pt", 1.0, fingerprint=torch.tensor([1, 2]))
+    if other is not None:
+        save(tmp_path / "checkpoint_1_600.pt", 1.0, **other)
+    with pytest.raises(AggdecError, match=message):
         average.main([str(tmp_path), "--last", "2", "--output", str(tmp_path / "model.pt")])
     assert not (tmp_path / "model.pt").exists()
 
 
 @pytest.mark.parametrize("number", [3, 7])
-def test_weights_that_were_not_trained_stay_as_they_are(tmp_path: Path, number: int) -> None:
-    """A frozen encoder is recognised by a hash of its weights: the mean of equal numbers must be that number."""
+def test_what_was_not_trained_stays_as_it_is(tmp_path: Path, number: int) -> None:
+    """A frozen encoder is recognised by a hash of its weights, to the bit; of a counter there is the last value."""
     frozen = torch.randn(200, generator=torch.Generator().manual_seed(1))
+    fingerprint = torch.tensor([0, 1, 255, 2**62 + 1])
     for update in range(number):
-        save(tmp_path / f"checkpoint_1_{update}.pt", update, frozen=frozen)
+        other = {"frozen": frozen, "fingerprint": fingerprint, "counter": torch.tensor(update)}
+        save(tmp_path / f"checkpoint_1_{update}.pt", update, **other)
     average.main([str(tmp_path), "--last", str(number), "--output", str(tmp_path / "model.pt")])
-    assert read_checkpoint(tmp_path / "model.pt")["model"]["frozen"].equal(frozen)
+    weights = read_checkpoint(tmp_path / "model.pt")["model"]
+    assert weights["frozen"].equal(frozen)
+    assert weights["fingerprint"].equal(fingerprint)
+    assert weights["counter"].tolist() == number - 1

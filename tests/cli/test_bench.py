@@ -30,25 +30,6 @@ def test_bench_prints_and_writes_the_comparison(
     assert "torch" in written["machine"]["versions"]
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ("DATA --path x --repeats 0", "--repeats 0: must be at least 1"),
-        ("DATA --path x --batch-sizes 1,0", "--batch-sizes/--batch-size: 1,0: give different numbers of at least 1"),
-        ("DATA", "give DATA and --path, or --random-model"),
-        ("DATA --random-model base --path x", "leave out DATA, --path"),
-        ("--random-model base --edit-ratio 2", "--edit-ratio 2.0: must be from 0 to 1"),
-        ("--random-model small", "invalid choice: 'small'"),
-        ("DATA --path x --fp16 --bf16", "not allowed with"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(options: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        main(options.split())
-    assert exit_info.value.code == 2
-    assert reason in capsys.readouterr().err
-
-
 def test_references_must_fit_the_split(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("one line\n")
     arguments = [str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint)]

@@ -39,7 +39,7 @@ def test_the_script_sets_up_and_runs_the_demo_whatever_the_locale_says() -> None
 def test_built_in_sentences_are_corrected_losslessly(capsys: pytest.CaptureFixture[str]) -> None:
     sentences = (TASKS["gec"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
     assert len(sentences) >= 50
-    sentences = sentences[::6]
+    sentences = sentences[::12]
     output = printed(capsys, *sentences)
     corrected = re.search(r"(\d+) of (\d+) sentences corrected", output)
     assert corrected
@@ -59,19 +59,14 @@ def test_sentences_from_arguments_a_file_and_standard_input(tmp_path: Path, monk
     assert read_sentences([SENTENCE], None, built_in) == [SENTENCE]
     assert read_sentences([], str(file), built_in) == [SENTENCE]
     assert read_sentences([], "-", built_in) == [SENTENCE]
-
-
-def test_line_feeds_alone_end_a_sentence(tmp_path: Path) -> None:
-    """As for fairseq; other separators stay within it."""
-    file = tmp_path / "input.txt"
-    file.write_bytes("one\u2028two\x0bthree\x0cfour\x85\nfive\r\n\n".encode())
-    assert read_sentences([], str(file), file) == ["one\u2028two\x0bthree\x0cfour", "five"]
+    file.write_bytes("one\u2028two\x0bthree\x0cfour\x85\nfive\r\n\n".encode())  # line feeds alone end a sentence
+    assert read_sentences([], str(file), built_in) == ["one\u2028two\x0bthree\x0cfour", "five"]
 
 
 def test_translation_shows_drafts_and_is_lossless_under_gad(capsys: pytest.CaptureFixture[str]) -> None:
     sentences = (TASKS["mt"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
     assert len(sentences) >= 50
-    sentences = sentences[::10]
+    sentences = sentences[::17]
     output = printed(capsys, "--task", "mt", *sentences)
     rows = {
         line.split()[0]: line
@@ -90,7 +85,6 @@ def test_translation_shows_drafts_and_is_lossless_under_gad(capsys: pytest.Captu
     [
         (["--input", "/nowhere/input.txt"], b"", "/nowhere/input.txt: cannot be read"),
         (["--input", "-"], "good line\n\xff\n".encode("latin-1"), "standard input, line 2: not valid UTF-8"),
-        (["word", "--input", "-"], b"", "give sentences or --input, not both"),
         (["word " * 600], b"", "is longer than 512 tokens"),
     ],
 )

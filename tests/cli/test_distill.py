@@ -11,21 +11,6 @@ from tests.helpers import ToyModel
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("", "--teacher is needed"),
-        ("--teacher a.pt --beam 0", "--beam 0: must be at least 1"),
-        ("--teacher a.pt --shard-id 1", "--shard-id needs --num-shards"),
-        ("--teacher a.pt --from-generate x", "--from-generate goes with --gather"),
-    ],
-)
-def test_options_that_make_no_sense(options: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        distill.main(["data", "out", *options.split()])
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
         ("--num-shards 2", "--num-shards 2: needs --shard-id, or --gather"),
         ("--subset trian", "trian.src-tgt.src.idx and .bin: not binarised data"),
         ("--fp16", "--fp16 is for GPUs"),
@@ -61,16 +46,3 @@ def test_a_complete_folder_is_left_alone_and_a_foreign_one_refused(
     command[1] = str(foreign)
     with pytest.raises(AggdecError, match="foreign: is there, and was not made by aggdec distill"):
         distill.main(command)
-
-
-def test_ranks_of_torchrun_are_shards(toy_model_dir: ToyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = [str(toy_model_dir.data), str(tmp_path / "out")]
-    options = ["--teacher", str(toy_model_dir.checkpoint), "--cpu", "--beam", "1", "--max-len-b", "3"]
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    for rank in ("0", "1"):
-        monkeypatch.setenv("RANK", rank)
-        distill.main([*command, *options])
-        assert (tmp_path / f"out.shards/train.shard-{rank}-of-2.jsonl").is_file()
-    assert not (tmp_path / "out").exists()
-    distill.main([*command, "--gather"])
-    assert (tmp_path / "out/train.src-tgt.tgt.bin").is_file()

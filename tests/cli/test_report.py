@@ -30,8 +30,6 @@ def test_tables_of_stored_records(stored: Path, tmp_path: Path, capsys: pytest.C
     assert cells[1:4] == ["0.41 (0.28-0.55)", "6.67x", "3.33x"]
     assert "4.60" in cells  # 46 tokens in 10 iterations
 
-
-def test_figures_are_drawn_and_named(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([str(stored), "--figures", str(tmp_path / "figures")])
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert names == ["small_edit_ratio.png", "small_edit_ratio.svg", "small_speed_ups.png", "small_speed_ups.svg"]

@@ -34,20 +34,3 @@ def test_tables_choice_and_figure(
     (tmp_path / "text").write_text("one\n")
     with pytest.raises(AggdecError, match=f"text has 1 sentences, valid of .* has {SENTENCES}"):
         main([*arguments, "--metric", "sacrebleu", "--text-reference", str(tmp_path / "text")])
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ("--block-sizes 0", "0: give different numbers of at least 1"),
-        ("--betas 3,3", "3,3: give different numbers of at least 1"),
-        ("--figure front.pdf", "--figure front.pdf: must end with .png or .svg"),
-        ("--metric sacrebleu", "give --text-reference"),
-        ("--metric ter", "invalid choice: 'ter'"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(options: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        main(["DATA", "--path", "x", "--drafter-path", "y", "--output", "z", *options.split()])
-    assert exit_info.value.code == 2
-    assert reason in capsys.readouterr().err

@@ -8,7 +8,7 @@ from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts
 from fairseq_aggdec.cli import shrink
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, generate_here
-from tests.helpers import ToyModel, parse_generate, run_cli
+from tests.helpers import TRAINING, ToyModel, parse_generate, run_cli
 
 SIZES = (
     "--encoder-embed-dim 64 --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 "
@@ -18,34 +18,35 @@ SIZES = (
 # as fairseq's recipe for summarization
 RECIPE = (
     "--truncate-source --layernorm-embedding --share-all-embeddings --share-decoder-input-output-embed "
-    "--task translation --optimizer adam --lr 0.003 --clip-norm 1 --max-tokens 1000 --seed 1 --cpu --no-progress-bar "
+    "--task translation --lr 0.003 --max-tokens 1000 "
     "--no-epoch-checkpoints --disable-validation --required-batch-size-multiple 1 --skip-invalid-size-inputs-valid-test"
 ).split()
 DEPTH = ["--encoder-layers", 3, "--decoder-layers", 3]
+VALIDATION = ["--gen-subset", "valid"]
 
 
 def train(data: Path, folder: Path, *options: object, updates: int) -> ToyModel:
     """fairseq-train by that recipe, with a name of the plugin for the architecture."""
-    arguments = ["--user-dir", PLUGIN, "--arch", "bart_small", *SIZES, *RECIPE, "--save-dir", folder]
-    run_cli("fairseq-train", data, *arguments, "--max-update", updates, *options)
+    arguments = ["--user-dir", PLUGIN, "--arch", "bart_small", *SIZES, *TRAINING, *RECIPE]
+    run_cli("fairseq-train", data, *arguments, "--save-dir", folder, "--max-update", updates, *options)
     return ToyModel(data, folder / "checkpoint_last.pt")
 
 
 @pytest.fixture(scope="module")
 def bart(correction_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ToyModel:
-    return train(correction_data, tmp_path_factory.mktemp("bart"), *DEPTH, updates=15)
+    return train(correction_data, tmp_path_factory.mktemp("bart"), *DEPTH, updates=10)
 
 
 def test_iad_gives_what_beam_one_gives(bart: ToyModel) -> None:
-    options = "--truncate-source --max-source-positions 12 --lenpen 2.0 --min-len 5 --max-len-b 30".split()
-    stock = generate_here(bart, None, *options)
-    assert_same_hypotheses(generate_here(bart, "iad", *options), stock)
+    options = "--truncate-source --max-source-positions 12 --lenpen 2.0 --min-len 5 --max-len-b 12".split()
+    stock = generate_here(bart, None, *VALIDATION, *options)
+    assert_same_hypotheses(generate_here(bart, "iad", *VALIDATION, *options), stock)
     lengths = [len(sentence.source.split()) for sentence in parse_generate(stock).values()]
     assert max(lengths) == 11  # and the end symbol
 
 
 def test_ngrams_are_blocked_alike_in_every_mode(bart: ToyModel) -> None:
-    options = ["--no-repeat-ngram-size", 2, "--block-ngrams", "--min-len", 12, "--max-len-b", 20]
+    options = [*VALIDATION, "--no-repeat-ngram-size", 2, "--block-ngrams", "--min-len", 12, "--max-len-b", 20]
     greedy = generate_here(bart, "greedy", *options)
     assert_same_hypotheses(generate_here(bart, "iad", *options), greedy)
     for sentence in parse_generate(greedy).values():
@@ -57,8 +58,8 @@ def test_a_shallow_bart_decodes_and_trains_further(bart: ToyModel, tmp_path: Pat
     path = tmp_path / "shallow.pt"
     shrink.main([str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])
     shallow = ToyModel(bart.data, path)
-    stock = generate_here(shallow, None, "--max-len-b", 20)
-    assert_same_hypotheses(generate_here(shallow, "iad", "--max-len-b", 20), stock)
+    stock = generate_here(shallow, None, *VALIDATION, "--max-len-b", 12)
+    assert_same_hypotheses(generate_here(shallow, "iad", *VALIDATION, "--max-len-b", 12), stock)
 
     depth = ["--encoder-layers", 3, "--decoder-layers", 2, "--finetune-from-model", path]
     further = train(bart.data, tmp_path / "further", *depth, "--lr", 1e-6, updates=2)

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.cli import drafter
-from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.drafter_training import planning, training
 from fairseq_aggdec.lab.drafter_training.record import Plan, Record, Settings
+from tests.cli_integration.correction import TRAINED_ON
 from tests.helpers import ToyModel
 
 LARGEST, UPDATES, STOPPED_AT = 5, 16, 6
@@ -57,7 +57,7 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     assert exit_.value.code == 130
     printed = capsys.readouterr().out
     assert re.search(
-        r"distil +about a minute at most +1,500 of 1,500 training sentences, translated by the verifier", printed
+        rf"distil +about a minute at most +{TRAINED_ON} of {TRAINED_ON} training sentences, translated by", printed
     )
     assert re.search(rf"train +about a minute at most +{UPDATES} updates in", printed)
     assert not (tmp_path / "drafter.pt").exists()
@@ -92,12 +92,6 @@ def _log(folder: Path) -> str:
     return (folder / "train.log").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("quick_commands")
-def test_a_training_that_fails_is_one_line_with_its_reason(tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match=r"train.log: fairseq-train ended with an error: .*nowhere.pt: no such file"):
-        list(training.logged("data --arch nar_drafter --encoder-from nowhere.pt".split(), tmp_path / "train.log"))
-
-
 def test_bad_input_is_one_line(correction_model: ToyModel, correction_drafter: Path, tmp_path: Path) -> None:
     def refused(message: str, model: ToyModel, out: str = "out") -> None:
         with pytest.raises(AggdecError, match=message):
@@ -105,41 +99,21 @@ def test_bad_input_is_one_line(correction_model: ToyModel, correction_drafter: P
 
     data, checkpoint = correction_model.data, correction_model.checkpoint
     refused("none.pt: no such file; name one checkpoint", ToyModel(data, tmp_path / "none.pt"))
-    (tmp_path / "a file").touch()
-    refused("--out .*a file: is a file; name a folder", correction_model, "a file")
-    whole = DataBin.find(data)
     lacking = shutil.copytree(data, tmp_path / "no valid", ignore=shutil.ignore_patterns("valid.*"))
     refused("no valid: has no split valid of src-tgt", ToyModel(lacking, checkpoint))
     foreign = shutil.copytree(data, tmp_path / "other words")
-    for language in (whole.source_lang, whole.target_lang):
+    (foreign / "train.src-tgt.src.bin").write_bytes(b"")
+    refused("bin: holds no sentences", ToyModel(foreign, checkpoint))
+    for language in ("src", "tgt"):
         with (foreign / f"dict.{language}.txt").open("a") as words:
             words.write("further 1\n")
-    refused(
-        "--verifier .*: its encoder has (\\d+) symbols, and the dictionary in .*other words",
-        ToyModel(foreign, checkpoint),
-    )
-    empty = shutil.copytree(data, tmp_path / "empty")
-    (empty / f"train.{whole.pair}.{whole.source_lang}.bin").write_bytes(b"")
-    refused("bin: holds no sentences", ToyModel(empty, checkpoint))
-    refused("nowhere: no such data folder", ToyModel(tmp_path / "nowhere", checkpoint))
+    refused("--verifier .*: its encoder has (\\d+) symbols", ToyModel(foreign, checkpoint))
     refused("is a block drafter; name the model", ToyModel(data, correction_drafter))
-    (tmp_path / "foreign").mkdir()
-    (tmp_path / "foreign/file").touch()
-    refused("foreign: is there, and was not made by aggdec drafter", correction_model, "foreign")
+    refused("other words: is there, and was not made by aggdec drafter", correction_model, "other words")
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn/drafter.json").write_text(json.dumps({"plan": 1}))
     refused("drafter.json: missing or unknown entries", correction_model, "torn")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [("--minutes 0", "--minutes 0.0: must be at least 1"), ("--minutes 9 --updates 9", "not allowed with argument")],
-)
-def test_options_that_make_no_sense(options: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        drafter.main(["--verifier", "v", "--data", "d", "--out", "o", *options.split()])
-    assert message in capsys.readouterr().err
 
 
 def test_a_run_that_planned_nothing_binds_nothing(tmp_path: Path) -> None:

@@ -3,11 +3,9 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from fairseq_cli import generate as generate_command
 
 from fairseq_aggdec.cli.export import main as export
 from fairseq_aggdec.errors import AggdecError
@@ -15,7 +13,6 @@ from fairseq_aggdec.lab.reporting.traces import read_traces
 from tests.cli_integration.correction import (
     BLOCK_SIZE,
     EARLIER,
-    PLUGIN,
     SENTENCES,
     Process,
     assert_same_hypotheses,
@@ -43,29 +40,23 @@ def runs(
 
 
 def test_gad_gives_the_hypotheses_of_beam_one(runs: tuple[Process, Process, Path], beam_one: Process) -> None:
+    """By a drafter that has learned: otherwise the tests here would say little."""
     assert_same_hypotheses(runs[0].stdout, beam_one.stdout)
-
-
-def test_the_drafter_has_learned(runs: tuple[Process, Process, Path]) -> None:
-    """Otherwise the tests here would say little."""
     [gad], [loose] = (summaries(run.stdout + run.stderr) for run in runs[:2])
     assert gad["sentences"] == loose["sentences"] == SENTENCES
     assert gad["mean_accepted"] > 1.3
-    assert loose["mean_accepted"] >= gad["mean_accepted"]
+    assert loose["mean_accepted"] > 1.3
 
 
 def test_steps_drafts_and_statistics(runs: tuple[Process, Process, Path]) -> None:
     sentences = parse_generate(runs[0].stdout)
     records = {record["id"]: record for record in map(json.loads, runs[2].read_text(encoding="utf-8").splitlines())}
     assert records.keys() == sentences.keys()
+    traces = {trace.number: trace for trace in read_traces(runs[2])}
     for number, sentence in sentences.items():
         drafts = [draft.split() for draft in sentence.history]
         assert sentence.steps == len(drafts) == records[number]["iterations"]
         assert max(map(len, drafts)) <= BLOCK_SIZE
-        assert records[number]["accepted"] <= records[number]["drafted"]
-        assert records[number]["output_length"] == len(sentence.tokens)
-    traces = {trace.number: trace for trace in read_traces(runs[2])}
-    for number, sentence in sentences.items():
         assert traces[number].output == [*sentence.tokens, "</s>"]
         assert traces[number].source == sentence.source.split()
         assert traces[number].drafted == records[number]["drafted"]
@@ -75,8 +66,7 @@ def test_steps_drafts_and_statistics(runs: tuple[Process, Process, Path]) -> Non
     ("decoding", "options"),
     [
         ("aggressive", "--block-size 3 --full-drafts"),
-        ("gad++", "--top-beta 1 --tolerance 9 --eos-argmax"),
-        ("gad++", "--top-beta 9 --tolerance 0"),
+        ("gad++", "--top-beta 1 --tolerance 9 --eos-argmax --adaptive-draft"),
     ],
 )
 def test_what_equals_gad(
@@ -112,44 +102,3 @@ def test_exported_without_what_the_verifier_has(
     [earlier] = correction_model.checkpoint.parent.glob(EARLIER)
     with pytest.raises(AggdecError, match="that it shares with the verifier"):
         generate_here(correction_model, "gad", "--drafter-path", tmp_path / "model.pt", path=earlier)
-
-
-@pytest.fixture
-def refusal(correction_model: ToyModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs fairseq-generate in this process; returns what it refuses to do."""
-
-    def run(decoding: str, *options: object, path: object = None, data: Path = correction_model.data) -> str:
-        fixed = [data, "--path", path or correction_model.checkpoint, "--user-dir", PLUGIN, "--cpu"]
-        task = ["--task", "aggressive_translation", "--decoding", decoding]
-        monkeypatch.setattr("sys.argv", ["fairseq-generate", *map(str, [*fixed, *task, *options])])
-        with pytest.raises(AggdecError) as caught:
-            generate_command.cli_main()
-        assert "H-" not in capsys.readouterr().out
-        return str(caught.value)
-
-    return run
-
-
-@pytest.mark.parametrize("decoding", ["beam", "gad"])
-def test_a_drafter_as_the_verifier(refusal: Any, correction_drafter: Path, decoding: str) -> None:
-    options = ["--drafter-path", correction_drafter] if "gad" in decoding else []
-    message = refusal(decoding, *options, path=correction_drafter)
-    assert f"--path {correction_drafter}: a block drafter, not a verifier" in message
-
-
-def test_a_verifier_as_the_drafter(refusal: Any, correction_model: ToyModel, correction_drafter: Path) -> None:
-    message = refusal("gad", "--drafter-path", correction_model.checkpoint)
-    assert f"--drafter-path {correction_model.checkpoint}: an ordinary model, not a block drafter" in message
-    assert "swapped" in message
-    assert "an ordinary model" in refusal("nar")
-
-
-def test_dictionaries_beside_an_exported_drafter(
-    refusal: Any, correction_model: ToyModel, correction_drafter: Path, tmp_path: Path
-) -> None:
-    """An export has no record but the files themselves."""
-    export([str(correction_drafter), str(tmp_path), "--data", str(correction_model.data)])
-    with (tmp_path / "dict.src.txt").open("a", encoding="utf-8") as file:
-        file.write("onemore 1\n")
-    message = refusal("gad", "--drafter-path", tmp_path / "model.pt")
-    assert f"source dictionary ({tmp_path / 'dict.src.txt'})" in message

@@ -11,20 +11,18 @@ from typing import Any
 import pytest
 from fairseq_cli import generate as generate_command
 
+from fairseq_aggdec.cli.export import main as export
 from fairseq_aggdec.errors import AggdecError
 from tests.cli_integration.correction import PLUGIN, at_once, generate
 from tests.helpers import ToyModel, parse_generate
 
 
 def test_in_processes_of_their_own(correction_model: ToyModel) -> None:
-    """fairseq's own check of --sampling, ours of --max-draft-len, argparse's of --decoding; one line each."""
-    runs = {
-        "--sampling": partial(generate, correction_model, "iad", "--sampling", check=False),
-        "--max-draft-len -1": partial(generate, correction_model, "iad", "--max-draft-len", -1, check=False),
-        "'fastest'": partial(generate, correction_model, "fastest", check=False),
-    }
-    for (name, _), process in zip(runs.items(), at_once(*runs.values()), strict=True):
-        assert process.returncode == (2 if name == "'fastest'" else 1)
+    """Our own check of --max-draft-len, argparse's of --decoding; one line each."""
+    ours = partial(generate, correction_model, "iad", "--max-draft-len", -1, check=False)
+    argparses = partial(generate, correction_model, "fastest", check=False)
+    for name, code, process in zip(("--max-draft-len -1", "'fastest'"), (1, 2), at_once(ours, argparses), strict=True):
+        assert process.returncode == code
         assert "Traceback" not in process.stdout + process.stderr
         [message] = [line for line in process.stderr.splitlines() if "error: " in line]
         assert name in message
@@ -32,46 +30,53 @@ def test_in_processes_of_their_own(correction_model: ToyModel) -> None:
 
 
 @pytest.fixture
-def in_this_process(
-    correction_model: ToyModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Any:
-    """Runs fairseq-generate's main function with arguments; returns the error it ends with."""
+def refusal(correction_model: ToyModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs fairseq-generate in this process; returns what it refuses to do."""
 
-    def run(*options: object, data: Path = correction_model.data) -> AggdecError:
-        task = ["--task", "aggressive_translation", "--decoding", "iad", "--cpu"]
-        fixed = [data, "--path", correction_model.checkpoint, "--user-dir", PLUGIN, *task]
-        monkeypatch.setattr("sys.argv", ["fairseq", *map(str, [*fixed, *options])])
+    def run(decoding: str, *options: object, path: object = None, data: Path = correction_model.data) -> str:
+        fixed = [data, "--path", path or correction_model.checkpoint, "--user-dir", PLUGIN, "--cpu"]
+        task = ["--task", "aggressive_translation", "--decoding", decoding]
+        monkeypatch.setattr("sys.argv", ["fairseq-generate", *map(str, [*fixed, *task, *options])])
         with pytest.raises(AggdecError) as caught:
             generate_command.cli_main()
         assert "H-" not in capsys.readouterr().out
-        return caught.value
+        return str(caught.value)
 
     return run
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--decoding-stats", "/nowhere/stats.jsonl"],
-        ["--max-tokens", "5"],
-    ],
-    ids=lambda options: options[0],
-)
-def test_options(in_this_process: Any, options: list[str]) -> None:
-    assert options[0] in str(in_this_process(*options))
+def test_options(refusal: Any) -> None:
+    assert "--decoding-stats" in refusal("iad", "--decoding-stats", "/nowhere/stats.jsonl")
+    assert "--max-tokens" in refusal("iad", "--max-tokens", 5)
+    assert "needs a model with proposal heads, and --path" in refusal("blockwise")
 
 
-def test_a_block_size_of_zero(in_this_process: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """argparse says it; in a configuration it stands for what the drafter was trained for."""
-    with pytest.raises(SystemExit):
-        in_this_process("--block-size", 0)
-    assert "argument --block-size: 0: must be at least 1" in capsys.readouterr().err
-
-
-def test_missing_dictionary(in_this_process: Any, correction_model: ToyModel, tmp_path: Path) -> None:
+def test_missing_dictionary(refusal: Any, correction_model: ToyModel, tmp_path: Path) -> None:
     """Of languages that are to be found out."""
     shutil.copytree(correction_model.data, tmp_path / "data")
     (tmp_path / "data" / "dict.src.txt").unlink()
-    message = str(in_this_process(data=tmp_path / "data"))
+    message = refusal("iad", data=tmp_path / "data")
     assert "dict.src.txt" in message
     assert str(tmp_path / "data") in message
+
+
+def test_verifier_and_drafter_in_each_others_places(
+    refusal: Any, correction_model: ToyModel, correction_drafter: Path
+) -> None:
+    message = refusal("gad", "--drafter-path", correction_drafter, path=correction_drafter)
+    assert f"--path {correction_drafter}: a block drafter, not a verifier" in message
+    message = refusal("gad", "--drafter-path", correction_model.checkpoint)
+    assert f"--drafter-path {correction_model.checkpoint}: an ordinary model, not a block drafter" in message
+    assert "swapped" in message
+    assert "an ordinary model" in refusal("nar")
+
+
+def test_dictionaries_beside_an_exported_drafter(
+    refusal: Any, correction_model: ToyModel, correction_drafter: Path, tmp_path: Path
+) -> None:
+    """An export has no record but the files themselves."""
+    export([str(correction_drafter), str(tmp_path), "--data", str(correction_model.data)])
+    with (tmp_path / "dict.src.txt").open("a", encoding="utf-8") as file:
+        file.write("onemore 1\n")
+    message = refusal("gad", "--drafter-path", tmp_path / "model.pt")
+    assert f"source dictionary ({tmp_path / 'dict.src.txt'})" in message

@@ -9,7 +9,7 @@ from fairseq.models.transformer import TransformerModel
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.cli_integration.correction import MODEL, PLUGIN, WORDS, Process, at_once
+from tests.cli_integration.correction import MODEL, PLUGIN, VALIDATED, WORDS, Process, at_once
 from tests.helpers import ToyModel, run_cli
 
 
@@ -43,15 +43,7 @@ def test_bleu_on_validation_is_that_of_beam_one(trained: tuple[list[Process], Pa
     assert len(beam) == 2
     assert beam[0] != beam[1]
     assert iad == beam
-    assert "--decoding iad: 24 sentences" in trained[0][0].stdout + trained[0][0].stderr
-
-
-def test_validate(correction_model: ToyModel, trained: tuple[list[Process], Path]) -> None:
-    """fairseq-validate takes the task from the checkpoint, here with its BLEU option."""
-    options = ["--path", trained[1] / "checkpoint_last.pt", "--user-dir", PLUGIN, "--task", "aggressive_translation"]
-    found = run_cli("fairseq-validate", correction_model.data, *options, "--max-tokens", 2000)
-    last = figures(trained[0][0].stdout + trained[0][0].stderr, "bleu")[-1]
-    assert figures(found.stdout + found.stderr, "bleu") == [last]
+    assert f"--decoding iad: {VALIDATED} sentences" in trained[0][0].stdout + trained[0][0].stderr
 
 
 def test_validation_by_a_beam(correction_model: ToyModel, trained: tuple[list[Process], Path]) -> None:
@@ -62,32 +54,28 @@ def test_validation_by_a_beam(correction_model: ToyModel, trained: tuple[list[Pr
             for decoding in ("aggressive-beam", "beam")]  # fmt: skip
     ours, stock = (process.stdout + process.stderr for process in at_once(*runs))
     assert figures(ours, "bleu") == figures(stock, "bleu") != []
-    assert "--decoding aggressive-beam: 24 sentences" in ours
+    assert f"--decoding aggressive-beam: {VALIDATED} sentences" in ours
     assert "--decoding" not in stock
 
 
-def test_hub_by_a_beam(correction_model: ToyModel) -> None:
-    folder, name = correction_model.checkpoint.parent, correction_model.checkpoint.name
-    load = partial(TransformerModel.from_pretrained, str(folder), name, str(correction_model.data))
-    stock, hub = load(), load(task={"_name": "aggressive_translation", "decoding": "aggressive-beam"})
-    sentences = [" ".join(WORDS[i : i + 7]) + f" {WORDS[i]}x" for i in range(0, 30, 5)] + ["ba"]
-    assert hub.translate(sentences, beam=5) == stock.translate(sentences, beam=5)
-    inputs = [stock.encode(sentence) for sentence in sentences]
-    for found, expected in zip(hub.generate(inputs, beam=5), stock.generate(inputs, beam=5), strict=True):
-        assert [one["tokens"].tolist() for one in found] == [one["tokens"].tolist() for one in expected]
-        scores = [[float(one["score"]) for one in n_best] for n_best in (found, expected)]
-        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
-
-
 def test_hub(correction_model: ToyModel) -> None:
+    """torch.hub's interface, by copies and by a beam."""
     folder, name = correction_model.checkpoint.parent, correction_model.checkpoint.name
     load = partial(TransformerModel.from_pretrained, str(folder), name, str(correction_model.data))
     stock = load()
-    hub = load(task={"_name": "aggressive_translation", "decoding": "iad"})
+    hub, beams = (
+        load(task={"_name": "aggressive_translation", "decoding": decoding}) for decoding in ("iad", "aggressive-beam")
+    )
     sentences = [" ".join(WORDS[i : i + 7]) + f" {WORDS[i]}x" for i in range(0, 30, 5)] + ["", "ba", "ba </s> de"]
     assert hub.translate(sentences) == stock.translate(sentences, beam=1)
+    assert beams.translate(sentences, beam=5) == stock.translate(sentences, beam=5)
     [hypothesis] = hub.generate(hub.encode(sentences[0]))
     assert 1 <= hypothesis["steps"] < len(hypothesis["tokens"])
     assert isinstance(hub.task.build_generator(hub.models, hub.cfg.generation), AggressiveGenerator)
     with pytest.raises(AggdecError, match="--sampling"):
         hub.translate(sentences, sampling=True)
+    inputs = [stock.encode(sentence) for sentence in sentences]
+    for found, expected in zip(beams.generate(inputs, beam=5), stock.generate(inputs, beam=5), strict=True):
+        assert [one["tokens"].tolist() for one in found] == [one["tokens"].tolist() for one in expected]
+        scores = [[float(one["score"]) for one in n_best] for n_best in (found, expected)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-5)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_aggdec.data.corruption import (
-    EDITS,
-    CorruptionConfig,
-    CorruptionConfigError,
-    Corruptor,
-    Edit,
-)
+from fairseq_aggdec.data.corruption import EDITS, CorruptionConfig, CorruptionConfigError, Corruptor, Edit
 from fairseq_aggdec.data.lexicon import Lexicon, build_lexicon
 from fairseq_aggdec.data.sentence import Sentence
 from tests.data.essays import ESSAY, changed_words, essay_lexicon, outcomes
@@ -37,14 +30,7 @@ def test_each_type_alone_changes_essays_and_nothing_else_is_reported(lexicon: Le
     assert set(made) == {name}
 
 
-def test_share_kept_clean(lexicon: Lexicon) -> None:
-    # A rate this high leaves no sentence without an error, so that only the kept ones are unchanged.
-    corruptor = Corruptor(lexicon, CorruptionConfig(0.3, 0, 0.3, keep_clean=0.25))
-    unchanged = sum(not corruptor.corrupt_line(ESSAY[i % 5], 3, i)[1] for i in range(4000))
-    assert 0.22 < unchanged / 4000 < 0.28  # 4 standard deviations
-
-
-def test_errors_grow_with_the_rate_up_to_the_bound(lexicon: Lexicon) -> None:
+def test_errors_grow_with_the_rate_up_to_the_bound_and_a_share_stays_clean(lexicon: Lexicon) -> None:
     def errors(rate: float, bound: float) -> float:
         corruptor = Corruptor(lexicon, CorruptionConfig(rate, 0.0, bound, 0))
         words = sum(len(Sentence(ESSAY[i % 5]).words) for i in range(1000))
@@ -53,24 +39,17 @@ def test_errors_grow_with_the_rate_up_to_the_bound(lexicon: Lexicon) -> None:
     assert errors(0.05, 1) == pytest.approx(0.05, rel=0.1)
     assert errors(0.15, 1) == pytest.approx(0.15, rel=0.1)
     assert errors(0.5, 0.1) == pytest.approx(0.1, rel=0.1)
-
-
-def test_weights_choose_the_types(lexicon: Lexicon) -> None:
-    corruptor = Corruptor(lexicon, CorruptionConfig(weights={"article": 1, "spelling": 3, "capital": 0}))
-    made = Counter(kind for i in range(600) for kind in corruptor.corrupt_line(ESSAY[i % 5], 1, i)[1])
-    assert set(made) == {"article", "spelling"}
-    assert made["spelling"] > 1.5 * made["article"]
+    # a rate this high leaves no sentence without an error, so that only the kept ones are unchanged
+    corruptor = Corruptor(lexicon, CorruptionConfig(0.3, 0, 0.3, keep_clean=0.25))
+    unchanged = sum(not corruptor.corrupt_line(ESSAY[i % 5], 3, i)[1] for i in range(4000))
+    assert 0.22 < unchanged / 4000 < 0.28  # 4 standard deviations
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"error_rate": 1.5}, "error-rate"),
         ({"error_rate": float("nan")}, "error-rate"),
-        ({"keep_clean": -0.1}, "keep-clean"),
         ({"weights": {"speling": 1.0}}, "'speling'"),
-        ({"weights": {"spelling": -1.0}}, "negative"),
-        ({"weights": {"spelling": float("inf")}}, "finite"),
         ({"weights": {"spelling": 0.0}}, "above 0"),
     ],
 )
@@ -96,13 +75,6 @@ def test_any_text_survives(text: str, seed: int) -> None:
     assert "\n" not in wrong
     assert bool(wrong) == bool(text)
     assert wrong == " ".join(wrong.split())
-
-
-def test_importing_needs_neither_torch_nor_fairseq() -> None:
-    import subprocess
-
-    code = "import sys, fairseq_aggdec.cli.corrupt as c; sys.exit(bool({'torch', 'fairseq'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("edit", [edit for edit, _ in EDITS.values()], ids=list(EDITS))

@@ -7,20 +7,14 @@ import tracemalloc
 import pytest
 
 from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
-from fairseq_aggdec.data.corruption_stream import corrupt_chunk, corrupt_stream, decode_line
+from fairseq_aggdec.data.corruption_stream import corrupt_chunk, corrupt_stream
 from fairseq_aggdec.data.lexicon import Lexicon
-from fairseq_aggdec.errors import AggdecError
 from tests.data.essays import ESSAY, essay_lexicon
 
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     return essay_lexicon()
-
-
-def test_decode_line_normalises_spaces_and_nothing_else() -> None:
-    assert decode_line(" A \tcafé,\u00a0 3 €.\r\n".encode(), "book.txt", 1) == "A café, 3 €."
-    assert decode_line(b" \n", "book.txt", 1) == ""
 
 
 def test_a_chunk_counts_its_pairs(lexicon: Lexicon) -> None:
@@ -46,13 +40,6 @@ def test_result_does_not_depend_on_workers(lexicon: Lexicon) -> None:
     assert empty == 1
     assert source.count(b"\n") == target.count(b"\n") == 229
     assert b"".join(line + b"\n" for line in lines if line != b"\r\n") == target
-
-
-def test_invalid_utf8_names_file_and_line(lexicon: Lexicon) -> None:
-    lines = [b"Fine.\n"] * 41 + [b"Caf\xe9.\n"]
-    for workers in (1, 2):
-        with pytest.raises(AggdecError, match=r"book\.txt, line 42: not valid UTF-8 \(byte 4"):
-            list(corrupt_stream(Corruptor(lexicon), lines, 1, "book.txt", workers, chunk_size=10))
 
 
 def test_memory_does_not_grow_with_the_input(lexicon: Lexicon) -> None:

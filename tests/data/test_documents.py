@@ -29,19 +29,14 @@ def test_documents_are_read() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "file, line 2: not JSON"),
-        ([1], "file, line 2: a JSON object is expected"),
-        ({"source": "a"}, "file, line 2: has no field target, best; it has source"),
-        ({"source": 3, "target": "b", "best": [1]}, "file, line 2: source must be a string or a list of strings"),
-        (
-            {"source": ["a", "b"], "target": "b", "best": [1]},
-            "file, line 2: best must have one number for each of the 2",
-        ),
+        ("{", "not JSON"),
+        ({"source": "a"}, "has no field target, best; it has source"),
+        ({"source": ["a", "b"], "target": "b", "best": [1]}, "best must have one number for each of the 2"),
     ],
 )
 def test_what_is_no_document(line: Any, message: str) -> None:
     good = {"source": "a", "target": "b", "best": [1]}
-    with pytest.raises(AggdecError, match=message):
+    with pytest.raises(AggdecError, match=f"file, line 2: {message}"):
         list(read_documents(lines(good, line), "file", "source", "target", "best"))
 
 

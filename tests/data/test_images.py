@@ -59,9 +59,6 @@ def test_a_folder(tmp_path: Path) -> None:
     [
         ({"pictures": np.zeros((2, 4, 4, 3), np.uint8)}, "has no array `images` but pictures"),
         ({"images": np.zeros((2, 4, 4, 3), np.float32)}, "is float32 of shape"),
-        ({"images": np.zeros((2, 4, 4, 4), np.uint8)}, r"shape \(2, 4, 4, 4\); it must be uint8"),
-        ({"images": np.zeros((4, 4), np.uint8)}, "it must be uint8"),
-        ({"images": np.zeros((), np.uint8)}, "it must be uint8"),
         ({"images": np.zeros((0, 4, 4, 3), np.uint8)}, "it must be uint8"),
         ({"images": np.zeros((2, 4, 4), np.uint8)}, "the images are grey: add --grey"),
         ({"images": np.array([{}, {}])}, "no .npz file, or damaged"),
@@ -73,16 +70,10 @@ def test_refused_files(tmp_path: Path, content: dict, message: str) -> None:
         open_images(tmp_path / "a.npz", grey=False)
 
 
-@pytest.mark.parametrize("data", [b"no numpy at all", b"PK\x03\x04 cut off", b""])
-def test_damaged_files(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "a.npz").write_bytes(data)
+def test_refused_paths_and_images(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_bytes(b"PK\x03\x04 cut off")
     with pytest.raises(AggdecError, match=r"a\.npz: no \.npz file, or damaged"):
         open_images(tmp_path / "a.npz", grey=False)
-
-
-def test_refused_paths_and_images(tmp_path: Path) -> None:
-    with pytest.raises(AggdecError, match="no such file"):
-        open_images(tmp_path / "none.npz", grey=False)
     with pytest.raises(AggdecError, match="no image files in this folder"):
         open_images(tmp_path, grey=False)
     (tmp_path / "a.png").write_bytes(b"\x89PNG no more")

@@ -6,15 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fairseq_aggdec.data.inflection import (
-    add_ed,
-    add_ing,
-    add_s,
-    adverb,
-    compared,
-    plural,
-    word_families,
-)
+from fairseq_aggdec.data.inflection import add_ed, add_ing, add_s, adverb, compared, plural, word_families
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ def read(name: str, *texts: str, sides: tuple[str, ...] = ("src", "tgt")) -> lis
     return list(READERS[name]([io.BytesIO(text.encode()) for text in texts], sides))
 
 
-def test_a_side_that_is_cut_off_is_named() -> None:
+def test_lines_of_several_files() -> None:
+    assert read("lines", "a\nb\n", "x\ny\n") == [("a", "x"), ("b", "y")]
     with pytest.raises(AggdecError, match="line 2 is missing on the side tgt"):
         read("lines", "a\nb\n", "x\n")
 
@@ -31,31 +32,6 @@ def test_tmx() -> None:
     )
     alone = '<tu><tuv xml:lang="en"><seg>alone</seg></tuv></tu>'
     assert read("tmx", f"<tmx><body>{unit}{alone}</body></tmx>", sides=("ro", "en")) == [("un cuvânt", "a bold word")]
-
-
-M2 = """S She have two brother .
-A 1 2|||R:VERB|||has|||REQUIRED|||-NONE-|||0
-A 3 4|||R:NOUN|||brothers|||REQUIRED|||-NONE-|||0
-A 4 4|||M:ADV|||too|||REQUIRED|||-NONE-|||0
-A 0 1|||R:PRON|||He|||REQUIRED|||-NONE-|||1
-
-S All is well .
-A -1 -1|||noop|||-NONE-|||REQUIRED|||-NONE-|||0
-
-S So very very good .
-A 1 2|||U:ADV||||||REQUIRED|||-NONE-|||3
-A 2 3|||U:ADV|||-NONE-|||REQUIRED|||-NONE-|||3
-
-S Untouched ."""
-
-
-def test_m2_takes_the_first_annotator() -> None:
-    assert read("m2", M2) == [
-        ("She have two brother .", "She has two brothers too ."),
-        ("All is well .", "All is well ."),
-        ("So very very good .", "So good ."),
-        ("Untouched .", "Untouched ."),
-    ]
 
 
 def test_nlpcc_makes_a_pair_of_each_correction() -> None:

@@ -14,7 +14,7 @@ import pytest
 from fairseq_aggdec.data import originals
 from fairseq_aggdec.data.originals import DataSet, download, open_member
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import alone_at, file_sha256
+from fairseq_aggdec.files import file_sha256
 
 PART = {"format": "lines", "sides": ["en", "de"], "members": {"en": "a.en", "de": "a.de"}}
 DESCRIPTION: dict[str, Any] = {
@@ -77,13 +77,7 @@ def test_a_checksum_that_nobody_published_is_recorded(complete: DataSet, caplog:
     (complete.folder / "gold.m2").unlink()
     with pytest.raises(AggdecError, match=r"b\.m2: SHA-256 is \w+ where \w+ is expected"):
         complete.build()
-
-
-def test_a_published_checksum_is_checked(complete: DataSet) -> None:
-    wrong = {**DESCRIPTION, "originals": {**DESCRIPTION["originals"], "b.m2": {"ask": "Bob", "sha256": "0" * 64}}}
-    with pytest.raises(AggdecError, match=r"b\.m2: SHA-256"):
-        DataSet("toy", wrong, complete.folder).build()
-    assert not (complete.folder / "train.en").exists()
+    assert not (complete.folder / "gold.m2").exists()
 
 
 def test_damage_names_the_archive_and_the_member(complete: DataSet) -> None:
@@ -153,11 +147,8 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["file", "whole"])
-@pytest.mark.parametrize("start", [_Server.content[:37]])
-def test_a_download_goes_on_where_it_stopped_or_begins_anew(
-    name: str, start: bytes, tmp_path: Path, server: str
-) -> None:
-    (tmp_path / "file.partial").write_bytes(start)
+def test_a_download_goes_on_where_it_stopped_or_begins_anew(name: str, tmp_path: Path, server: str) -> None:
+    (tmp_path / "file.partial").write_bytes(_Server.content[:37])
     download(f"{server}/{name}", tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == _Server.content
     assert not (tmp_path / "file.partial").exists()
@@ -169,9 +160,3 @@ def test_a_download_that_is_cut_off_is_not_taken_for_whole(tmp_path: Path, serve
     assert [path.name for path in tmp_path.iterdir()] == ["file.partial"]
     download(f"{server}/file", tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == _Server.content
-
-
-def test_two_do_not_fetch_one_file_at_once(tmp_path: Path, server: str) -> None:
-    (tmp_path / "file.partial").touch()
-    with alone_at(tmp_path / "file.partial"), pytest.raises(AggdecError, match="another process is at work on it"):
-        download(f"{server}/file", tmp_path / "file")

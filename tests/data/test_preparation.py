@@ -8,13 +8,11 @@ from functools import partial, partialmethod
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from fairseq_aggdec.data import preparation as preparation_module
 from fairseq_aggdec.data.preparation import encode, prepare, tokenise
 from fairseq_aggdec.data.prepare_config import Gpt2Files, PrepareConfig, Subwords, UsualPairs
 from fairseq_aggdec.data.subwords import gpt2
-from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.data.text_stages import write_text
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.errors import AggdecError
@@ -58,14 +56,8 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     assert not any(sentence in line for sentence in clean["valid"] + clean["test"] for line in joined)
     binary = work / "data-bin"
     names = {path.name for path in binary.iterdir()}
-    assert {
-        "train.src-tgt.src.bin",
-        "train1.src-tgt.src.bin",
-        "valid.src-tgt.tgt.bin",
-        "test2.src-tgt.src.bin",
-        "codes",
-        "dict.en.txt",
-    } <= names
+    assert {"train1.src-tgt.src.bin", "valid.src-tgt.tgt.bin", "test2.src-tgt.src.bin"} <= names
+    assert {"codes", "dict.en.txt"} <= names
     assert (binary / "dict.src.txt").read_bytes() == (binary / "dict.tgt.txt").read_bytes()
     assert not list(work.rglob("*.partial*"))
 
@@ -77,31 +69,6 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     (work / "bpe/valid.src").unlink()
     encode(config, data, work)
     assert (work / "bpe/valid.src").read_bytes() == before
-
-
-@pytest.mark.usefixtures("quick_commands")
-def test_parallel_data_is_taken_as_it_is(tmp_path: Path) -> None:
-    files = {}
-    for name in ("train", "valid", "test"):
-        write_lines(tmp_path / f"{name}.mt", ["Er ist ein Haus .", "Ein Test , nicht wahr ?"] * 5)
-        write_lines(tmp_path / f"{name}.pe", ["Es ist ein Haus .", "Ein Test , nicht wahr ?"] * 5)
-        files[name] = {"source": f"{name}.mt", "target": f"{name}.pe"}
-    config = OmegaConf.load(ROOT / "configs/ape_small/prepare.yaml")
-    config.parallel = files
-    config.bpe.symbols = 60
-    OmegaConf.save(config, tmp_path / "prepare.yaml")
-    prepare(PrepareConfig.read(tmp_path / "prepare.yaml"), tmp_path, tmp_path / "work")
-    assert (tmp_path / "work/tok/train.mt").read_text() == (tmp_path / "train.mt").read_text()
-    assert (tmp_path / "work/data-bin/test.mt-pe.pe.bin").exists()
-
-
-def test_long_pairs_leave_the_training_set_only(tmp_path: Path) -> None:
-    config, data, work = replace(small(GEC), max_tokens=1), make_data(tmp_path / "data"), tmp_path / "work"
-    write_text(config, data, work)
-    tokenise(config, work)
-    encode(config, data, work)
-    assert (work / "bpe/train.src").read_text() == ""
-    assert len((work / "bpe/valid.src").read_text().splitlines()) == 20
 
 
 @pytest.mark.usefixtures("quick_commands")
@@ -139,7 +106,9 @@ def test_documents_from_json_to_binary(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("quick_commands")
 def test_text_without_subwords_and_unusual_training_pairs(tmp_path: Path) -> None:
     train = [("a b c", "a b"), ("a", "a b"), ("a " * 9, "a " * 9), ("a b", ""), ("a b", "a b c d")]
-    prepare(parallel(tmp_path, train, clean=UsualPairs(max_words=8, ratio=1.5)), tmp_path, tmp_path / "work")
+    train.append(("a b c d e", "a b c d e f"))
+    config = parallel(tmp_path, train, clean=UsualPairs(max_words=8, ratio=1.5))
+    prepare(replace(config, max_tokens=4), tmp_path, tmp_path / "work")
     assert (tmp_path / "work/bpe/train.src").read_text().splitlines() == ["a b c"]
     assert (tmp_path / "work/bpe/test.tgt").read_text().split().count("x") == 99  # the test set stays as it is
     assert (tmp_path / "work/data-bin/test.src-tgt.tgt.bin").exists()
@@ -177,7 +146,6 @@ def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
         encode(replace(config, bpe=Subwords(shipped="no")), tmp_path, tmp_path / "other")
     jfleg = PrepareConfig.read(ROOT / "configs/gec_small/jfleg.yaml")  # of docs/measurements.md
     assert jfleg.bpe == config.bpe
-    assert [test.name for test in jfleg.test_sets] == ["jfleg"]
 
 
 def written_by_preprocess(command: list[str], work: Path) -> None:

@@ -8,7 +8,6 @@ from fairseq_aggdec.data.pair_files import PairFile
 from fairseq_aggdec.data.prepare_config import Languages, PrepareConfig, TestSet
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.data.text_stages import clean, corrupt, write_text
-from fairseq_aggdec.errors import AggdecError
 from tests.data.preparing import ROOT, make_data, small
 
 LANGUAGES = Languages("src", "tgt")
@@ -76,9 +75,3 @@ def test_references_and_further_test_sets(tmp_path: Path) -> None:
     assert lines(tmp_path, "test.ref1") == ["an output"]
     assert lines(tmp_path, "other.src") == ["I don't."]  # the test sets are Penn Treebank tokens
     assert lines(tmp_path, "other.ref1") == ["an output"]
-
-
-def test_files_without_pairs_are_refused(tmp_path: Path) -> None:
-    write_lines(tmp_path / "empty.tsv", [])
-    with pytest.raises(AggdecError, match="train: the files that `parallel` names hold no pairs"):
-        write(tmp_path, parallel={"train": PairFile(file="empty.tsv")})

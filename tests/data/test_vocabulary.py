@@ -1,7 +1,8 @@
-"""The frequent words of a corpus and their spelling neighbours."""
+"""What is known of the words of a corpus: the frequent ones, their spelling neighbours, the nouns."""
 
 from __future__ import annotations
 
+from fairseq_aggdec.data.lexicon import build_lexicon
 from fairseq_aggdec.data.vocabulary import count_words, sound_key, spelling_neighbours, within_one_edit
 
 
@@ -18,6 +19,13 @@ def test_neighbours_are_one_edit_apart_and_never_inflections() -> None:
     assert "cat" not in neighbours
     assert "hope" not in neighbours
     assert all(within_one_edit(word, other) for word, others in neighbours.items() for other in others)
+
+
+def test_nouns_and_neighbours_come_from_the_corpus_and_ordinary_words_are_known_without() -> None:
+    lexicon = build_lexicon({"spoon": 9, "spoons": 8, "from": 7, "form": 6})
+    assert {"spoon", "spoons", "child", "children"} <= lexicon.nouns
+    assert lexicon.neighbours["from"] == ("form",)
+    assert not build_lexicon({}).words
 
 
 def test_sound_key_ignores_vowels_and_silent_letters() -> None:

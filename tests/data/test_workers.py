@@ -12,28 +12,23 @@ from fairseq_aggdec.data.workers import bounded_map, in_processes
 from fairseq_aggdec.errors import AggdecError
 
 
-def doubling() -> Callable[[int], int]:
-    return lambda item: 2 * item
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_results_come_in_the_order_of_the_items(workers: int) -> None:
+    def doubling() -> Callable[[int], int]:
+        return lambda item: 2 * item
+
     assert list(in_processes(doubling, range(50), workers)) == list(range(0, 100, 2))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_what_a_worker_cannot_begin_with_is_said(workers: int) -> None:
+def test_a_worker_that_cannot_begin_or_dies_ends_the_work() -> None:
     def refuse() -> Callable[[int], int]:
         raise AggdecError("codes: No such file")
 
-    with pytest.raises(AggdecError, match="codes: No such file"):
-        list(in_processes(refuse, range(9), workers))
-
-
-def test_a_worker_that_dies_ends_the_work() -> None:
     def die() -> Callable[[int], int]:
         os._exit(9)
 
+    with pytest.raises(AggdecError, match="codes: No such file"):
+        list(in_processes(refuse, range(9), 2))
     with pytest.raises(AggdecError, match=r"a worker process died .*; try fewer --workers"):
         list(in_processes(die, range(9), 2))
 

@@ -1,6 +1,5 @@
 """One shard through a teacher that only counts, stopped and gone on with."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,8 +8,8 @@ import pytest
 
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
 from fairseq_aggdec.distillation.settings import ShardSettings
-from fairseq_aggdec.distillation.shard_decoding import decode_shard, plan_for
-from fairseq_aggdec.distillation.shard_file import ShardName, read_shard
+from fairseq_aggdec.distillation.shard_decoding import decode_shard
+from fairseq_aggdec.distillation.shard_file import ShardName
 
 
 class Stopped(Exception):  # noqa: N818
@@ -60,29 +59,3 @@ def test_a_stopped_shard_goes_on_with_the_next_batch(small_data: DataBin, tmp_pa
     again = Echo()
     run(tmp_path, small_data, again)
     assert again.batches == []
-
-
-def test_shards_hold_every_source_once(small_data: DataBin, tmp_path: Path) -> None:
-    sources = small_data.source("train")
-    found: dict[int, list[int]] = {}
-    for shard in range(3):
-        for batch in read_shard(run(tmp_path, small_data, Echo(), shard, 3))[1]:
-            for number, target in zip(batch.sentences, batch.targets, strict=True):
-                assert number not in found
-                found[number] = target.tolist()
-    plan = plan_for(sources, settings_of(small_data, 64))
-    assert sorted(found) == sorted(set(plan.representative.tolist()))
-    assert all(found[number] == sources[number].tolist() for number in found)
-
-
-def test_skipped_sentences_are_counted_and_the_first_named(
-    small_data: DataBin, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    sizes = small_data.source("train").sizes
-    long = np.flatnonzero(sizes > 8).tolist()
-    assert len(long) > 5
-    with caplog.at_level(logging.WARNING):
-        run(tmp_path, small_data, Echo(), longest=8)
-    named = ", ".join(f"{number} ({sizes[number]} tokens)" for number in long[:5])
-    assert f"train: {len(long)} of 60 sources are empty or longer than 8 tokens and are skipped" in caplog.text
-    assert f"number {named}, ...\n" in caplog.text

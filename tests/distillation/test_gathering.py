@@ -77,10 +77,6 @@ def change(number: int, edit: Callable[[dict], None]) -> Callable[[Path], None]:
     return damage
 
 
-def remove_shard(shards: Path) -> None:
-    (shards / "train.shard-1-of-2.jsonl").unlink()
-
-
 def cut(shards: Path) -> None:
     path = shards / "train.shard-1-of-2.jsonl"
     path.write_bytes(path.read_bytes()[:-9])
@@ -104,10 +100,6 @@ def set_teacher(record: dict) -> None:
     record["settings"]["teacher"] = ["0" * 64]
 
 
-def set_beam(record: dict) -> None:
-    record["settings"]["search"]["beam"] = 2
-
-
 def set_symbol(record: dict) -> None:
     record["tokens"][0] = 60000
 
@@ -115,14 +107,12 @@ def set_symbol(record: dict) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (remove_shard, r"missing; run it \(again\) with --num-shards 2 --shard-id 1"),
         (cut, r"torn or damaged after \d+ batches; run it"),
         (drop_last_batch, r"holds \d+ of its \d+ batches; run it"),
         (change(2, drop_target), r"holds \d+ targets for \d+ sentences"),
         (change(2, swap_sentences), r"holds other sentences than it should"),
         (change(2, set_symbol), r"target of sentence \d+ is no sentence of the target dictionary"),
         (change(0, set_teacher), r"other settings than shard 0 \(teacher: 000000000000 here, \w{12} in shard 0\)"),
-        (change(0, set_beam), r"other settings than shard 0 \(beam: 2 here, 3 in shard 0\)"),
     ],
 )
 def test_a_bad_shard_is_refused_by_name(
@@ -132,12 +122,6 @@ def test_a_bad_shard_is_refused_by_name(
     with pytest.raises(AggdecError, match=rf"train: shard 1 of 2 \(.*train.shard-1-of-2.jsonl\): .*{message}"):
         distil(output, "--gather")
     assert not output.exists()
-
-
-def test_a_torn_shard_is_finished_by_running_it_again(distil: Distil, distilled: Path, output: Path) -> None:
-    cut(output.with_name("out.shards"))
-    distil(output, "--num-shards", 2, "--shard-id", 1)
-    assert contents(distil(output, "--gather", "--num-shards", 2)) == contents(distilled)
 
 
 def test_other_data_are_refused(distil: Distil, output: Path, toy_model_dir: ToyModel, tmp_path: Path) -> None:

@@ -23,12 +23,6 @@ def small_data(toy_data: Path) -> DataBin:
     return DataBin.find(toy_data)
 
 
-def translations(path: object, data: DataBin, **options: str) -> list[np.ndarray]:
-    translator = Translator(str(path), data, SEARCH, CPU, **options)
-    sources = data.source("test")
-    return translator.translate(range(8), [sources[number] for number in range(8)])
-
-
 def test_order_and_form(toy_model_dir: ToyModel, small_data: DataBin) -> None:
     translator = Translator(str(toy_model_dir.checkpoint), small_data, SEARCH, CPU)
     assert translator.longest_source == 64
@@ -48,8 +42,9 @@ def test_an_ensemble_is_not_one_of_its_models(toy_model_dir: ToyModel, small_dat
             weight += 0.05 * torch.randn(weight.shape, generator=generator)
     other = tmp_path / "other.pt"
     torch.save(state, other)
+    sources = [small_data.source("test")[number] for number in range(8)]
     first, second, both = (
-        [target.tolist() for target in translations(path, small_data)]
+        [target.tolist() for target in Translator(str(path), small_data, SEARCH, CPU).translate(range(8), sources)]
         for path in (toy_model_dir.checkpoint, other, f"{toy_model_dir.checkpoint}:{other}")
     )
     assert both not in (first, second)

@@ -23,17 +23,12 @@ def test_targets_of_a_block() -> None:
     assert blocks.valid.sum(-1).tolist() == [[3, 2, 1], [2, 1, 1]]
 
 
-def test_prefix_lengths_are_uniform_on_0_to_t() -> None:
-    """Each of the R blocks by itself; 5 tokens with EOS, so 0 to 4."""
+def test_prefix_lengths_are_uniform_on_0_to_t_and_spread_within_a_sentence() -> None:
     generator = torch.Generator().manual_seed(1)
-    drawn = random_prefix_lengths(torch.full((20000,), 5), 3, generator)
+    drawn = random_prefix_lengths(torch.full((20000,), 5), 3, generator)  # 5 tokens with EOS, so 0 to 4
     for block in range(3):
         shares = drawn[:, block].bincount(minlength=5) / len(drawn)
         assert (shares - 0.2).abs().max() < 0.015
-
-
-def test_prefix_lengths_of_a_sentence_are_spread() -> None:
-    generator = torch.Generator().manual_seed(1)
     lengths = torch.randint(4, 30, (500,), generator=generator)
     drawn = random_prefix_lengths(lengths, 4, generator)
     assert bool((drawn < lengths[:, None]).all())

@@ -76,7 +76,7 @@ def architecture(cfg: NarDrafterConfig) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("written", ["flat", "in groups", "in a group", "without groups"])
+@pytest.mark.parametrize("written", ["flat", "in a group", "without groups"])
 def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> None:
     """On a command line and in YAML; only dropout belongs to the training."""
     shape: dict[str, Any] = {
@@ -90,7 +90,6 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
     given: dict[str, Any] = {"arch": "nar_drafter", "encoder_from": verifier, "max_source_positions": 1024}
     cfg: Any = {
         "flat": Namespace(**given, decoder_layers=1),
-        "in groups": OmegaConf.create({**given, "encoder": {}, "decoder": {"layers": 1}}),
         "in a group": OmegaConf.create({**given, "decoder": {"layers": 1}}),
         "without groups": OmegaConf.create({**given, "decoder_layers": 1}),
     }[written]
@@ -111,6 +110,19 @@ def test_a_decoder_of_another_width_shares_no_embeddings(tmp_path: Path) -> None
     assert (cfg.encoder.embed_dim, cfg.decoder.embed_dim, cfg.decoder.output_dim) == (16, 24, 24)
     assert not cfg.share_all_embeddings
     assert cfg.share_decoder_input_output_embed
+
+
+@pytest.mark.parametrize(
+    ("changes", "option"),
+    [
+        ({"adaptive_softmax_cutoff": "5,10"}, "--adaptive-softmax-cutoff"),
+        ({"block_size": 0}, "--block-size"),
+        ({"mask_source_copy": True, "no_token_positional_embeddings": True}, "--mask-source-copy"),
+    ],
+)
+def test_options_that_the_decoder_cannot_honour(changes: dict[str, Any], option: str) -> None:
+    with pytest.raises(AggdecError, match=option):
+        drafter("causal, post-norm sinusoidal", **changes)
 
 
 def test_an_encoder_of_another_width_and_other_dictionaries_are_refused_in_a_line(tmp_path: Path) -> None:

@@ -61,17 +61,6 @@ def test_equals_stock_layers(shape: str) -> None:
             torch.testing.assert_close(logits[row, length], expected, atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("shape", ["causal, pre-norm sinusoidal", "bidirectional, source copy, pre-norm learned"])
-@torch.no_grad()
-def test_blocks_of_one_pass_equal_passes_of_one_block(shape: str) -> None:
-    model, source, tokens = drafter(shape), batch([6, 6]), prefixes(2, 7)
-    lengths = torch.tensor([[0, 3, 6, 3], [5, 1, 0, 2]])
-    together = model.decoder.output_layer(model.decoder(tokens, model.encode(**source), lengths))
-    for block in range(4):
-        alone = draft_logits(model, **source, prefix_tokens=tokens, prefix_lengths=lengths[:, block])
-        torch.testing.assert_close(together[:, block], alone, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize("shape", ["causal, source copy", "causal, post-norm learned", "bidirectional"])
 @torch.no_grad()
 def test_source_padding_does_not_matter(shape: str) -> None:

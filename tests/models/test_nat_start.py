@@ -38,6 +38,4 @@ def test_other_models_are_refused_by_name(tmp_path: Path) -> None:
     torch.save({"model": {"weight": torch.ones(1)}, "args": Namespace()}, tmp_path / "lm.pt")
     with pytest.raises(AggdecError, match=r"lm\.pt: no Transformer encoder-decoder"):
         main([str(tmp_path / "lm.pt"), "cmlm_transformer", "--output", str(tmp_path / "start.pt")])
-    with pytest.raises(AggdecError, match=r"/nowhere\.pt: no such file"):
-        main(["/nowhere.pt", "cmlm_transformer", "--output", str(tmp_path / "start.pt")])
     assert not (tmp_path / "start.pt").exists()

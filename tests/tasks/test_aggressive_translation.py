@@ -29,11 +29,15 @@ def task(decoding: str, **options: Any) -> AggressiveTranslationTask:
     return AggressiveTranslationTask(config, VOCABULARY, VOCABULARY)
 
 
-def test_beam_is_the_default_and_stock_fairseq(model: FairseqEncoderDecoderModel) -> None:
+def test_beam_is_the_default_and_stock_fairseq_as_is_scoring(model: FairseqEncoderDecoderModel) -> None:
     assert AggressiveTranslationConfig().decoding == "beam"
     generator = task("beam").build_generator([model], Namespace(beam=3))
     assert type(generator) is SequenceGenerator
     assert generator.beam_size == 3
+    allowed = {"sampling": True, "nbest": 2, "diversity_rate": -1, "prefix_allowed_tokens_fn": lambda *_: [4]}
+    task("beam").build_generator([model], Namespace(**allowed))
+    scorer = task("iad").build_generator([model], Namespace(score_reference=True))
+    assert isinstance(scorer, SequenceScorer)
 
 
 @pytest.mark.parametrize(("decoding", "mode"), [("greedy", "greedy"), ("iad", "iad"), ("aggressive", "iad")])
@@ -46,12 +50,7 @@ def test_modes(model: FairseqEncoderDecoderModel, decoding: str, mode: str) -> N
     assert (options.max_draft_len, options.min_suffix, options.max_suffix) == (7, 2, 3)
 
 
-def test_scoring_references_is_left_to_fairseq(model: FairseqEncoderDecoderModel) -> None:
-    generator = task("iad").build_generator([model], Namespace(score_reference=True))
-    assert isinstance(generator, SequenceScorer)
-
-
-def test_the_beam_is_set_to_one_where_the_closing_line_reads_it(
+def test_the_beam_is_set_to_one_where_the_closing_line_reads_it_but_for_a_search_by_beam(
     model: FairseqEncoderDecoderModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -62,24 +61,10 @@ def test_the_beam_is_set_to_one_where_the_closing_line_reads_it(
     caplog.clear()
     task("iad").build_generator([model], Namespace(beam=1))
     assert not caplog.text
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"sampling": True}, "--sampling"),
-        ({"nbest": 2}, "--nbest"),
-        ({"lm_path": "lm.pt"}, "--lm-path"),
-        ({"prefix_allowed_tokens_fn": lambda *_: [4]}, "prefix_allowed_tokens_fn"),
-    ],
-)
-def test_what_is_not_beam_one_is_refused_by_name(
-    model: FairseqEncoderDecoderModel, options: dict[str, object], name: str
-) -> None:
-    with pytest.raises(AggdecError, match=name):
-        task("iad").build_generator([model], Namespace(**options))
-    if name != "--lm-path":  # fairseq-generate hands the model itself over
-        task("beam").build_generator([model], Namespace(**{**options, "diversity_rate": -1}))
+    options = Namespace(beam=3, nbest=2)
+    generator = task("aggressive-beam").build_generator([model], options)
+    assert isinstance(generator, AggressiveBeamGenerator)
+    assert (generator.beam_size, options.beam) == (3, 3)
 
 
 def test_new_weights_are_read_after_training_went_on(model: FairseqEncoderDecoderModel) -> None:
@@ -99,11 +84,3 @@ def test_new_weights_are_read_after_training_went_on(model: FairseqEncoderDecode
 def test_shards_out_of_range() -> None:
     with pytest.raises(AggdecError, match="--shard-id 2"):
         task("iad", num_shards=2, shard_id=2).get_batch_iterator(SimpleNamespace())
-
-
-def test_a_beam_keeps_its_size(model: FairseqEncoderDecoderModel) -> None:
-    options = Namespace(beam=3, nbest=2)
-    generator = task("aggressive-beam").build_generator([model], options)
-    assert isinstance(generator, AggressiveBeamGenerator)
-    assert (generator.beam_size, options.beam) == (3, 3)
-    assert task("aggressive-beam").build_generator([model], Namespace()).beam_size == 5

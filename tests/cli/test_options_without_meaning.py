@@ -1,0 +1,45 @@
+"""Options that make no sense together are refused by the command itself, before anything is read."""
+
+import pytest
+
+from fairseq_aggdec.cli import bench, decode, distill, super_resolve, tune, verify
+
+MAINS = {
+    "bench": bench.main,
+    "decode": decode.main,
+    "distill": distill.main,
+    "super-resolve": super_resolve.main,
+    "tune": tune.main,
+    "verify": verify.main,
+}
+DECODE = "decode DATA --path x --output out"
+TUNE = "tune DATA --path x --drafter-path y --output z"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("bench DATA --path x --batch-sizes 1,0", "--batch-size: 1,0: give different numbers of at least 1"),
+        ("bench DATA", "give DATA and --path, or --random-model"),
+        ("bench DATA --random-model base --path x", "leave out DATA, --path"),
+        (f"{DECODE} --beam 4", "--beam goes with --decoding beam"),
+        (f"{DECODE} --input a/text b/text", "two files are called text"),
+        (f"{DECODE} --input text.2019 text", "would be outputs of text.2019, too"),
+        ("distill data out", "--teacher is needed"),
+        ("distill data out --teacher a.pt --shard-id 1", "--shard-id needs --num-shards"),
+        ("distill data out --teacher a.pt --from-generate x", "--from-generate goes with --gather"),
+        ("super-resolve DATA.npz --path x --output y --accept-distance nan", "nan: must be at least 0"),
+        (f"{TUNE} --betas 3,3", "3,3: give different numbers of at least 1"),
+        (f"{TUNE} --figure front.pdf", "--figure front.pdf: must end with .png or .svg"),
+        (f"{TUNE} --metric sacrebleu", "give --text-reference"),
+        ("verify DATA --path x --precisions fp64", "fp64: give different ones of fp32, fp16, bf16, int8, exact"),
+        ("verify DATA --path x --precisions fp32,exact --no-bit-exact", "leave out --no-bit-exact, or exact"),
+        ("verify DATA --path x --max-len-a 1.2", "--max-len-a lets the length of an output depend on its batch"),
+    ],
+)
+def test_options_without_meaning(words: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    verb, *arguments = words.split()
+    with pytest.raises(SystemExit) as exit_info:
+        MAINS[verb](arguments)
+    assert exit_info.value.code == 2
+    assert reason in capsys.readouterr().err
