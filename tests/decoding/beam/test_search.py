@@ -108,14 +108,14 @@ def check(table: Table, size: int, batch: int, options: dict[str, Any], **others
     return stock
 
 
-@examples(30)
+@examples(14)
 @given(tables, sizes, batches, option_values)
 def test_options(table: Table, size: int, batch: int, options: dict[str, Any]) -> None:
     options["min_len"] = min(options["min_len"], options["max_len_b"])
     check(table, size, batch, options)
 
 
-@examples(20)
+@examples(8)
 @given(tables, sizes, batches, option_values, st.integers(1, 5), st.data())
 def test_forced_prefixes(
     table: Table, size: int, batch: int, options: dict[str, Any], width: int, data: st.DataObject
@@ -131,7 +131,7 @@ def test_forced_prefixes(
         assert all(tokens[: len(wanted)] == wanted for tokens, _, _ in outputs)
 
 
-@examples(20)
+@examples(10)
 @given(tables, sizes, st.lists(st.integers(1, 6), min_size=1, max_size=4), option_values)
 def test_match_source_len(table: Table, size: int, lengths: list[int], options: dict[str, Any]) -> None:
     """With an unknown word of negative penalty some outputs are longer than they may be: score minus infinity."""
@@ -147,7 +147,7 @@ def test_match_source_len(table: Table, size: int, lengths: list[int], options: 
     assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
 
 
-@examples(12)
+@examples(8)
 @given(tables, sizes, batches, st.sampled_from([2, 3]))
 def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None:
     broken = NGramRepeatBlock.forward
