@@ -109,13 +109,13 @@ def test_every_shape(shape: str, seed: int, size: int, lengths: list[int], limit
     check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, **limit)
 
 
-@examples(8)
+@examples(6)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths)
 def test_options(options: dict[str, Any], shape: str, seed: int, size: int, lengths: list[int]) -> None:
     check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, **options)
 
 
-@examples(5)
+@examples(4)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths, st.integers(1, 6))
 def test_forced_prefixes(
     options: dict[str, Any], shape: str, seed: int, size: int, lengths: list[int], width: int
@@ -126,7 +126,7 @@ def test_forced_prefixes(
     check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, prefix_tokens=prefix, **options)
 
 
-@examples(5)
+@examples(4)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths)
 def test_match_source_len(options: dict[str, Any], shape: str, seed: int, size: int, lengths: list[int]) -> None:
     options.update(min_len=1, match_source_len=True)
@@ -174,7 +174,7 @@ def test_a_random_drafter_changes_nothing(shape: str, budget: int | None) -> Non
         assert_same_lists(generator.generate(models, sample), stock)
 
 
-@examples(6)
+@examples(4)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_a_beam_of_one_is_greedy_decoding(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     models, sample = [cached_model(shape, seed)], random_batch(seed, WORDS, lengths)

@@ -106,7 +106,7 @@ def check(
     return stock
 
 
-@examples(7)
+@examples(5)
 @given(st.sampled_from(BARTS), seeds, batch_lengths, option_values)
 def test_every_mode_gives_what_beam_one_gives(
     arch: str, seed: int, lengths: list[int], options: dict[str, Any]
@@ -115,7 +115,7 @@ def test_every_mode_gives_what_beam_one_gives(
     check(arch, seed, random_batch(seed, JOINED, lengths), **options)
 
 
-@examples(6)
+@examples(4)
 @given(st.sampled_from(BARTS), seeds, batch_lengths, st.booleans(), st.booleans())
 def test_sources_that_begin_with_bos(
     arch: str, seed: int, lengths: list[int], bos_in_source: bool, forced: bool

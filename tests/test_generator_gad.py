@@ -61,7 +61,7 @@ def check_counters(generator: AggressiveGenerator, found: list[Hypothesis], bloc
             assert JOINED.eos() not in draft[:-1]
 
 
-@examples(9)
+@examples(7)
 @given(
     st.sampled_from(ENGINE_SHAPES), st.sampled_from(list(DRAFTER_SHAPES)), seeds,
     st.one_of(st.sampled_from([1, 2, 30]), st.integers(1, TRAINED)), st.booleans(), st.data(),
@@ -80,7 +80,7 @@ def test_gad_gives_what_beam_one_gives(
     check_counters(generator, found, block_size)
 
 
-@examples(7)
+@examples(6)
 @given(option_values, st.sampled_from(ALL_SHAPES), st.sampled_from(list(DRAFTER_SHAPES)), seeds, batch_lengths)
 def test_gad_under_search_options(
     options: dict[str, Any], shape: str, drafter_shape: str, seed: int, lengths: list[int]
@@ -225,7 +225,7 @@ def gad_plus_plus(
     return loosely
 
 
-@examples(12)
+@examples(9)
 @given(st.sampled_from([*ENGINE_SHAPES, *FALLBACK_SHAPES]), seeds, batch_lengths, loose, rules_of_search, st.booleans())
 def test_gad_plus_plus_accepts_by_the_equations(
     shape: str, seed: int, lengths: list[int], setting: tuple[int, float, bool], rules: dict[str, Any], oracle: bool
@@ -268,7 +268,7 @@ def same_drafts(mine: list[Hypothesis], others: list[Hypothesis]) -> bool:
     return drafts[0] == drafts[1]
 
 
-@examples(6)
+@examples(4)
 @given(st.sampled_from(list(DRAFTER_SHAPES)), seeds, st.integers(1, 12), st.integers(1, 9))
 def test_drafts_do_not_depend_on_padding(shape: str, seed: int, length: int, longer: int) -> None:
     """A sentence alone, and with padding on either side next to a longer one."""
@@ -285,7 +285,7 @@ def test_drafts_do_not_depend_on_padding(shape: str, seed: int, length: int, lon
         assert same_drafts(padded, results[0])
 
 
-@examples(5)
+@examples(4)
 @given(st.sampled_from(list(DRAFTER_SHAPES)), seeds, st.integers(1, 9), batch_lengths)
 def test_a_drafter_alone(shape: str, seed: int, block_size: int, lengths: list[int]) -> None:
     """Block after block, each what the drafter's own forward pass prefers after the blocks before it."""

@@ -88,7 +88,7 @@ def check(
     return found
 
 
-@examples(7)
+@examples(5)
 @given(
     st.sampled_from(ALL_SHAPES), st.sampled_from(list(DRAFTER_SHAPES)), seeds, lengths_of_batches, option_values,
     copying, st.booleans(),
@@ -102,7 +102,7 @@ def test_with_a_drafter(
     check([cached_model(shape, seed)], drafter, sample, seed, ours, **options)
 
 
-@examples(7)
+@examples(5)
 @given(
     st.sampled_from(ENGINE_SHAPES), st.sampled_from(list(HEAD_KINDS)), seeds, lengths_of_batches, option_values,
     copying, st.booleans(),
@@ -164,7 +164,7 @@ def test_fewer_iterations_than_copying_or_drafting_alone(with_heads: bool) -> No
     assert totals["hybrid"] < totals["alone"]
 
 
-@examples(6)
+@examples(4)
 @given(st.sampled_from(ALL_SHAPES), seeds, lengths_of_batches, option_values, copying)
 def test_with_neither(shape: str, seed: int, lengths: list[int], options: dict[str, Any], copying: CopyLimits) -> None:
     sample = random_batch(seed, JOINED, lengths)

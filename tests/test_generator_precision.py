@@ -74,7 +74,7 @@ def assert_same_bits(found: list[Hypothesis], expected: list[Hypothesis]) -> Non
 @examples(2)
 @given(
     st.sampled_from(ENGINE_SHAPES), seeds, st.sampled_from([1, 3, 8]), st.booleans(),
-    st.lists(st.sampled_from([0, 1, 2, 5, 9, 20, 40]), min_size=8, max_size=8),
+    st.lists(st.sampled_from([0, 1, 2, 5, 9, 20]), min_size=8, max_size=8),
 )  # fmt: skip
 def test_every_mode_and_every_batch_gives_the_same_bits(
     options: str, drafter: str, shape: str, seed: int, size: int, left_pad: bool, lengths: list[int]
@@ -82,14 +82,11 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
     """greedy in one batch of eight, against all lossless modes in batches of one, three and eight."""
     models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths, left_pad)
     engines = Engines(ARITHMETICS[options])
-    common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "max_len_b": 24}
+    common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "max_len_b": 16}
     expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
 
-    for decoding in ("greedy", "iad"):
-        generator = AggressiveGenerator(models, JOINED, decoding=decoding, **common)
-        assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
     block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter(drafter, seed)), 6, EXACT)
-    for decoding in ("gad", "hybrid"):
+    for decoding in ("greedy", "iad", "gad", "hybrid"):
         generator = AggressiveGenerator(models, JOINED, decoding=decoding, block_draft=block_draft, **common)
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
     answers = [hypothesis["tokens"].tolist() for hypothesis in expected]
@@ -164,7 +161,7 @@ def test_shipped_models(name: str, options: dict[str, bool]) -> None:
     drafter = {} if demo.drafter is None else {"drafter_path": str(demo.folder / demo.drafter)}
     source, target = demo.source_language, demo.target_language
     task, models = load(str(demo.folder / "model.pt"), str(demo.folder), source, target, **drafter, **options)
-    lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:6]
+    lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:4]
     text = DemoModel.load(demo)
     sentences = [text.encode(line.split("\t")[0]) for line in lines]
 
@@ -177,7 +174,7 @@ def test_shipped_models(name: str, options: dict[str, bool]) -> None:
             found.update((number, best) for number, (best, *_) in zip(batch["id"].tolist(), decoded, strict=True))
         return [found[number] for number in range(len(sentences))]
 
-    expected = all_of("greedy", 6)
+    expected = all_of("greedy", 4)
     for size in (1, 3):
         assert_same_bits(all_of("aggressive", size), expected)
     assert_same_bits(all_of("hybrid", 3), expected)
