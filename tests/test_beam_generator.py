@@ -7,11 +7,9 @@ import pytest
 import torch
 from fairseq import search
 from fairseq.models import FairseqEncoderDecoderModel
-from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.sequence_generator import SequenceGenerator
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.engine.engines import LoadedDrafter
@@ -20,7 +18,14 @@ from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.random_drafters import random_drafter
-from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch
+from tests.random_models import (
+    ENGINE_SHAPES,
+    FALLBACK_SHAPES,
+    dictionary,
+    mended_ngram_blocker,
+    model_of_shape,
+    random_batch,
+)
 from tests.scripted_beams import WildPlanner
 from tests.scripted_decoding import examples
 
@@ -139,15 +144,9 @@ def test_match_source_len(options: dict[str, Any], shape: str, seed: int, size: 
 @given(st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths, st.sampled_from([2, 3]))
 def test_blocked_ngrams(shape: str, seed: int, size: int, lengths: list[int], ngram: int) -> None:
     """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
-    broken = NGramRepeatBlock.forward
-
-    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-
     sample = random_batch(seed, WORDS, lengths)
     options = {"max_len_b": 15, "no_repeat_ngram_size": ngram}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NGramRepeatBlock, "forward", blocks)
+    with mended_ngram_blocker():
         check([cached_model(shape, seed)], sample, size, ours={"block_ngrams": True}, **options)
 
 

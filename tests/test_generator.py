@@ -9,7 +9,6 @@ import torch
 from fairseq import search
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
-from fairseq.ngram_repeat_block import NGramRepeatBlock
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -22,6 +21,7 @@ from tests.random_models import (
     ENGINE_SHAPES,
     FALLBACK_SHAPES,
     dictionary,
+    mended_ngram_blocker,
     model_of_shape,
     random_batch,
     random_older_model,
@@ -224,13 +224,7 @@ def test_match_source_len(options: dict[str, Any], shape: str, seed: int, length
 def test_blocked_ngrams(options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int) -> None:
     """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
     options["no_repeat_ngram_size"] = size
-    broken = NGramRepeatBlock.forward
-
-    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NGramRepeatBlock, "forward", blocks)
+    with mended_ngram_blocker():
         stock = check_all_modes(
             [cached_model(shape, seed)],
             random_batch(seed, JOINED, lengths),

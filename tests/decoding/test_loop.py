@@ -187,16 +187,6 @@ def test_eos_at_the_bifurcation_ends_the_sentence_in_a_batch() -> None:
     assert decoded[0].stats.committed == [3]
 
 
-def test_eos_at_the_bifurcation_with_source_copies() -> None:
-    """The same through IAD itself: the source goes on where the output ends."""
-    sources = [[4, 5, 6, 7, EOS], [*LONG_ROW], [8, 9, 10, 4, 5, EOS]]
-    targets = [[4, 5, EOS], [*LONG_ROW], [8, EOS]]
-    drafter = copier(padded(sources, True))
-    decoded = decode(drafter, ScriptedVerifier(targets, VOCABULARY))
-    check(decoded, targets)
-    assert [sentence.stats.iterations for sentence in decoded] == [1, 1, 1]
-
-
 def test_eos_inside_the_draft_ends_the_sentence() -> None:
     target = [4, 5, EOS]
     decoded = decode(FixedDrafter([4, 5, EOS, 4, 5]), ScriptedVerifier([target, LONG_ROW], VOCABULARY))

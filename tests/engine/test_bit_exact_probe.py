@@ -29,12 +29,6 @@ def engines() -> Engines:
     return BlockEncoder(model.encoder, exact), BlockDecoder(model.decoder, arithmetic=exact)
 
 
-def test_no_objection_where_all_agrees_and_the_same_answer_again(engines: Engines) -> None:
-    probe = BitExactProbe(*engines)
-    assert probe.objection() is None
-    assert probe.objection() is None
-
-
 def changed_by(wrong: Callable[[Tensor, Tensor], bool]) -> Callable[[BlockDecoder], None]:
     """A decoder whose scores move by one part in a million for some blocks (tokens B x W, starts B)."""
 

@@ -161,6 +161,18 @@ def test_recomputing_equals_the_full_forward_pass(shape: str, seed: int, rows: i
     walk.step(widest=1)
 
 
+@torch.no_grad()
+def test_recomputing_at_a_temperature() -> None:
+    model = model_of_shape("lightweight convolutions", 3, VOCABULARY, VOCABULARY)
+    sources = random_batch(3, VOCABULARY, [4, 9])["net_input"]
+    read = torch.tensor([[VOCABULARY.eos(), 5, 9, 7, 8], [VOCABULARY.eos(), 11, 6, 6, 4]])
+    verifier = RecomputeVerifier(model, PAD)
+    verifier.start(model.encoder(**sources), temperature=0.5)
+    scores = scored(verifier, read, torch.tensor([0, 0]))
+    stock = model.get_normalized_probs(model.decoder(read, encoder_out=model.encoder(**sources)), log_probs=True)
+    torch.testing.assert_close(scores, (2 * stock).log_softmax(dim=-1), atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", ["post-norm sinusoidal", "post-norm learned", "no positions"])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_cache_grows(shape: str, rows: int) -> None:
@@ -172,10 +184,10 @@ def test_the_cache_grows(shape: str, rows: int) -> None:
         walk.step(widest=60)
 
 
-@pytest.mark.parametrize("shape", ["post-norm sinusoidal", "post-norm learned"])
+@pytest.mark.parametrize("shape", ["post-norm sinusoidal", "post-norm learned", "adaptive softmax"])
 def test_an_engine_serves_one_batch_after_another(shape: str) -> None:
     model = model_of_shape(shape, 5, VOCABULARY, VOCABULARY)
-    engine = BlockDecoder(model.decoder)
+    engine = BlockDecoder(model.decoder) if shape in ENGINE_SHAPES else RecomputeVerifier(model, PAD)
     for seed, rows in enumerate([3, 3, 1, 1, 5, 2]):
         walk = Walk([model], engine, seed, rows, left_pad=seed % 2 == 0)
         for _ in range(3):

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from fairseq import search
-from fairseq.ngram_repeat_block import NGramRepeatBlock
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -17,7 +16,7 @@ from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.roles import NoLookAhead, TreeBlock
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary
+from tests.random_models import dictionary, mended_ngram_blocker
 from tests.scripted_beams import Outputs, Table, TableVerifier, WildPlanner, by_fairseq, by_us
 from tests.scripted_decoding import examples
 
@@ -150,14 +149,8 @@ def test_match_source_len(table: Table, size: int, lengths: list[int], options: 
 @examples(8)
 @given(tables, sizes, batches, st.sampled_from([2, 3]))
 def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None:
-    broken = NGramRepeatBlock.forward
-
-    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-
     sentences, limit = list(range(4, 4 + batch)), 12
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NGramRepeatBlock, "forward", blocks)
+    with mended_ngram_blocker():
         stock = by_fairseq(table, sentences, size, no_repeat_ngram_size=ngram, max_len_b=limit)
     rules = rules_of({"max_len_b": limit}, no_repeat_ngram_size=ngram)
     planner = WildPlanner(table.seed, len(WORDS))
