@@ -174,18 +174,12 @@ option_values = st.fixed_dictionaries(
 )
 
 
-@examples(9)
-@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
-def test_options(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
-    check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
-
-
-@examples(4)
-@given(option_values, st.sampled_from(list(FALLBACK_SHAPES)), seeds, batch_lengths)
-def test_options_where_the_engine_falls_back(
-    options: dict[str, Any], shape: str, seed: int, lengths: list[int]
-) -> None:
-    check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
+@pytest.mark.parametrize("shapes", [ENGINE_SHAPES, list(FALLBACK_SHAPES)], ids=["engine", "fallback"])
+@examples(7)
+@given(option_values, st.integers(0, 20), seeds, batch_lengths)
+def test_options(shapes: list[str], options: dict[str, Any], number: int, seed: int, lengths: list[int]) -> None:
+    model = cached_model(shapes[number % len(shapes)], seed)
+    check_all_modes([model], random_batch(seed, JOINED, lengths), seed, **options)
 
 
 @examples(5)
