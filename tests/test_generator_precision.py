@@ -31,6 +31,8 @@ ARITHMETICS = {
     "--int8": Arithmetic("int8"),
     "--bf16": Arithmetic("bf16"),
 }
+HEADS = ("learned", "identity", "identity, own hidden")
+"""kinds of proposal heads"""
 
 
 def each_arithmetic_and(first: str, *others: str) -> list[Any]:
@@ -94,11 +96,11 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
     assert_same_bits(decode(often_accepted, models, sample), expected)
 
 
-@pytest.mark.parametrize(("options", "drafts"), each_arithmetic_and("heads", "a drafter", "guesses"))
-def test_hybrid_gives_the_same_bits(options: str, drafts: str) -> None:
-    """It copies from edited answers, so that copies are accepted, run into edits and are taken up again."""
-    if drafts == "heads":
-        models: Models = [random_blockwise("post-norm sinusoidal", "learned", 1, JOINED, JOINED, 4, eos_share=0.05)]
+@pytest.mark.parametrize(("options", "drafts"), each_arithmetic_and(*HEADS, "a drafter", "guesses"))
+def test_hybrid_and_heads_give_the_same_bits(options: str, drafts: str) -> None:
+    """Hybrid copies from edited answers, so that copies are accepted, run into edits and are taken up again."""
+    if drafts in HEADS:
+        models: Models = [random_blockwise("post-norm sinusoidal", drafts, 1, JOINED, JOINED, 4, eos_share=0.05)]
     else:
         models = [cached_model("post-norm sinusoidal", 1)]
     drafter = LoadedDrafter(cached_drafter("causal, source copy", 1)) if drafts == "a drafter" else None
@@ -118,18 +120,10 @@ def test_hybrid_gives_the_same_bits(options: str, drafts: str) -> None:
             found += decode(generator, models, part)
         assert_same_bits(found, expected)
         assert sum(hypothesis["steps"] for hypothesis in found) < sum(map(len, answers))
-
-
-@pytest.mark.parametrize(("options", "kind"), each_arithmetic_and("learned", "identity", "identity, own hidden"))
-def test_blockwise_gives_the_same_bits(options: str, kind: str) -> None:
-    models: Models = [random_blockwise("post-norm sinusoidal", kind, 1, JOINED, JOINED, 4, eos_share=0.05)]
-    sample = random_batch(1, JOINED, [5, 20, 1, 9, 2])
-    common: dict[str, Any] = {"src_dict": JOINED, "engines": Engines(ARITHMETICS[options]), "max_len_b": 24}
-    expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
-    block_draft = BlockDraftOptions(None, 4, EXACT)
-    generator = AggressiveGenerator(models, JOINED, decoding="blockwise", block_draft=block_draft, **common)
-    for size in (1, 3, 5):
-        assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
+    if drafts in HEADS:
+        blockwise = AggressiveGenerator(models, JOINED, decoding="blockwise", block_draft=block_draft, **common)
+        for size in (1, 3, 5):
+            assert_same_bits(decoded_in_parts(blockwise, models, sample, size), expected)
 
 
 @pytest.mark.parametrize("precision", ["bf16", pytest.param("int8", marks=pytest.mark.int8)])
