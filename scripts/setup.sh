@@ -54,7 +54,6 @@ find_python() {
 make_venv() {
     local python=$1
     say "making $venv with Python $(python_version "$python")"
-    mkdir -p "$venv"
     touch "$unfinished" # not by `venv --clear`, which would take it away
     find "$venv" -mindepth 1 -maxdepth 1 ! -path "$unfinished" -exec rm -rf {} +
     "$python" -m venv "$venv" ||
@@ -84,8 +83,9 @@ check_compiler() {
 is_ready && exit 0
 
 [[ $PWD != *[\"$'\n']* ]] || die "$PWD: pip's commands do not work in a folder whose name holds a quotation mark or a line break"
-if command -v flock >/dev/null; then # of two at once, the second waits and has nothing to do
-    exec 9<.
+mkdir -p "$venv"
+if command -v flock >/dev/null; then # of two at once for one folder, the second waits and has nothing to do
+    exec 9<"$venv"
     flock 9
     is_ready && exit 0
 fi

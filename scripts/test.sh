@@ -4,8 +4,25 @@
 #   With arguments only these tests are run, under one Python.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
-bash scripts/setup.sh
 bin=.venv/bin
+
+# one process and one thread a core: many tests wait for commands that they start
+export OMP_NUM_THREADS=1
+export PYTHONDONTWRITEBYTECODE= # compiled modules are kept: hundreds of processes import them
+
+other= log=
+made_of=$bin/python # or what scripts/setup.sh tries first
+[[ -x $made_of ]] || made_of=${PYTHON:-python3.12}
+if (($# == 0)) && [[ $("$made_of" -c 'import sys; print(sys.version_info[1])' 2>/dev/null) != 12 ]]; then
+    # begins beside the set-up, most of which keeps one core busy: fairseq is compiled for each Python
+    log=$(mktemp)
+    set -m # a process group of its own, which can be ended as a whole
+    bash scripts/test_python.sh --few >"$log" 2>&1 &
+    other=$!
+    set +m
+    trap 'kill -- -"$other" 2>/dev/null || true; rm -f "$log"' EXIT
+fi
+bash scripts/setup.sh
 
 run() {
     printf '== %s\n' "$*" >&2
@@ -14,19 +31,6 @@ run() {
 
 run ruff check
 run ruff format --check
-# one process and one thread a core: many tests wait for commands that they start
-export OMP_NUM_THREADS=1
-export PYTHONDONTWRITEBYTECODE= # compiled modules are kept: hundreds of processes import them
-
-other= log=
-if (($# == 0)) && [[ $("$bin/python" -c 'import sys; print(sys.version_info[1])') != 12 ]]; then
-    log=$(mktemp)
-    set -m # a process group of its own, which can be ended as a whole
-    bash scripts/test_python.sh --few >"$log" 2>&1 &
-    other=$!
-    set +m
-    trap 'kill -- -"$other" 2>/dev/null || true; rm -f "$log"' EXIT
-fi
 run mypy
 failed=0
 run python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@" || failed=$?

@@ -248,7 +248,7 @@ MUTANTS = [
         "engine/recompute.py",
         "        positions = positions.clamp(max=self._last)\n",
         "        positions = (positions - (positions > 3).long()).clamp(max=self._last)\n",
-        "tests/engine/test_recompute.py",
+        DECODER,
     ),
     Mutant(
         "every drafted token passes",

@@ -1,13 +1,18 @@
 """Small random fairseq models of every supported shape, and stock fairseq's answer for them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.lightconv import LightConvModel
 from fairseq.models.transformer import TransformerModel
+from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor
 
 from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary, draw_weights, random_network
 
@@ -100,3 +105,15 @@ def stock_beam_one(
     prefix = options.pop("prefix_tokens", None)
     stock = SequenceGenerator(models, tgt_dict, beam_size=1, **options)
     return [hypotheses[0] for hypotheses in stock.generate(models, sample, prefix_tokens=prefix)]
+
+
+@contextmanager
+def mended_ngram_blocker() -> Iterator[None]:
+    """fairseq's own blocker is shown the output without the padding behind it, in which it looks for n-grams, too."""
+    broken = NGramRepeatBlock.forward
+
+    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+
+    with mock.patch.object(NGramRepeatBlock, "forward", blocks):
+        yield

@@ -7,11 +7,9 @@ import pytest
 import torch
 from fairseq import search
 from fairseq.models import FairseqEncoderDecoderModel
-from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.sequence_generator import SequenceGenerator
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.engine.engines import LoadedDrafter
@@ -20,7 +18,14 @@ from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.random_drafters import random_drafter
-from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch
+from tests.random_models import (
+    ENGINE_SHAPES,
+    FALLBACK_SHAPES,
+    dictionary,
+    mended_ngram_blocker,
+    model_of_shape,
+    random_batch,
+)
 from tests.scripted_beams import WildPlanner
 from tests.scripted_decoding import examples
 
@@ -56,6 +61,14 @@ def assert_same_lists(ours: Found, stock: Found, rounding: float = 2e-5) -> None
             torch.testing.assert_close(
                 one["positional_scores"], other["positional_scores"].float(), atol=near, rtol=0.0
             )
+
+
+def beams(models: Models, size: int = 5, **options: Any) -> AggressiveBeamGenerator:
+    return AggressiveBeamGenerator(models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=size, **options)
+
+
+def by_fairseq(models: Models, sample: dict[str, Any], size: int, **options: Any) -> Found:
+    return SequenceGenerator(models, WORDS, beam_size=size, **options).generate(models, sample)
 
 
 def check(
@@ -109,13 +122,13 @@ def test_every_shape(shape: str, seed: int, size: int, lengths: list[int], limit
     check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, **limit)
 
 
-@examples(8)
+@examples(6)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths)
 def test_options(options: dict[str, Any], shape: str, seed: int, size: int, lengths: list[int]) -> None:
     check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, **options)
 
 
-@examples(5)
+@examples(4)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths, st.integers(1, 6))
 def test_forced_prefixes(
     options: dict[str, Any], shape: str, seed: int, size: int, lengths: list[int], width: int
@@ -126,7 +139,7 @@ def test_forced_prefixes(
     check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, prefix_tokens=prefix, **options)
 
 
-@examples(5)
+@examples(4)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths)
 def test_match_source_len(options: dict[str, Any], shape: str, seed: int, size: int, lengths: list[int]) -> None:
     options.update(min_len=1, match_source_len=True)
@@ -139,15 +152,9 @@ def test_match_source_len(options: dict[str, Any], shape: str, seed: int, size: 
 @given(st.sampled_from(ENGINE_SHAPES), seeds, sizes, batch_lengths, st.sampled_from([2, 3]))
 def test_blocked_ngrams(shape: str, seed: int, size: int, lengths: list[int], ngram: int) -> None:
     """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
-    broken = NGramRepeatBlock.forward
-
-    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-
     sample = random_batch(seed, WORDS, lengths)
     options = {"max_len_b": 15, "no_repeat_ngram_size": ngram}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NGramRepeatBlock, "forward", blocks)
+    with mended_ngram_blocker():
         check([cached_model(shape, seed)], sample, size, ours={"block_ngrams": True}, **options)
 
 
@@ -166,23 +173,16 @@ def test_a_random_drafter_changes_nothing(shape: str, budget: int | None) -> Non
     drafter = LoadedDrafter(random_drafter(shape, 1, WORDS, WORDS, 6, transition_dim=8))
     for seed, lengths in enumerate([[9], [5, 12, 1], [20, 3, 3, 7, 8]]):
         models, sample = [cached_model(ENGINE_SHAPES[seed], seed)], random_batch(seed, WORDS, lengths)
-        generator = AggressiveBeamGenerator(
-            models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=4, max_len_b=30, budget=budget,
-            block_draft=BlockDraftOptions(drafter, 6),
-        )  # fmt: skip
-        stock = SequenceGenerator(models, WORDS, beam_size=4, max_len_b=30).generate(models, sample)
-        assert_same_lists(generator.generate(models, sample), stock)
+        generator = beams(models, 4, max_len_b=30, budget=budget, block_draft=BlockDraftOptions(drafter, 6))
+        assert_same_lists(generator.generate(models, sample), by_fairseq(models, sample, 4, max_len_b=30))
 
 
-@examples(6)
+@examples(4)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_a_beam_of_one_is_greedy_decoding(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     models, sample = [cached_model(shape, seed)], random_batch(seed, WORDS, lengths)
     greedy = AggressiveGenerator(models, WORDS, src_dict=WORDS, decoding="greedy", **options)
-    generator = AggressiveBeamGenerator(
-        models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=1, **options
-    )
-    assert_same_lists(generator.generate(models, sample), greedy.generate(models, sample))
+    assert_same_lists(beams(models, 1, **options).generate(models, sample), greedy.generate(models, sample))
 
 
 def test_half_precision() -> None:
@@ -191,9 +191,8 @@ def test_half_precision() -> None:
     for seed in range(4):
         model = model_of_shape(ENGINE_SHAPES[seed], seed, WORDS, WORDS, eos_share=0.1).half()
         sample = random_batch(seed, WORDS, [4, 1, 9, 17])
-        stock = SequenceGenerator([model], WORDS, beam_size=4).generate([model], sample)
-        generator = AggressiveBeamGenerator([model], WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=4)
-        for ours, wanted in zip(generator.generate([model], sample), stock, strict=True):
+        found, stock = beams([model], 4).generate([model], sample), by_fairseq([model], sample, 4)
+        for ours, wanted in zip(found, stock, strict=True):
             same += ours[0]["tokens"].tolist() == wanted[0]["tokens"].tolist()
             assert abs(float(ours[0]["score"]) - float(wanted[0]["score"])) < 0.1
     assert same >= 13
@@ -202,10 +201,10 @@ def test_half_precision() -> None:
 @pytest.mark.parametrize("shape", list(FALLBACK_SHAPES))
 def test_other_decoders_are_searched_by_fairseq_itself(shape: str, caplog: pytest.LogCaptureFixture) -> None:
     models, sample = [cached_model(shape, 1)], random_batch(1, WORDS, [3, 9])
-    generator = AggressiveBeamGenerator(models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=4)
+    generator = beams(models, 4)
     for _ in range(2):
         found = generator.generate(models, sample)
-    assert_same_lists(found, SequenceGenerator(models, WORDS, beam_size=4).generate(models, sample))
+    assert_same_lists(found, by_fairseq(models, sample, 4))
     assert caplog.text.count("fairseq's own beam search decodes") == 1
 
 
@@ -221,24 +220,14 @@ def test_a_vocabulary_hardly_larger_than_the_beam_is_left_to_fairseq(caplog: pyt
 
 def test_blocked_ngrams_need_the_engine() -> None:
     models, sample = [cached_model("adaptive softmax", 1)], random_batch(1, WORDS, [3])
-    options = {"no_repeat_ngram_size": 2, "block_ngrams": True}
-    generator = AggressiveBeamGenerator(models, WORDS, src_dict=WORDS, decoding="aggressive-beam", **options)
     with pytest.raises(AggdecError, match=r"--block-ngrams .* adaptive softmax"):
-        generator.generate(models, sample)
+        beams(models, no_repeat_ngram_size=2, block_ngrams=True).generate(models, sample)
 
 
 def test_where_nothing_can_end_the_reason_is_said() -> None:
     """fairseq's own search stops with an AssertionError."""
     models, sample = [cached_model(ENGINE_SHAPES[0], 1)], random_batch(1, WORDS, [3])
-    generator = AggressiveBeamGenerator(
-        models,
-        WORDS,
-        src_dict=WORDS,
-        decoding="aggressive-beam",
-        beam_size=3,
-        no_repeat_ngram_size=2,
-        block_ngrams=True,
-    )
+    generator = beams(models, 3, no_repeat_ngram_size=2, block_ngrams=True)
     prefix = torch.tensor([[5, 5, 5, 5, 5]])  # its own n-grams ban it
     with pytest.raises(AggdecError, match="no hypothesis was left"):
         generator.generate(models, sample, prefix_tokens=prefix)

@@ -39,6 +39,20 @@ def test_every_page_is_in_the_index() -> None:
     assert {page.resolve() for page in PAGES} - linked == {index.resolve()}
 
 
+def shown_by(page: str) -> set[Path]:
+    """The files of the images in a page's text; those of other sites are left out."""
+    targets = re.findall(r"!\[[^\]]*\]\(([^)\s]+)|<img\b[^>]*\bsrc=\"([^\"]+)", TEXT[page])
+    return {((ROOT / page).parent / (mark or tag)).resolve() for mark, tag in targets if "://" not in mark + tag}
+
+
+def test_every_drawing_is_shown_by_a_page() -> None:
+    kinds = {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".webp"}
+    drawings = {path for path in (ROOT / "docs").rglob("*") if path.suffix in kinds}
+    assert drawings, "docs/ has no drawings: has the folder moved?"
+    shown = set().union(*map(shown_by, TEXT))
+    assert sorted(drawings - shown) == [], "show them on a page, or remove them: a command draws them again"
+
+
 def test_papers_are_cited_by_author_and_year() -> None:
     """Their numbers are for the code; docs/papers.md says which number is which paper."""
     numbers = {page for page, text in TEXT.items() if re.search(r"papers/00\d|(?<![\w.,/])00[0124]\b", text)}

@@ -9,7 +9,6 @@ import torch
 from fairseq import search
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
-from fairseq.ngram_repeat_block import NGramRepeatBlock
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -22,6 +21,7 @@ from tests.random_models import (
     ENGINE_SHAPES,
     FALLBACK_SHAPES,
     dictionary,
+    mended_ngram_blocker,
     model_of_shape,
     random_batch,
     random_older_model,
@@ -174,21 +174,15 @@ option_values = st.fixed_dictionaries(
 )
 
 
-@examples(12)
-@given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
-def test_options(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
-    check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
+@pytest.mark.parametrize("shapes", [ENGINE_SHAPES, list(FALLBACK_SHAPES)], ids=["engine", "fallback"])
+@examples(7)
+@given(option_values, st.integers(0, 20), seeds, batch_lengths)
+def test_options(shapes: list[str], options: dict[str, Any], number: int, seed: int, lengths: list[int]) -> None:
+    model = cached_model(shapes[number % len(shapes)], seed)
+    check_all_modes([model], random_batch(seed, JOINED, lengths), seed, **options)
 
 
 @examples(5)
-@given(option_values, st.sampled_from(list(FALLBACK_SHAPES)), seeds, batch_lengths)
-def test_options_where_the_engine_falls_back(
-    options: dict[str, Any], shape: str, seed: int, lengths: list[int]
-) -> None:
-    check_all_modes([cached_model(shape, seed)], random_batch(seed, JOINED, lengths), seed, **options)
-
-
-@examples(6)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.integers(1, 6), st.booleans())
 def test_forced_prefixes(
     options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int, short: bool
@@ -205,7 +199,7 @@ def test_forced_prefixes(
         assert hypothesis["tokens"].tolist()[: len(wanted)] == wanted[: hypothesis["tokens"].numel()]
 
 
-@examples(6)
+@examples(5)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_match_source_len(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     options["min_len"] = 1
@@ -219,18 +213,12 @@ def test_match_source_len(options: dict[str, Any], shape: str, seed: int, length
         assert [hypothesis["tokens"].numel() - 1 for hypothesis in stock] == [length + 1 for length in lengths]
 
 
-@examples(5)
+@examples(4)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths, st.sampled_from([2, 3, 4]))
 def test_blocked_ngrams(options: dict[str, Any], shape: str, seed: int, lengths: list[int], size: int) -> None:
     """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
     options["no_repeat_ngram_size"] = size
-    broken = NGramRepeatBlock.forward
-
-    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NGramRepeatBlock, "forward", blocks)
+    with mended_ngram_blocker():
         stock = check_all_modes(
             [cached_model(shape, seed)],
             random_batch(seed, JOINED, lengths),
@@ -251,21 +239,21 @@ def test_ineffective_ngram_option_is_said(caplog: pytest.LogCaptureFixture) -> N
     assert "--block-ngrams" in caplog.text
 
 
-@examples(5)
+@examples(4)
 @given(option_values, st.lists(st.sampled_from(ALL_SHAPES), min_size=2, max_size=3), seeds, batch_lengths)
 def test_ensembles(options: dict[str, Any], shapes: list[str], seed: int, lengths: list[int]) -> None:
     models = [cached_model(shape, seed + number) for number, shape in enumerate(shapes)]
     check_all_modes(models, random_batch(seed, JOINED, lengths), seed, **options)
 
 
-@examples(5)
+@examples(4)
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_separate_dictionaries(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     sample = random_batch(seed, OTHER, lengths)
     check_all_modes([cached_model(shape, seed, separate=True)], sample, seed, src_dict=OTHER, **options)
 
 
-@examples(5)
+@examples(4)
 @given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, st.booleans(), st.integers(0, 3), st.integers(0, 5))
 def test_draft_options(
     shape: str, seed: int, lengths: list[int], left_pad: bool, max_suffix: int, max_draft_len: int
@@ -281,24 +269,7 @@ def test_draft_options(
         assert all(len(draft["tokens"]) <= max_draft_len for hyp in found for draft in hyp["history"])
 
 
-@examples(5)
-@given(st.sampled_from(ALL_SHAPES), seeds, batch_lengths, limits, st.sampled_from(["greedy", "iad"]))
-def test_a_batch_equals_its_sentences_one_by_one(
-    shape: str, seed: int, lengths: list[int], limit: dict[str, Any], decoding: str
-) -> None:
-    """Each sentence keeps its padding, since fairseq takes --max-len-a of the padded length."""
-    models = [cached_model(shape, seed)]
-    sample = random_batch(seed, JOINED, lengths)
-    generator = AggressiveGenerator(models, JOINED, src_dict=JOINED, decoding=decoding, **limit)
-    together = decode(generator, models, sample)
-    alone = []
-    for row in range(len(lengths)):
-        net_input = {name: value[row : row + 1] for name, value in sample["net_input"].items()}
-        alone += decode(generator, models, {"net_input": net_input})
-    assert_same_up_to_near_ties(together, alone, models, sample)
-
-
-@examples(5)
+@examples(4)
 @given(st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_special_symbols_in_the_source(shape: str, seed: int, lengths: list[int]) -> None:
     """A literal </s>, <pad>, <unk> or <s> in the text reaches the model as such."""

@@ -1,7 +1,7 @@
 """fairseq's BART as verifier: every mode says what a beam of one says, as summarization searches, too."""
 
 import functools
-import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,10 @@ from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.decoding.test_search_rules import repeated_ngram_ends
 from tests.random_bart import BARTS, bart_options, batch_with_bos, random_bart
 from tests.random_blockwise import draw_heads, on_base
 from tests.random_drafters import random_drafter, share_encoder
-from tests.random_models import random_batch, stock_beam_one
+from tests.random_models import mended_ngram_blocker, random_batch, stock_beam_one
 from tests.scripted_decoding import examples
 from tests.test_generator import (
     JOINED,
@@ -106,7 +105,7 @@ def check(
     return stock
 
 
-@examples(7)
+@examples(5)
 @given(st.sampled_from(BARTS), seeds, batch_lengths, option_values)
 def test_every_mode_gives_what_beam_one_gives(
     arch: str, seed: int, lengths: list[int], options: dict[str, Any]
@@ -115,7 +114,7 @@ def test_every_mode_gives_what_beam_one_gives(
     check(arch, seed, random_batch(seed, JOINED, lengths), **options)
 
 
-@examples(6)
+@examples(4)
 @given(st.sampled_from(BARTS), seeds, batch_lengths, st.booleans(), st.booleans())
 def test_sources_that_begin_with_bos(
     arch: str, seed: int, lengths: list[int], bos_in_source: bool, forced: bool
@@ -143,47 +142,14 @@ def test_the_copy_of_a_source_with_bos_is_accepted(forced: bool) -> None:
     assert hypothesis["steps"] == (1 if forced else 2)
 
 
-def slow_search(model: BARTModel, source: Tensor, size: int, max_len: int, min_len: int) -> list[int]:
-    """Greedy search by full forward passes, with the rules written down: one sentence, one token at a time."""
-    read = [JOINED.eos()]
-    with torch.no_grad():
-        encoded = model.encoder(source[None], torch.tensor([source.numel()]))
-        while len(read) == 1 or read[-1] != JOINED.eos():
-            scores = model.decoder(torch.tensor([read]), encoder_out=encoded)[0][0, -1].log_softmax(-1)
-            scores[JOINED.pad()] = -math.inf
-            if len(read) - 1 < min_len:
-                scores[JOINED.eos()] = -math.inf
-            for token in repeated_ngram_ends(read, size):
-                scores[token] = -math.inf
-            read.append(JOINED.eos() if len(read) - 1 >= max_len else int(scores.argmax()))
-    return read[1:]
-
-
-@pytest.mark.parametrize("arch", BARTS[:2])
-@pytest.mark.parametrize("seed", range(4))
-def test_summarization_search_against_a_slow_transcription(arch: str, seed: int) -> None:
+@pytest.mark.parametrize(("arch", "seed"), [("bart_base", 0), ("bart_large", 1), ("bart_base", 2)])
+def test_summarization_search(arch: str, seed: int) -> None:
     """--no-repeat-ngram-size 3 --block-ngrams --min-len --max-len-b --lenpen, every mode."""
-    lengths = [4, 17, 9]
-    sample = random_batch(seed, JOINED, lengths)
-    model = bart(arch, seed)
-    max_len = min(30, model.max_decoder_positions() - 1)
-    expected = []
-    for row, length in enumerate(lengths):
-        source = sample["net_input"]["src_tokens"][row, -length - 1 :]
-        expected.append(slow_search(model, source, 3, max_len, min_len=12))
-    assert any(_repeats(tokens[:-1], 2) for tokens in expected), "otherwise nothing is banned"
     options: dict[str, Any] = {"no_repeat_ngram_size": 3, "min_len": 12, "max_len_b": 30, "len_penalty": 2.0}
-    for name, generator in generators(arch, seed, expected, **options, block_ngrams=True).items():
-        found = decode(generator, [model], sample)
-        assert [hypothesis["tokens"].tolist() for hypothesis in found] == expected, name
-        for hypothesis in found:
-            scores = hypothesis["positional_scores"]
-            torch.testing.assert_close(hypothesis["score"], scores.sum() / scores.numel() ** 2.0)
-
-
-def _repeats(tokens: list[int], size: int) -> bool:
-    grams = [tuple(tokens[start : start + size]) for start in range(len(tokens) - size + 1)]
-    return len(set(grams)) < len(grams)
+    with mended_ngram_blocker():
+        found = check(arch, seed, random_batch(seed, JOINED, [4, 17, 9]), ours={"block_ngrams": True}, **options)
+    pairs = [list(pairwise(hypothesis["tokens"].tolist())) for hypothesis in found]
+    assert any(len(set(of_output)) < len(of_output) for of_output in pairs), "otherwise nothing is banned"
 
 
 @pytest.mark.parametrize("arch", BARTS)

@@ -41,7 +41,7 @@ def blockwise(models: Models, heads: int = HEADS, accept: Acceptance = EXACT, **
     )
 
 
-@examples(12)
+@examples(8)
 @given(
     st.sampled_from(ENGINE_SHAPES),
     st.sampled_from(list(HEAD_KINDS)),
@@ -62,9 +62,8 @@ def test_equals_stock_beam_one(
         assert hypothesis["stats"].drafted[0] == 0
 
 
-@pytest.mark.parametrize("kind", ["learned", "identity, own hidden"])
-def test_a_batch_of_sixteen_and_its_sentences_one_by_one(kind: str) -> None:
-    models = [cached_blockwise("pre-norm sinusoidal", kind, 1)]
+def test_a_batch_of_sixteen_and_its_sentences_one_by_one() -> None:
+    models = [cached_blockwise("pre-norm sinusoidal", "identity, own hidden", 1)]
     sample = random_batch(3, JOINED, list(range(1, 17)))
     together = decode(blockwise(models), models, sample)
     assert_same_up_to_near_ties(together, stock_beam_one(models, JOINED, sample), models, sample)

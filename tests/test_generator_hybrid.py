@@ -88,32 +88,26 @@ def check(
     return found
 
 
-@examples(7)
+@pytest.mark.parametrize("drafts", ["a drafter", "heads", "guesses"])
+@examples(5)
 @given(
-    st.sampled_from(ALL_SHAPES), st.sampled_from(list(DRAFTER_SHAPES)), seeds, lengths_of_batches, option_values,
-    copying, st.booleans(),
+    st.sampled_from(ALL_SHAPES), st.sampled_from(list(DRAFTER_SHAPES)), st.sampled_from(list(HEAD_KINDS)), seeds,
+    lengths_of_batches, option_values, copying, st.booleans(),
 )  # fmt: skip
-def test_with_a_drafter(
-    shape: str, drafter_shape: str, seed: int, lengths: list[int], options: dict[str, Any], copying: CopyLimits,
-    adaptive: bool,
+def test_equals_stock_beam_one(
+    drafts: str, shape: str, drafter_shape: str, head_kind: str, seed: int, lengths: list[int],
+    options: dict[str, Any], copying: CopyLimits, adaptive: bool,
 ) -> None:  # fmt: skip
-    drafter, sample = cached_drafter(drafter_shape, seed), random_batch(seed, JOINED, lengths)
-    ours = {"copy_limits": copying, "adaptive_draft": adaptive}
-    check([cached_model(shape, seed)], drafter, sample, seed, ours, **options)
-
-
-@examples(7)
-@given(
-    st.sampled_from(ENGINE_SHAPES), st.sampled_from(list(HEAD_KINDS)), seeds, lengths_of_batches, option_values,
-    copying, st.booleans(),
-)  # fmt: skip
-def test_with_heads(
-    shape: str, kind: str, seed: int, lengths: list[int], options: dict[str, Any], copying: CopyLimits,
-    adaptive: bool,
-) -> None:  # fmt: skip
-    sample = random_batch(seed, JOINED, lengths)
-    ours = {"copy_limits": copying, "adaptive_draft": adaptive}
-    check([cached_blockwise(shape, kind, seed % 5)], None, sample, seed, ours, **options)
+    ours: dict[str, Any] = {"copy_limits": copying, "adaptive_draft": adaptive}
+    if drafts == "guesses":
+        ours["block_draft"] = None
+    drafter = cached_drafter(drafter_shape, seed) if drafts == "a drafter" else None
+    if drafts == "heads":
+        shape = shape if shape in ENGINE_SHAPES else ENGINE_SHAPES[seed % len(ENGINE_SHAPES)]
+        model = cached_blockwise(shape, head_kind, seed % 5)
+    else:
+        model = cached_model(shape, seed)
+    check([model], drafter, random_batch(seed, JOINED, lengths), seed, ours, **options)
 
 
 def test_prefix_tokens() -> None:
@@ -162,11 +156,3 @@ def test_fewer_iterations_than_copying_or_drafting_alone(with_heads: bool) -> No
         totals["alone"] += other.totals.iterations
     assert totals["hybrid"] < totals["iad"]
     assert totals["hybrid"] < totals["alone"]
-
-
-@examples(6)
-@given(st.sampled_from(ALL_SHAPES), seeds, lengths_of_batches, option_values, copying)
-def test_with_neither(shape: str, seed: int, lengths: list[int], options: dict[str, Any], copying: CopyLimits) -> None:
-    sample = random_batch(seed, JOINED, lengths)
-    ours = {"copy_limits": copying, "block_draft": None}
-    check([cached_model(shape, seed)], None, sample, seed, ours, **options)

@@ -31,6 +31,8 @@ ARITHMETICS = {
     "--int8": Arithmetic("int8"),
     "--bf16": Arithmetic("bf16"),
 }
+HEADS = ("learned", "identity", "identity, own hidden")
+"""kinds of proposal heads"""
 
 
 def each_arithmetic_and(first: str, *others: str) -> list[Any]:
@@ -74,7 +76,7 @@ def assert_same_bits(found: list[Hypothesis], expected: list[Hypothesis]) -> Non
 @examples(2)
 @given(
     st.sampled_from(ENGINE_SHAPES), seeds, st.sampled_from([1, 3, 8]), st.booleans(),
-    st.lists(st.sampled_from([0, 1, 2, 5, 9, 20, 40]), min_size=8, max_size=8),
+    st.lists(st.sampled_from([0, 1, 2, 5, 9, 20]), min_size=8, max_size=8),
 )  # fmt: skip
 def test_every_mode_and_every_batch_gives_the_same_bits(
     options: str, drafter: str, shape: str, seed: int, size: int, left_pad: bool, lengths: list[int]
@@ -82,14 +84,11 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
     """greedy in one batch of eight, against all lossless modes in batches of one, three and eight."""
     models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths, left_pad)
     engines = Engines(ARITHMETICS[options])
-    common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "max_len_b": 24}
+    common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "max_len_b": 16}
     expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
 
-    for decoding in ("greedy", "iad"):
-        generator = AggressiveGenerator(models, JOINED, decoding=decoding, **common)
-        assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
     block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter(drafter, seed)), 6, EXACT)
-    for decoding in ("gad", "hybrid"):
+    for decoding in ("greedy", "iad", "gad", "hybrid"):
         generator = AggressiveGenerator(models, JOINED, decoding=decoding, block_draft=block_draft, **common)
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
     answers = [hypothesis["tokens"].tolist() for hypothesis in expected]
@@ -97,11 +96,11 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
     assert_same_bits(decode(often_accepted, models, sample), expected)
 
 
-@pytest.mark.parametrize(("options", "drafts"), each_arithmetic_and("heads", "a drafter", "guesses"))
-def test_hybrid_gives_the_same_bits(options: str, drafts: str) -> None:
-    """It copies from edited answers, so that copies are accepted, run into edits and are taken up again."""
-    if drafts == "heads":
-        models: Models = [random_blockwise("post-norm sinusoidal", "learned", 1, JOINED, JOINED, 4, eos_share=0.05)]
+@pytest.mark.parametrize(("options", "drafts"), each_arithmetic_and(*HEADS, "a drafter", "guesses"))
+def test_hybrid_and_heads_give_the_same_bits(options: str, drafts: str) -> None:
+    """Hybrid copies from edited answers, so that copies are accepted, run into edits and are taken up again."""
+    if drafts in HEADS:
+        models: Models = [random_blockwise("post-norm sinusoidal", drafts, 1, JOINED, JOINED, 4, eos_share=0.05)]
     else:
         models = [cached_model("post-norm sinusoidal", 1)]
     drafter = LoadedDrafter(cached_drafter("causal, source copy", 1)) if drafts == "a drafter" else None
@@ -121,18 +120,10 @@ def test_hybrid_gives_the_same_bits(options: str, drafts: str) -> None:
             found += decode(generator, models, part)
         assert_same_bits(found, expected)
         assert sum(hypothesis["steps"] for hypothesis in found) < sum(map(len, answers))
-
-
-@pytest.mark.parametrize(("options", "kind"), each_arithmetic_and("learned", "identity", "identity, own hidden"))
-def test_blockwise_gives_the_same_bits(options: str, kind: str) -> None:
-    models: Models = [random_blockwise("post-norm sinusoidal", kind, 1, JOINED, JOINED, 4, eos_share=0.05)]
-    sample = random_batch(1, JOINED, [5, 20, 1, 9, 2])
-    common: dict[str, Any] = {"src_dict": JOINED, "engines": Engines(ARITHMETICS[options]), "max_len_b": 24}
-    expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
-    block_draft = BlockDraftOptions(None, 4, EXACT)
-    generator = AggressiveGenerator(models, JOINED, decoding="blockwise", block_draft=block_draft, **common)
-    for size in (1, 3, 5):
-        assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
+    if drafts in HEADS:
+        blockwise = AggressiveGenerator(models, JOINED, decoding="blockwise", block_draft=block_draft, **common)
+        for size in (1, 3, 5):
+            assert_same_bits(decoded_in_parts(blockwise, models, sample, size), expected)
 
 
 @pytest.mark.parametrize("precision", ["bf16", pytest.param("int8", marks=pytest.mark.int8)])
@@ -164,7 +155,7 @@ def test_shipped_models(name: str, options: dict[str, bool]) -> None:
     drafter = {} if demo.drafter is None else {"drafter_path": str(demo.folder / demo.drafter)}
     source, target = demo.source_language, demo.target_language
     task, models = load(str(demo.folder / "model.pt"), str(demo.folder), source, target, **drafter, **options)
-    lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:6]
+    lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:4]
     text = DemoModel.load(demo)
     sentences = [text.encode(line.split("\t")[0]) for line in lines]
 
@@ -177,7 +168,7 @@ def test_shipped_models(name: str, options: dict[str, bool]) -> None:
             found.update((number, best) for number, (best, *_) in zip(batch["id"].tolist(), decoded, strict=True))
         return [found[number] for number in range(len(sentences))]
 
-    expected = all_of("greedy", 6)
+    expected = all_of("greedy", 4)
     for size in (1, 3):
         assert_same_bits(all_of("aggressive", size), expected)
     assert_same_bits(all_of("hybrid", 3), expected)

@@ -100,14 +100,6 @@ class TestSetup:
         )
 
     @staticmethod
-    def fake_python(folder: Path, version: str) -> Path:
-        folder.mkdir(exist_ok=True)
-        fake = folder / "python"
-        fake.write_text(f"#!/bin/sh\necho {version}\n", encoding="utf-8")
-        fake.chmod(0o755)
-        return fake
-
-    @staticmethod
     def fake_pip(copy: Path, exit_code: int) -> None:
         """A venv in which pip only records its arguments, and the final check of imports passes."""
         site = next((copy / ".venv").glob("lib/python3*/site-packages"))

@@ -83,7 +83,7 @@ YAML = {
     "a: !!python/object/apply:os.system [x]": "could not determine a constructor",
     "a: ${nowhere}": "Interpolation key 'nowhere' not found",
     "? [a]\n: b": "file.yaml: not YAML as it should be: ",
-    "[" * 2000: "file.yaml: not YAML as it should be: ",
+    "[" * 600: "file.yaml: not YAML as it should be: ",
     "- one": "a list where names and values are expected",
     "a: \udcff": "file.yaml, line 1: not valid UTF-8",
 }

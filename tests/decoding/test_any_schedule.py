@@ -59,7 +59,7 @@ def schedule_of(name: str, seed: int) -> DraftSchedule:
     return Goodput(Costs(seed % 7, seed % 3, seed % 2 == 0, model), BY_A_MODEL)
 
 
-@examples(150)
+@examples(60)
 @given(
     st.lists(targets_of_batch, min_size=1, max_size=3),
     st.integers(0, 10_000),

@@ -17,7 +17,7 @@ RULES = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=3)
 progress = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), min_size=1, max_size=5)
 
 
-@examples(60)
+@examples(30)
 @given(st.lists(progress, min_size=1, max_size=4), st.booleans(), st.integers(0, 99))
 def test_rows_grow_and_leave(batch: list[list[tuple[int, int]]], keep_drafts: bool, seed: int) -> None:
     """Whatever stands behind what is committed, every sentence is the tokens that were committed for it."""

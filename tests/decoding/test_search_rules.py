@@ -70,7 +70,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@examples(250)
+@examples(80)
 @given(options, st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 6), st.data())
 def test_choose_equals_one_position_at_a_time(
     options: dict[str, Any], seed: int, batch_size: int, width: int, data: st.DataObject
@@ -123,7 +123,7 @@ def test_an_unk_of_strongly_negative_penalty_goes_on_behind_the_sources_length()
     assert choices.forced.tolist() == [[False, False, True], [True, True, True]]
 
 
-@examples(200)
+@examples(70)
 @given(
     st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=3),
     st.integers(2, 5),
@@ -151,7 +151,7 @@ def test_rows_can_be_dropped_and_reordered() -> None:
     assert kept.source_lengths.tolist() == [3, 1]
 
 
-@examples(40)
+@examples(25)
 @given(st.integers(0, 10_000), st.integers(250, 1100), st.integers(1, 4), st.booleans())
 def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: int, tied: bool) -> None:
     torch.manual_seed(seed)

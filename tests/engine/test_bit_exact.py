@@ -1,10 +1,13 @@
 """Shapes of bit-exact decoding, and whether a breach of it is noticed."""
 
 import re
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch import Tensor
 
+from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine import block_decoder, block_encoder, engines
 from fairseq_aggdec.engine.arithmetic.bit_exact import aligned, exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
@@ -17,6 +20,7 @@ from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, mode
 
 WORDS = dictionary(40)
 PAD = WORDS.pad()
+ULP = 1 + 2**-20
 
 
 def test_shapes() -> None:
@@ -35,17 +39,22 @@ def test_sentences_begin_at_position_0(left_pad: bool) -> None:
         assert (moved[row, length + 1 :] == PAD).all()
 
 
-def probe(shape: str, precision: Precision) -> str | None:
+def engines_of(shape: str, precision: Precision = "own") -> tuple[BlockEncoder, BlockDecoder]:
     model = model_of_shape(shape, 1, WORDS, WORDS)
     arithmetic = Arithmetic(precision, bit_exact=True)
-    encoder, decoder = BlockEncoder(model.encoder, arithmetic), BlockDecoder(model.decoder, arithmetic=arithmetic)
-    return BitExactProbe(encoder, decoder).objection()
+    return BlockEncoder(model.encoder, arithmetic), BlockDecoder(model.decoder, arithmetic=arithmetic)
 
 
-@pytest.mark.parametrize("precision", ["own", "bf16", pytest.param("int8", marks=pytest.mark.int8)])
-@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "precision"),
+    [
+        *((shape, "own") for shape in ENGINE_SHAPES),
+        *((shape, "bf16") for shape in ENGINE_SHAPES[1::3]),
+        *(pytest.param(shape, "int8", marks=pytest.mark.int8) for shape in ENGINE_SHAPES[1::3]),
+    ],
+)
 def test_it_holds_here(shape: str, precision: Precision) -> None:
-    assert probe(shape, precision) is None
+    assert BitExactProbe(*engines_of(shape, precision)).objection() is None
 
 
 def unchanged(number: int) -> int:
@@ -65,8 +74,54 @@ def test_other_shapes_are_noticed(
 ) -> None:
     """What the probe says where a device needs more than is done for it."""
     monkeypatch.setattr(module, name, replacement)
-    found = probe(ENGINE_SHAPES[0], "own")
+    found = BitExactProbe(*engines_of(ENGINE_SHAPES[0])).objection()
     assert re.search(objection, found or "")
+
+
+def changed_by(wrong: Callable[[Tensor, Tensor], bool]) -> Callable[[BlockDecoder], None]:
+    """A decoder whose scores move by one part in a million for some blocks (tokens B x W, starts B)."""
+
+    def change(decoder: BlockDecoder) -> None:
+        score = decoder.score
+
+        def uneven(block: Block) -> Iterator[Tensor]:
+            for scores in score(block):
+                yield scores * ULP if wrong(block.tokens, block.starts) else scores
+
+        decoder.score = uneven  # type: ignore[method-assign]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "objection"),
+    [
+        (changed_by(lambda block, starts: block.size(0) == 1), "is scored otherwise in a batch than alone"),
+        (changed_by(lambda block, starts: block.size() == (1, 5)), "tokens in 1 blocks of 5 are scored otherwise"),
+        (changed_by(lambda block, starts: block.size() == (5, 26)), "tokens in 5 blocks of 26 are scored otherwise"),
+        (changed_by(lambda block, starts: len(starts.unique()) > 1), "rows at different positions disturb each other"),
+    ],
+)
+@torch.no_grad()
+def test_each_breach_is_named(change: Callable[[BlockDecoder], None], objection: str) -> None:
+    encoder, decoder = engines_of(ENGINE_SHAPES[0])
+    change(decoder)
+    assert objection in (BitExactProbe(encoder, decoder).objection() or "")
+
+
+def test_a_source_that_is_read_otherwise_in_company_is_named() -> None:
+    encoder, decoder = engines_of(ENGINE_SHAPES[0])
+    encode = type(encoder).__call__
+
+    class Uneven(BlockEncoder):
+        def __call__(self, tokens: Tensor) -> dict[str, list[Tensor]]:
+            encoded = encode(self, tokens)
+            if tokens.size(0) > 1:
+                encoded["encoder_out"][0] = encoded["encoder_out"][0] * ULP
+            return encoded
+
+    encoder.__class__ = Uneven
+    assert "is encoded otherwise in a batch than alone" in (BitExactProbe(encoder, decoder).objection() or "")
 
 
 def test_scores_that_are_no_numbers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from fairseq import search
-from fairseq.ngram_repeat_block import NGramRepeatBlock
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -17,7 +16,7 @@ from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.roles import NoLookAhead, TreeBlock
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary
+from tests.random_models import dictionary, mended_ngram_blocker
 from tests.scripted_beams import Outputs, Table, TableVerifier, WildPlanner, by_fairseq, by_us
 from tests.scripted_decoding import examples
 
@@ -108,14 +107,14 @@ def check(table: Table, size: int, batch: int, options: dict[str, Any], **others
     return stock
 
 
-@examples(30)
+@examples(14)
 @given(tables, sizes, batches, option_values)
 def test_options(table: Table, size: int, batch: int, options: dict[str, Any]) -> None:
     options["min_len"] = min(options["min_len"], options["max_len_b"])
     check(table, size, batch, options)
 
 
-@examples(20)
+@examples(8)
 @given(tables, sizes, batches, option_values, st.integers(1, 5), st.data())
 def test_forced_prefixes(
     table: Table, size: int, batch: int, options: dict[str, Any], width: int, data: st.DataObject
@@ -131,7 +130,7 @@ def test_forced_prefixes(
         assert all(tokens[: len(wanted)] == wanted for tokens, _, _ in outputs)
 
 
-@examples(20)
+@examples(10)
 @given(tables, sizes, st.lists(st.integers(1, 6), min_size=1, max_size=4), option_values)
 def test_match_source_len(table: Table, size: int, lengths: list[int], options: dict[str, Any]) -> None:
     """With an unknown word of negative penalty some outputs are longer than they may be: score minus infinity."""
@@ -147,17 +146,11 @@ def test_match_source_len(table: Table, size: int, lengths: list[int], options: 
     assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
 
 
-@examples(12)
+@examples(8)
 @given(tables, sizes, batches, st.sampled_from([2, 3]))
 def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None:
-    broken = NGramRepeatBlock.forward
-
-    def blocks(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        return broken(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-
     sentences, limit = list(range(4, 4 + batch)), 12
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NGramRepeatBlock, "forward", blocks)
+    with mended_ngram_blocker():
         stock = by_fairseq(table, sentences, size, no_repeat_ngram_size=ngram, max_len_b=limit)
     rules = rules_of({"max_len_b": limit}, no_repeat_ngram_size=ngram)
     planner = WildPlanner(table.seed, len(WORDS))

@@ -16,7 +16,7 @@ def alone(model: ScriptedBlockModel, block_size: int, max_len: int = 200, **rule
     return draft_alone(model, block_size, SearchRules(**settings), first, keep_drafts=True)  # type: ignore[arg-type]
 
 
-@examples(80)
+@examples(25)
 @given(
     st.lists(st.lists(st.integers(UNK, 11), max_size=20).map(lambda s: [*s, EOS]), min_size=1, max_size=5),
     st.integers(1, 9),

@@ -49,7 +49,7 @@ def test_drafts_end_at_the_last_position(positions: int, expected: int) -> None:
     assert drafts(model, [2], 3) == [[6, 7, 8][:expected]]
 
 
-@examples(80)
+@examples(30)
 @given(targets_of_batch, targets_of_batch, st.integers(1, 9), st.sampled_from([1000, 1000, 6]), st.integers(0, 22))
 def test_any_block_drafts_give_the_verifiers_output(
     targets: list[list[int]], others: list[list[int]], block_size: int, positions: int, max_len: int

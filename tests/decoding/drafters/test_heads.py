@@ -124,35 +124,28 @@ def check(sentence: Decoded, blocks: list[list[int]]) -> None:
     assert sentence.stats.committed == (shifted if shifted[-1] else shifted[:-1])
 
 
-CRITERIA: list[tuple[str, Acceptance, Callable[[int, Tensor], bool]]] = [
-    ("exact", EXACT, lambda token, scores: token == int(scores.argmax())),
-    *[
-        (
-            f"top-{beta}",
-            Acceptance(TopBeta(beta, math.inf)),
-            lambda token, scores, beta=beta: token in scores.topk(beta).indices,
-        )
-        for beta in (2, 3)
-    ],
-    *[
-        (
-            f"distance {epsilon}",
-            Acceptance(WithinDistance(epsilon, torch.tensor([math.nan] * FIRST_WORD + list(range(8))))),
-            lambda token, scores, epsilon=epsilon: (
-                token == int(scores.argmax())
-                or (token != EOS != int(scores.argmax()) and abs(token - int(scores.argmax())) <= epsilon)
-            ),
-        )
-        for epsilon in (0, 1, 3)
-    ],
-]
+NUMBERS = torch.tensor([math.nan] * FIRST_WORD + list(range(8)))
+"""what the words stand for, as of intensities of pixels"""
 
 
-@pytest.mark.parametrize(("name", "accept", "passes"), CRITERIA, ids=[name for name, *_ in CRITERIA])
-@examples(25)
+def near(token: int, scores: Tensor) -> bool:
+    """At most one away from the best; special symbols are no numbers."""
+    best = int(scores.argmax())
+    return token == best or (token != EOS != best and abs(token - best) <= 1)
+
+
+CRITERIA: dict[str, tuple[Acceptance, Callable[[int, Tensor], bool]]] = {
+    "exact": (EXACT, lambda token, scores: token == int(scores.argmax())),
+    "top-3": (Acceptance(TopBeta(3, math.inf)), lambda token, scores: token in scores.topk(3).indices),
+    "distance 1": (Acceptance(WithinDistance(1, NUMBERS)), near),
+}
+
+
+@pytest.mark.parametrize(("accept", "passes"), CRITERIA.values(), ids=CRITERIA)
+@examples(12)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.data())
 def test_every_criterion_is_the_papers(
-    name: str, accept: Acceptance, passes: Callable[[int, Tensor], bool], seed: int, k: int, data: st.DataObject
+    accept: Acceptance, passes: Callable[[int, Tensor], bool], seed: int, k: int, data: st.DataObject
 ) -> None:
     """Tokens and block sizes, with and without a least block, alone and in a batch."""
     least = data.draw(st.integers(1, k))
@@ -166,14 +159,8 @@ def test_every_criterion_is_the_papers(
     assert calls == max(sentence.stats.iterations for sentence in decoded) <= max(map(len, blocks)) + 1
 
 
-@pytest.mark.parametrize("k", [2, 3, 4, 7])
-@pytest.mark.parametrize(
-    "length",
-    [
-        1,
-        7,
-    ],
-)
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("length", [1, 7])
 def test_model_calls(k: int, length: int) -> None:
     """m / k-hat + 1 (§4): one call both verifies a block and proposes the next."""
     [sentence], calls = decode([perfect(length)], k)

@@ -83,7 +83,7 @@ def iterations(drafter: Drafter, targets: Sequence[Sequence[int]], **options: An
     return [sentence.stats.iterations for sentence in decode(drafter, targets, **options)]
 
 
-@examples(40)
+@examples(20)
 @given(
     pairs,
     st.integers(0, 99),
@@ -107,7 +107,7 @@ def test_lossless(
             assert sentence.tokens.tolist() == with_length_cap(target, max_len)
 
 
-@examples(40)
+@examples(20)
 @given(st.lists(st.tuples(sentences, st.integers(0, 13), st.booleans()), min_size=1, max_size=4), st.integers(1, 4))
 def test_a_batch_and_its_sentences_one_by_one(rows: list[tuple[list[int], int, bool]], size: int) -> None:
     """The same drafts: no row's depend on whether others have a copy. One word of each sentence is replaced."""
@@ -180,7 +180,7 @@ class CatchingUp(BlockModel):
         self.read = [self.read[row] for row in rows.tolist()]
 
 
-@examples(25)
+@examples(15)
 @given(st.lists(st.tuples(sentences, st.lists(st.integers(0, 13), max_size=3)), min_size=1, max_size=4))
 def test_a_model_that_was_not_asked_catches_up(rows: list[tuple[list[int], list[int]]]) -> None:
     sources = [source for source, _ in rows]

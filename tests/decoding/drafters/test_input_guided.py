@@ -74,7 +74,7 @@ def copied(source: list[int], output: list[int], *args: Any, **options: Any) -> 
     return SourceMatcher([*source, EOS], EOS, *args, **options).copy([options.get("start", EOS), *output])[0]
 
 
-@examples(400)
+@examples(150)
 @given(texts, st.lists(tokens, max_size=12), limits, st.randoms(use_true_random=False))
 def test_drafts_follow_the_shortest_unique_suffix(
     source: list[int], output: list[int], limits: tuple[int, int, int], rng: random.Random
@@ -88,7 +88,7 @@ def test_drafts_follow_the_shortest_unique_suffix(
             assert (match is Match.NONE) == (not draft)
 
 
-@examples(400)
+@examples(150)
 @given(texts, st.lists(tokens, max_size=9), st.lists(st.sampled_from([A, B, C, EOS]), max_size=5), limits)
 def test_drafts_of_others_rejoin_the_source(
     source: list[int], output: list[int], draft: list[int], limits: tuple[int, int, int]
@@ -99,7 +99,7 @@ def test_drafts_of_others_rejoin_the_source(
     assert matcher.rejoin(draft) == slow_rejoin(source, output, draft, *limits[1:])
 
 
-@examples(400)
+@examples(150)
 @given(texts, st.lists(tokens, max_size=9), limits, st.sets(st.integers(A, C)))
 def test_copies_that_persist(
     source: list[int], output: list[int], limits: tuple[int, int, int], pieces: set[int]
