@@ -82,8 +82,3 @@ def test_tables_of_measurements_are_those_of_their_records(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert filled(text) == text
     assert re.findall(r"`[\w-]+_cpu\.json`(?!\s\(commit)", text) == []
-
-
-def test_what_is_measured_again_is_recorded() -> None:
-    names = re.findall(r"^timed (\w+)", (ROOT / "scripts" / "measure.sh").read_text(encoding="utf-8"), re.MULTILINE)
-    assert {*names} <= {path.stem for path in RECORDS}
