@@ -99,15 +99,20 @@ def milliseconds(*names: str) -> Table:
     for mode in modes:
         cells = []
         for runs, _ in columns:
-            faster = _faster(runs.get(mode), runs.get("beam5"))
-            cells.append(_per_sentence(runs.get(mode)) + (f" ({faster})" if faster else ""))
+            times, faster = _per_sentence(runs.get(mode)), _faster(runs.get(mode), runs.get("beam5"))
+            cells.append(f"{times}: {faster}" if faster else times)
         rows.append([f"`{mode}`", *cells])
     heads = [label.replace("_", " ") for _, label in columns]
-    return ["milliseconds a sentence (over fairseq beam 5)", *heads], rows
+    return ["milliseconds a sentence (range): over fairseq beam 5", *heads], rows
 
 
 def _per_sentence(run: Run | None) -> str:
-    return f"{1e3 * run.seconds / len(run.tokens):,.0f}" if run else ""
+    if run is None:
+        return ""
+    median, least, most = (
+        1e3 * seconds / len(run.tokens) for seconds in (run.seconds, min(run.rounds), max(run.rounds))
+    )
+    return f"{median:,.0f} ({least:,.0f}-{most:,.0f})"
 
 
 def beams(*names: str) -> Table:
