@@ -16,6 +16,7 @@ from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.models.masks_and_positions import look_up, position_table
 
 _MANY_HEADS = 16  # of all rows; below, the fixed cost of two products is more than they save
+_FEWEST_OF_A_HEAD = 16  # numbers; 5 to 11 are added in another order where there are more queries (AVX-512)
 _GRANULE = 64  # positions; capacities of a cache are multiples, so that few different shapes occur
 
 
@@ -31,7 +32,12 @@ class Norm:
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Scaled dot-product attention, B x H x W x D/H -> B x W x D."""
-    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask).transpose(1, 2).flatten(2)
+    head_dim = query.size(-1)
+    if head_dim < _FEWEST_OF_A_HEAD:
+        query, keys, values = (F.pad(x, (0, _FEWEST_OF_A_HEAD - head_dim)) for x in (query, keys, values))
+    scale = 1.0 / math.sqrt(head_dim)
+    found = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale)
+    return found[..., :head_dim].transpose(1, 2).flatten(2)
 
 
 def attend_in_products(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:

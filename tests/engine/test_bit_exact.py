@@ -16,7 +16,7 @@ from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.errors import AggdecError
-from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch
+from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch, random_model
 
 WORDS = dictionary(40)
 PAD = WORDS.pad()
@@ -55,6 +55,17 @@ def engines_of(shape: str, precision: Precision = "own") -> tuple[BlockEncoder, 
 )
 def test_it_holds_here(shape: str, precision: Precision) -> None:
     assert BitExactProbe(*engines_of(shape, precision)).objection() is None
+
+
+@pytest.mark.parametrize("head_dim", [1, 5, 6, 7, 10, 11, 13])
+@pytest.mark.parametrize("precision", ["own", "bf16", pytest.param("int8", marks=pytest.mark.int8)])
+def test_it_holds_for_heads_of_few_numbers(head_dim: int, precision: Precision) -> None:
+    """A processor with AVX-512 adds 5 to 11 numbers of a head in an order that depends on the number of queries."""
+    dims = {"encoder_embed_dim": 4 * head_dim, "decoder_embed_dim": 4 * head_dim}
+    model = random_model(1, WORDS, WORDS, encoder_attention_heads=4, decoder_attention_heads=4, **dims)
+    arithmetic = Arithmetic(precision, bit_exact=True)
+    encoder, decoder = BlockEncoder(model.encoder, arithmetic), BlockDecoder(model.decoder, arithmetic=arithmetic)
+    assert BitExactProbe(encoder, decoder).objection() is None
 
 
 def unchanged(number: int) -> int:
