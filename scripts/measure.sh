@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Time the shipped models and random ones on this machine: the records behind the tables of README, docs/measurements.md and
-# docs/aggressive-beam.md. usage: bash scripts/measure.sh [FOLDER]
-# The records are FOLDER/NAME.json (default work/benchmarks); one that is there stays, so that a stopped call goes on. About
-# half an hour on two cores with nothing else running. In the repository they go to docs/benchmarks, and
-# `python -m tests.measured_tables` writes the tables anew.
+# Time the shipped models and random ones on this machine: the records of README, docs/measurements.md and
+# docs/aggressive-beam.md that are not older than the engine. usage: bash scripts/measure.sh [FOLDER]
+# The records are FOLDER/NAME.json (default work/benchmarks, below the repository's root); one that is there stays, so that a
+# stopped call goes on: remove one that was measured while something else ran. Half an hour on two quiet cores, and some minutes
+# of preparing data before. docs/measurements.md says how the tables are written out of the records.
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
 cd "$root"
@@ -14,7 +14,12 @@ mkdir -p "$folder"
 [[ -d work/tatoeba_en_de/data-bin ]] || bash scripts/prepare.sh tatoeba_en_de
 
 timed() { # NAME OPTIONS...
-    [[ -e "$folder/$1.json" ]] || aggdec bench --threads 2 --no-memory --no-profile "${@:2}" --json "$folder/$1.json"
+    if [[ -e "$folder/$1.json" ]]; then
+        echo "measure: $folder/$1.json is there" >&2
+    else
+        echo "measure: $folder/$1.json" >&2
+        aggdec bench --threads 2 --no-memory --no-profile "${@:2}" --json "$folder/$1.json"
+    fi
 }
 gec=(work/jfleg/data-bin --path $demo/gec/model.pt -s src -t tgt --gen-subset test1)
 mt=(work/tatoeba_en_de/data-bin --path $demo/mt/model.pt --drafter-path $demo/mt/drafter.pt)

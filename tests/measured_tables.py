@@ -1,4 +1,4 @@
-"""Tables of README and docs out of the records in docs: no figure in them is typed.
+"""Tables of README and docs out of the records in docs, so that nobody types their figures.
 
 A page holds a table between two comments, `<!-- figures: KIND NAME... -->` and `<!-- end of figures -->`. A record is
 named with its commit, as in `name.json` (commit 0123456789ab), which is kept up to date, too.
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.beam_ablation import SOURCES
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.lab.benchmarking.tables import Table, module_table, speed_table
@@ -23,7 +24,7 @@ from fairseq_aggdec.lab.lossless import beam_lists
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md")
 _BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
-_COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit )[0-9a-f]{12}\)")
+_COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")
 _PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
 
 
@@ -208,16 +209,18 @@ def filled(page: str) -> str:
 
     def table(match: re.Match[str]) -> str:
         kind, *names = match[2].split()
+        if kind not in KINDS:
+            raise AggdecError(f"<!-- figures: {match[2]} -->: {kind} is none of {', '.join(KINDS)}")
         return f"{match[1]}\n{text_table(*KINDS[kind](*names))}\n\n{match[3]}"
 
     return _COMMIT.sub(lambda match: f"{match[1]}{(_record(match[2]).commit or '')[:12]})", _BLOCK.sub(table, page))
 
 
 def main(pages: Sequence[str] = PAGES) -> None:
-    """Write the tables of all pages anew."""
-    for name in pages:
-        page = (ROOT / name).read_text(encoding="utf-8")
-        (ROOT / name).write_text(filled(page), encoding="utf-8")
+    """Write the tables of all pages anew, or, where a record or a kind is misspelt, none."""
+    texts = {name: filled((ROOT / name).read_text(encoding="utf-8")) for name in pages}
+    for name, text in texts.items():
+        (ROOT / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

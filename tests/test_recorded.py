@@ -81,4 +81,4 @@ def test_tables_of_measurements_are_those_of_their_records(page: str) -> None:
     """What `python -m tests.measured_tables` writes; each record that a page names stands with its commit."""
     text = (ROOT / page).read_text(encoding="utf-8")
     assert filled(text) == text
-    assert re.findall(r"`[\w-]+_cpu\.json`(?!\s\(commit)", text) == []
+    assert re.findall(r"`[\w-]+_cpu\.json`(?!\s\(commit\s)", text) == []

@@ -2,7 +2,7 @@
 
     u(i)  probability that the search comes to a prefix that was scored i steps ahead of it
     G   = n_0 + sum over steps i of n_i u(i)          useful prefixes of a pass: n_0 are those that the search waits for
-    C   = c_0 / B + n_0 + sum over steps i of n_i     its cost to one of B sentences, in rows: what one prefix costs
+    C   = c_0 / B + n_0 + sum over steps i of n_i     its cost to each of B sentences; one prefix costs 1
 
 Every step of a search needs about as many prefixes, whichever pass has scored them: so the fewer passes bring them, the
 better. A step ahead is worth its prefixes while u(i) > G / C, the rule of `goodput`, with some margin. A draft of k

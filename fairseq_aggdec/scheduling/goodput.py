@@ -1,16 +1,18 @@
 """How many draft tokens to verify: as many as make an iteration commit the most tokens for its cost.
 
-    a_k(i)  probability that the first i tokens of a draft of kind k all pass          (`acceptance_rates`)
+    a_k(i)  probability that the first i tokens of a draft of kind k, of a row whose last few have failed, all pass
+            (`acceptance_rates`)
     s       share of the rows that have a draft
     G(l)  = sum over rows r of [1 + s sum over i <= l_r of a_{k_r}(i)]                 tokens that an iteration commits
     C(l)  = c_0 + sum over rows r of (1 + l_r) + c_wide + c_draft                      its cost, in rows of the verifier
             where the verifier cannot leave padding out: c_0 + B (1 + max l) + c_wide + c_draft
+            (c_wide and c_draft only where anything is drafted)
     choose l to maximise G / C; draft nothing where that promises less than a tenth more than no draft
 
 `a` falls with i, so the best lengths are found by adding draft tokens in the order of their `a` while G / C rises. One
 row's block costs a CPU little more than one token, since the weights have to be read anyway: c_0 is some dozen rows.
 Many rows make the arithmetic bind, and then every draft token that does not pass costs as much as one that does. And a
-batch lasts as long as its slowest row: what some rows gain is worth as much as the others gain, too, hence s.
+batch lasts as long as its slowest row: what a row gains counts in proportion to the rows that have a draft, hence s.
 
 Exploration: a kind that has not been tried, or not for long, is taken to be good. Until it has been tried a few times,
 only a few rows draft, where the verifier can leave the others' padding out: they tell as much of it as all would.

@@ -40,7 +40,9 @@ def compare_with_greedy(
     precision: Callable[[Mode], str],
     block_ngrams: bool = False,
 ) -> dict[str, list[Difference]]:
-    """Differences of each lossless mode from `greedy` in the same precision, and of `greedy` from fairseq's beam of 1.
+    """Differences of each lossless mode from its reference in the same precision.
+
+    That is `greedy`; of `greedy`, fairseq's beam of 1; of a beam search, one that has the same n-best lists.
 
     Args:
         runners: the runners that decoded the results, with `greedy` in the precision of each lossless mode among them.
@@ -135,7 +137,7 @@ def _is_reference_of(mode: Mode, other: Mode, precision: Callable[[Mode], str]) 
         return False
     if other.implementation == "fairseq":
         return other.decoding == "beam"
-    return other.searches_as is not None and other.budget == 0 != mode.budget
+    return other.searches_as is not None and other.budget == 0 and mode.budget != 0  # 0: does not look ahead
 
 
 def _is_stock(mode: Mode) -> bool:
