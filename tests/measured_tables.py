@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.beam_ablation import SOURCES
+from fairseq_aggdec.lab.benchmarking.beam_ablation import SOURCES, Counts, passes_table, shares
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.lab.benchmarking.tables import Table, module_table, speed_table
 from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.lab.lossless import beam_lists
+from fairseq_aggdec.structured_files import made_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md")
@@ -28,6 +30,7 @@ _COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")
 _PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
 
 
+@cache
 def _record(name: str) -> Record:
     return load_record(ROOT / "docs" / "benchmarks" / f"{name}.json")
 
@@ -143,32 +146,22 @@ def lists(*names: str) -> Table:
 
 def passes(name: str) -> Table:
     """What each part of the look-ahead brings, from docs/beam_ablation."""
-    rows = []
-    for variant, counts in _counted("beam_ablation", name)["variants"].items():
-        each = [counts["passes"] / counts["sentences"], counts["positions"] / counts["sentences"]]
-        used = f"{counts['used'] / counts['ahead']:.0%}" if counts["ahead"] else ""
-        rows.append([variant, *(f"{number:.2f}" for number in [*each, counts["positions"] / counts["passes"]]), used])
-    return [
-        "look-ahead",
-        "passes a sentence",
-        "positions a sentence",
-        "positions a pass",
-        "scored ahead and used",
-    ], rows
+    return passes_table(_variants(name))
 
 
 def borrowed(*names: str) -> Table:
     """Where the planner had rows from with 64 prefixes, a row for each RECORD=LABEL."""
     rows = []
     for name, label in (argument.split("=") for argument in names):
-        counts, cells = _counted("beam_ablation", name)["variants"]["64 prefixes"], []
-        for source in SOURCES[:-1]:
-            loans = counts["loans"][source]
-            prefixes, reached = (loans[what] / counts["sentences"] for what in ("prefixes", "reached"))
-            right = f"{loans['right'] / loans['reached']:.0%}" if loans["reached"] else "none"
-            cells.append(f"{prefixes:.1f}; {reached:.1f}; {right}" if prefixes else "none")
-        rows.append([label, *cells])
+        rows.append([label, *(cell or "none" for cell in shares(_variants(name)["64 prefixes"]))])
     return ["", *SOURCES[:-1]], rows
+
+
+def _variants(name: str) -> dict[str, Counts]:
+    variants = _counted("beam_ablation", name)["variants"]
+    return {
+        variant: made_of(Counts, counts, name, "see scripts/beam_ablation.sh") for variant, counts in variants.items()
+    }
 
 
 def verified(*names: str) -> Table:

@@ -35,6 +35,7 @@ def faults(record: Record) -> list[str]:
         differing = {
             number for number, pair in enumerate(zip(run.outputs, greedy.outputs, strict=True)) if pair[0] != pair[1]
         }
+        differing |= {difference.sentence for difference in run.differing}  # from what decoded beside it and has no row
         if differing - near_ties:
             found.append(f"{run.mode} at batch size {run.batch_size}: sentences {sorted(differing - near_ties)}")
     return found

@@ -12,7 +12,7 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,6 +32,7 @@ from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.lab.benchmarking import machine
 from fairseq_aggdec.lab.benchmarking.subject import Subject, read_subject
+from fairseq_aggdec.lab.benchmarking.tables import Table
 from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.tasks import loading
 
@@ -212,25 +213,35 @@ def measure(subject: Subject, beam: int, wanted: Sequence[Variant]) -> dict[str,
     return found
 
 
-def tables(found: dict[str, Counts]) -> str:
-    """The passes of every variant, and where each had its rows from."""
-    rows, lent = [], []
+def passes_table(found: Mapping[str, Counts]) -> Table:
+    """The passes of every variant."""
+    rows = []
     for name, counts in found.items():
         each = counts.sentences
         used = f"{counts.used / counts.ahead:.0%}" if counts.ahead else ""
         numbers = [counts.passes / each, counts.positions / each, counts.positions / counts.passes]
         rows.append([name, *(f"{number:.2f}" for number in numbers), used])
-        shares = []
-        for source in SOURCES[:-1]:
-            loans = counts.loans[source]
-            right = f"{loans.right / loans.reached:.0%}" if loans.reached else "–"
-            shares.append(f"{loans.prefixes / each:.1f}; {loans.reached / each:.1f}; {right}" if loans.prefixes else "")
-        if any(shares):
-            lent.append([name, *shares])
+    heads = ["passes a sentence", "positions a sentence", "positions a pass", "scored ahead and used"]
+    return ["look-ahead", *heads], rows
+
+
+def shares(counts: Counts) -> list[str]:
+    """For each of `SOURCES` but the last: prefixes of a sentence, how many were reached, share that was right."""
+    cells = []
+    for source in SOURCES[:-1]:
+        loans = counts.loans[source]
+        right = f"{loans.right / loans.reached:.0%}" if loans.reached else "–"
+        each = f"{loans.prefixes / counts.sentences:.1f}; {loans.reached / counts.sentences:.1f}; {right}"
+        cells.append(each if loans.prefixes else "")
+    return cells
+
+
+def tables(found: Mapping[str, Counts]) -> str:
+    """The passes of every variant, and where each had its rows from."""
+    lent = [[name, *cells] for name, counts in found.items() if any(cells := shares(counts))]
     steps = next(iter(found.values()))
     head = f"{steps.sentences} sentences, {steps.steps / steps.sentences:.2f} steps a sentence"
-    passes = ["look-ahead", "passes a sentence", "positions a sentence", "positions a pass", "scored ahead and used"]
-    return f"{head}\n\n{text_table(passes, rows)}\n\n{text_table(['look-ahead', *SOURCES[:-1]], lent)}"
+    return f"{head}\n\n{text_table(*passes_table(found))}\n\n{text_table(['look-ahead', *SOURCES[:-1]], lent)}"
 
 
 @on_command_line()
