@@ -230,21 +230,25 @@ def test_gad_plus_plus_leaves_the_path_of_greedy_decoding() -> None:
     assert gad_plus_plus(models, 3, sample, (5, 3.0, False), rules, oracle=True) >= 5
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", ["post-norm sinusoidal", "shared output projection"])
-def test_the_encoder_is_shared_where_it_is_the_same(shape: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_encoder_is_shared_where_it_is_the_same(
+    shape: str, dtype: torch.dtype, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level("INFO")
-    models = [cached_model(shape, 1), cached_model(shape, 2)]
+    models = [copy.deepcopy(cached_model(shape, seed)) for seed in (1, 2)]
     drafter = random_drafter("causal, source copy", 5, JOINED, JOINED, TRAINED)
     sample = random_batch(1, JOINED, [5, 9, 2])
     share_encoder(drafter, models[1])
+    for model in models:  # the fingerprint is of the weights before
+        model.to(dtype)
     recorded = drafter.encoder_fingerprint.clone()
     drafter.encoder_fingerprint.zero_()
     encoded = decode(gad(models, drafter, shorten_drafts=False), models, sample)
     assert "encodes the source itself" in caplog.text
 
     drafter.encoder_fingerprint.copy_(recorded)
-    for parameter in drafter.encoder.parameters():
-        torch.nn.init.constant_(parameter, math.nan)
+    monkeypatch.delattr(LoadedDrafter, "_encode")
     generator = gad(models, drafter, shorten_drafts=False)
     shared = [decode(generator, models, sample) for _ in range(2)]
     assert caplog.text.count("shares the verifier's encoder") == 1

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from fairseq_aggdec.cli.options import add_data_sets_option
 from fairseq_aggdec.errors import AggdecError, on_command_line
-from fairseq_aggdec.files import alone_at
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SECONDS = 540  # the time limit of one call
@@ -44,9 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _check_gpu()
     out = Path(os.environ["OUT"]).resolve() if os.environ.get("OUT") else None
     os.chdir(_ROOT)
-    results.mkdir(parents=True, exist_ok=True)
-    with alone_at(results):
-        records = running.run(wanted, results, out, args.seconds, args.again)
+    records = running.run(wanted, results, out, args.seconds, args.again)
     return _say(records, results)
 
 

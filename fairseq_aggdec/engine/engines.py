@@ -154,7 +154,9 @@ class LoadedDrafter:
             self._encoder = None
         if verifiers and list(verifiers) != self._verifiers:
             self._verifiers = list(verifiers)
-            self._shared = same_encoder(self.model.encoder_fingerprint.cpu(), verifiers)
+            is_frozen = bool(self.model.encoder_fingerprint.any())
+            # that of the weights as they are now: the verifier's may have been rounded to bfloat16, too
+            self._shared = same_encoder(encoder_fingerprint(self.model.encoder), verifiers) if is_frozen else None
             which = "encodes the source itself" if self._shared is None else "shares the verifier's encoder"
             logger.info(f"{self.name} {which}")
         if verifiers and self._shared is not None:
@@ -178,12 +180,10 @@ class LoadedDrafter:
         self._verifiers = []
 
 
-def same_encoder(recorded: Tensor, verifiers: Sequence[FairseqEncoderDecoderModel]) -> int | None:
-    """The index of the verifier whose encoder has the fingerprint that a drafter records; None where there is none."""
-    if not bool(recorded.any()):
-        return None
+def same_encoder(fingerprint: Tensor, verifiers: Sequence[FairseqEncoderDecoderModel]) -> int | None:
+    """The index of the verifier whose encoder has this fingerprint; None where there is none."""
     for number, verifier in enumerate(verifiers):
         encoder = verifier.encoder
-        if isinstance(encoder, TransformerEncoderBase) and torch.equal(encoder_fingerprint(encoder), recorded):
+        if isinstance(encoder, TransformerEncoderBase) and torch.equal(encoder_fingerprint(encoder), fingerprint):
             return number
     return None

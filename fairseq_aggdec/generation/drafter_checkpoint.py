@@ -54,7 +54,8 @@ def _shared_weights(
     if unknown:
         raise AggdecError(
             f"--drafter-path {path}: lacks {len(names)} weights ({', '.join(names[:3])} ...) that it shares with the "
-            "verifier it was trained for, and --path is another model: give that verifier"
+            "verifier it was trained for, and --path is another model, or was converted to bfloat16 before its drafter "
+            "was loaded: give that verifier as it was saved"
         )
     return {name: theirs[name] for name in names}
 

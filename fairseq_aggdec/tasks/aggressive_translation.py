@@ -186,12 +186,23 @@ class AggressiveTranslationTask(InteractiveTask):
             return None
         if path is None:
             drafter = LoadedDrafter(only_drafter(models, verifier_path(self.cfg)))
-        elif path in self._drafters:
-            drafter = self._drafters[path]
         else:
-            drafter = self._drafters[path] = load_drafter(path, self, models)
+            drafter = self.load_drafter(path, models)
         block_size = drafter.block_size(self.cfg.block_size)
         return BlockDraftOptions(drafter, block_size, acceptance_of(decoding, self.cfg, dictionary, block_size + 1))
+
+    def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
+        """The drafter of a checkpoint, read once.
+
+        Where it was exported without the weights that it shares with its verifier, call this before `models`, the
+        verifiers, are converted to bfloat16, in which they can no longer be recognised.
+
+        Raises:
+            AggdecError: see `generation.drafter_checkpoint.load_drafter`.
+        """
+        if path not in self._drafters:
+            self._drafters[path] = load_drafter(path, self, models)
+        return self._drafters[path]
 
     def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
         """As fairseq's; forgets what was made of the weights, which training has changed since the last validation."""

@@ -17,6 +17,8 @@ from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftO
 from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
 from tests.random_blockwise import random_blockwise
 from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch
+from tests.test_beam_generator import WORDS, assert_same_lists, beams, by_fairseq
+from tests.test_beam_generator import cached_model as cached_list_model
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode
 from tests.test_generator_gad import OracleGenerator as OracleBlocks
 from tests.test_generator_gad import cached_drafter
@@ -116,6 +118,19 @@ def test_proposal_heads_give_fairseqs_output(precision: str, device: torch.devic
     for lengths in LENGTHS:
         sample = batch(2, lengths, device)
         check(models, sample, decode(generator, models, sample), precision)
+
+
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+def test_aggressive_beam_gives_fairseqs_lists(shape: str, device: torch.device) -> None:
+    """All five hypotheses of every sentence; scores within the rounding of the device."""
+    models: Models = [on(device, cached_list_model(shape, 1))]
+    for lengths in LENGTHS:
+        sample: dict[str, Any] = utils.apply_to_sample(
+            lambda tensor: tensor.to(device), random_batch(3, WORDS, list(lengths))
+        )
+        generator = beams(models, 5, **LIMIT)
+        found = generator.generate(models, sample)
+        assert_same_lists(found, by_fairseq(models, sample, 5, **LIMIT), rounding=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["own", "bf16"])

@@ -157,6 +157,8 @@ class Runners:
             if subject.block_ngrams:
                 options["block_ngrams"] = True
             task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
+            if subject.drafter_path:
+                task.load_drafter(subject.drafter_path, models)
             for model in models:
                 model.to(device=subject.device, dtype=_DTYPES[kept])
             self._loaded[key] = task, models

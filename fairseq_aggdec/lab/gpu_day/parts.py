@@ -7,8 +7,8 @@ from pathlib import Path
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.lab.gpu_day.running import RESULT, Part, Step
 
-_PRECISIONS = ("fp32", "fp16", "bf16", "exact")
-_ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,hybrid,nar"
+_PRECISIONS = ("fp32", "fp16", "bf16")
+_ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,hybrid,nar,aggressive-beam:5"
 _LIMITS = {1: 16, 8: 32, 32: 64, 128: 128}
 """number of sentences to time, by batch size"""
 _STAGES = {"prepare": 200, "teacher": 420, "distill": 420, "verifier": 420, "redistill": 420, "drafter": 420,
@@ -48,10 +48,13 @@ class Day:
         ]
         return [
             Part("tests", "Tests on the device", [self._tests()]),
-            Part("verify", "aggdec verify", self._verify()),
-            *speeds,
+            *self._verify(),
+            *speeds[:2],
+            Part("shipped", "Shipped models", self._shipped()),
+            *speeds[2:],
             Part("train", "Training in half precision", self._train()),
-            # not rehearsed: the tests of the small experiment run the same stages
+            # not rehearsed: memory is that of a GPU, and the tests of the small experiment run the same stages
+            *([] if self.rehearse else [Part("memory", "Memory", self._memory())]),
             *([] if self.rehearse else [Part("translation", "Base-size translation", self._translation())]),
         ]
 
@@ -61,16 +64,19 @@ class Day:
             return Step("pytest", [*command, "-k", "proposal_heads and fp32"], 400, {"AGGDEC_TEST_DEVICE": "cpu"})
         return Step("pytest", command, 400)
 
-    def _verify(self) -> list[Step]:
-        steps = [self._make_data(task) for task in TASKS]
+    def _verify(self) -> list[Part]:
+        """A part for each model."""
+        parts = []
         for name, modes, model in self._verified():
+            steps = [self._make_data(name)] if name in TASKS else []
+            needed = [step.name for step in steps]
             for precision in _PRECISIONS[:1] if self.rehearse else _PRECISIONS:
-                options = ["--modes", modes, "--precisions", precision, *self._at(("1,8,32", 64), ("1,2", 2))]
-                options += ["--no-bit-exact"] * (precision != "exact")
+                options = ["--modes", modes, "--precisions", precision, *self._at(("1,8,32", 32), ("1,2", 2))]
+                options.append("--no-bit-exact")  # refused on an H100, whose products depend on the batch
                 command = [*"python -m fairseq_aggdec.cli.verify".split(), *model, *options, "--json", RESULT]
-                needed = (f"data-{name}",) if name in TASKS else ()
-                steps.append(Step(f"{name}-{precision}", command, after=needed))
-        return steps
+                steps.append(Step(precision, command, after=needed))
+            parts.append(Part(f"verify-{name}", f"aggdec verify: {name}", steps))
+        return parts
 
     def _make_data(self, task: str) -> Step:
         """The step that makes sentences for a shipped model."""
@@ -80,14 +86,16 @@ class Day:
 
     def _verified(self) -> list[tuple[str, str, list[str]]]:
         """For each model that is verified: its name, the modes, and the options that name the model."""
-        gec, mt = (TASKS[name] for name in ("gec", "mt"))
+        gec, mt = (TASKS[name].folder for name in ("gec", "mt"))
+        lossless = "greedy,iad,hybrid,aggressive-beam:5"
+        drafting = lossless.replace("iad", "iad,gad")
         shipped = [
-            ("gec", "greedy,iad,hybrid", ["-s", "src", "-t", "tgt", "--path", self._path(gec.folder / "model.pt")]),
-            ("mt", "greedy,iad,gad,hybrid", ["-s", "en", "-t", "de", "--path", self._path(mt.folder / "model.pt"),
-                                             "--drafter-path", self._path(mt.folder / "drafter.pt")]),
+            ("gec", lossless, ["-s", "src", "-t", "tgt", "--path", self._path(gec / "model.pt")]),
+            ("mt", drafting, ["-s", "en", "-t", "de", "--path", self._path(mt / "model.pt"),
+                              "--drafter-path", self._path(mt / "drafter.pt")]),
         ]  # fmt: skip
         random = [
-            (size, "greedy,iad,gad,hybrid", ["--random-model", size, *self._kept()])
+            (size, drafting, ["--random-model", size, *self._kept()])
             for size in self.sizes("base", "big", "big-9-3", "bart-12-2")
         ]
         return [*((name, modes, [self._data(name), *rest]) for name, modes, rest in shipped), *random]
@@ -113,19 +121,34 @@ class Day:
     def _half(self) -> list[str]:
         return [] if self.rehearse else ["--fp16"]
 
+    def _shipped(self) -> list[Step]:
+        """Times of the shipped models, whose drafts are those of real text."""
+        steps = [self._make_data(task) for task in TASKS]
+        for name, modes, model in self._verified()[: len(TASKS)]:
+            timed = f"beam5,beam1,{modes}" + ",gad++:5:3" * ("gad," in modes)
+            options = [*self._at(("1,8,32", 64), ("1", 2)), "--no-profile", "--no-memory", *self._half()]
+            command = [*"python -m fairseq_aggdec.cli.bench".split(), *model, "--modes", timed, *options]
+            steps.append(Step(name, [*command, "--json", RESULT], after=(f"data-{name}",)))
+        return steps
+
     def _speed(self, name: str) -> list[Step]:
         (size,) = self.sizes(name)
         steps = []
         for batch_size, limit in ({1: 2} if self.rehearse else _LIMITS).items():
-            # at the smallest and the largest batch size only: each mode needs a process of its own
-            memory = "--memory" if batch_size in (1, 128) and not self.rehearse else "--no-memory"
-            command = self._bench(size, str(batch_size), limit, _ALL_MODES, memory, *self._half())
-            steps.append(Step(f"batch-{batch_size}", command, 200))
+            command = self._bench(size, str(batch_size), limit, _ALL_MODES, "--no-memory", *self._half())
+            steps.append(Step(f"batch-{batch_size}", command, 120))
         peers = ["--no-memory", "--peers", "ctranslate2:greedy,ctranslate2:beam5", *self._half()]
         steps.append(Step("ctranslate2", self._bench(size, "1,32", 32, "greedy", *peers)))
-        for step, modes in (("fp32", "beam1,greedy,iad,gad"), ("exact", "greedy@exact,iad@exact,gad@exact")):
-            steps.append(Step(step, self._bench(size, "1", 8, modes, "--no-memory")))
+        steps.append(
+            Step("fp32", self._bench(size, "1", 8, "beam5,beam1,greedy,iad,gad,aggressive-beam:5", "--no-memory"))
+        )
         return steps
+
+    def _memory(self) -> list[Step]:
+        """Memory at the smallest and the largest batch size; each mode needs a process of its own."""
+        (size,) = self.sizes("base")
+        modes = _ALL_MODES.replace("nar,", "")
+        return [Step(f"batch-{n}", self._bench(size, str(n), n, modes, *self._half()), 200) for n in (1, 128)]
 
     def _train(self) -> list[Step]:
         data, model = self._data("mt"), self._path(TASKS["mt"].folder / "model.pt")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import alone_at, written_whole
 from fairseq_aggdec.lab.benchmarking import machine
 
 RESULT = "{result}"
@@ -61,31 +61,46 @@ def run(
 
     Returns:
         the records of the parts.
+
+    Raises:
+        AggdecError: another call runs one of the parts, or a record is damaged.
     """
     deadline = time.monotonic() + seconds
-    records, facts, kept = [], machine.machine(), ("done",) if again else ("done", "failed")
+    records, facts = [], machine.machine()
+    results.mkdir(parents=True, exist_ok=True)
     for part in parts:
-        record = load(results, part.name) or {"part": part.name, "steps": []}
-        states = {step["name"]: step for step in record["steps"]}
-        for step in part.steps:
-            left = deadline - time.monotonic()
-            if _state(states, step.name) in kept or left < min(step.seconds, 0.9 * seconds):
-                continue
-            if any(_state(states, name) != "done" for name in step.after):
-                continue
-            print(f"== {part.name}: {step.name}", file=sys.stderr, flush=True)
-            found = _run(step, results / f"{part.name}.{step.name}", left)
-            where = {"machine": facts, "commit": machine.commit(), "date": machine.now()}
-            states[step.name] = found | where
-            steps = [states[other.name] for other in part.steps if other.name in states]
-            record |= {"title": part.title, "steps": steps}
-            _write(record, results)
-            if out is not None:
-                out.mkdir(parents=True, exist_ok=True)
-                shutil.copy(_file(results, part.name), out)
-        record["left"] = [step.name for step in part.steps if _state(states, step.name) in ("left", "stopped")]
-        records.append(record)
+        lock = results / f"{part.name}.lock"  # not of the folder: other calls may run other parts
+        lock.touch()
+        with alone_at(lock):
+            records.append(_run_part(part, results, out, deadline, seconds, again, facts))
     return records
+
+
+def _run_part(
+    part: Part, results: Path, out: Path | None, deadline: float, seconds: float, again: bool, facts: dict[str, Any]
+) -> dict[str, Any]:
+    record = load(results, part.name) or {"part": part.name, "steps": []}
+    states = {step["name"]: step for step in record["steps"]}
+    for step in part.steps:
+        left = deadline - time.monotonic()
+        if _state(states, step.name) in (("done",) if again else ("done", "failed")):
+            continue
+        if left < min(step.seconds, 0.9 * seconds):
+            continue
+        if any(_state(states, name) != "done" for name in step.after):
+            continue
+        print(f"== {part.name}: {step.name}", file=sys.stderr, flush=True)
+        found = _run(step, results / f"{part.name}.{step.name}", left)
+        where = {"machine": facts, "commit": machine.commit(), "date": machine.now()}
+        states[step.name] = found | where
+        steps = [states[other.name] for other in part.steps if other.name in states]
+        record |= {"title": part.title, "steps": steps}
+        _write(record, results)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            shutil.copy(_file(results, part.name), out)
+    record["left"] = [step.name for step in part.steps if _state(states, step.name) in ("left", "stopped")]
+    return record
 
 
 def load(results: Path, part: str) -> dict[str, Any] | None:
