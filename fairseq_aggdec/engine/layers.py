@@ -36,7 +36,15 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
     if head_dim < _FEWEST_OF_A_HEAD:
         query, keys, values = (F.pad(x, (0, _FEWEST_OF_A_HEAD - head_dim)) for x in (query, keys, values))
     scale = 1.0 / math.sqrt(head_dim)
-    found = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale)
+    # at every new shape, and here they are all new, cuDNN plans anew for a tenth of a second; other kernels need no plan
+    plans = query.is_cuda and torch.backends.cuda.cudnn_sdp_enabled()
+    if plans:
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        found = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale)
+    finally:
+        if plans:
+            torch.backends.cuda.enable_cudnn_sdp(True)
     return found[..., :head_dim].transpose(1, 2).flatten(2)
 
 
