@@ -78,6 +78,15 @@ def speed(name: str) -> Table:
     return speed_table(_record(name).at(1), short=True)
 
 
+def by_size(name: str) -> Table:
+    """The modes of a record over fairseq's beam of 5, a column of times and gains for each batch size."""
+    record, rows = _record(name), []
+    for mode in _runs(name, record.batch_sizes[0]):
+        runs = [(_runs(name, size)[mode], _runs(name, size)["beam5"]) for size in record.batch_sizes]
+        rows.append([f"`{mode}`", *(f"{_per_sentence(run)}: {_faster(run, stock)}" for run, stock in runs)])
+    return ["milliseconds a sentence (range): over fairseq beam 5", *map(str, record.batch_sizes)], rows
+
+
 def modules(name: str) -> Table:
     """Where the time goes."""
     return module_table(_record(name).at(1))
@@ -192,8 +201,9 @@ def _counted(folder: str, name: str) -> dict[str, Any]:
 
 
 KINDS: dict[str, Callable[..., Table]] = {
-    "overview": overview, "speed": speed, "modules": modules, "batches": batches, "milliseconds": milliseconds,
-    "beams": beams, "lists": lists, "passes": passes, "borrowed": borrowed, "verified": verified,
+    "overview": overview, "speed": speed, "by_size": by_size, "modules": modules, "batches": batches,
+    "milliseconds": milliseconds, "beams": beams, "lists": lists, "passes": passes, "borrowed": borrowed,
+    "verified": verified,
 }  # fmt: skip
 
 

@@ -107,8 +107,8 @@ class LoadedDrafter:
         model.eval()  # not chained: of a model that fairseq has prepared for generation it returns None
         model.requires_grad_(False)
         self.name = name
-        self._engine: DraftDecoder | None = None
-        self._encoder: BlockEncoder | None = None
+        self._engines: dict[Arithmetic, DraftDecoder] = {}
+        self._encoders: dict[Arithmetic, BlockEncoder] = {}
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
 
@@ -137,7 +137,7 @@ class LoadedDrafter:
         Args:
             dtype: the type of the verifier's weights.
             verifiers: the models whose encoders have read the batch; none where the drafter works alone.
-            arithmetic: how the drafter's layers compute; the same in every call.
+            arithmetic: how the drafter's layers compute; for each a copy of its weights is kept.
 
         Raises:
             AggdecError: the engine does not support the drafter, or not this precision on this machine.
@@ -146,12 +146,13 @@ class LoadedDrafter:
         device = net_input["src_tokens"].device
         if (weight.device, weight.dtype) != (device, dtype):
             self.model.to(device=device, dtype=dtype)
-        if self._engine is None or not self._engine.is_current():
+        engine = self._engines.get(arithmetic)
+        if engine is None or not engine.is_current():
             try:
-                self._engine = DraftDecoder(self.model.decoder, arithmetic)
+                engine = self._engines[arithmetic] = DraftDecoder(self.model.decoder, arithmetic)
             except ValueError as error:
                 raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
-            self._encoder = None
+            self._encoders.pop(arithmetic, None)
         if verifiers and list(verifiers) != self._verifiers:
             self._verifiers = list(verifiers)
             is_frozen = bool(self.model.encoder_fingerprint.any())
@@ -160,19 +161,19 @@ class LoadedDrafter:
             which = "encodes the source itself" if self._shared is None else "shares the verifier's encoder"
             logger.info(f"{self.name} {which}")
         if verifiers and self._shared is not None:
-            self._engine.start(encoder_outs[self._shared])
+            engine.start(encoder_outs[self._shared])
         else:
-            self._engine.start_later(lambda wanted: self._encode(net_input, wanted, arithmetic))
-        return self._engine
+            engine.start_later(lambda wanted: self._encode(net_input, wanted, arithmetic))
+        return engine
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for some rows of a batch; None for all rows."""
         encoder = self.model.encoder
         if rows is not None:
             net_input = {name: value[rows] for name, value in net_input.items() if isinstance(value, Tensor)}
-        if self._encoder is None and unsupported_encoder(encoder) is None:
-            self._encoder = BlockEncoder(encoder, arithmetic)
-        own = self._encoder
+        if arithmetic not in self._encoders and unsupported_encoder(encoder) is None:
+            self._encoders[arithmetic] = BlockEncoder(encoder, arithmetic)
+        own = self._encoders.get(arithmetic)
         return encoder.forward_torchscript(net_input) if own is None else own(net_input["src_tokens"])
 
     def forget_verifiers(self) -> None:

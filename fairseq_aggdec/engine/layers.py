@@ -36,7 +36,7 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
     if head_dim < _FEWEST_OF_A_HEAD:
         query, keys, values = (F.pad(x, (0, _FEWEST_OF_A_HEAD - head_dim)) for x in (query, keys, values))
     scale = 1.0 / math.sqrt(head_dim)
-    # at every new shape, and here they are all new, cuDNN plans anew for a tenth of a second; other kernels need no plan
+    # cuDNN plans a tenth of a second for every new shape, and here shapes are always new; other kernels need no plan
     plans = query.is_cuda and torch.backends.cuda.cudnn_sdp_enabled()
     if plans:
         torch.backends.cuda.enable_cudnn_sdp(False)

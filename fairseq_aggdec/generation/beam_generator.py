@@ -24,6 +24,10 @@ from fairseq_aggdec.scheduling.ahead import AheadGoodput
 
 logger = logging.getLogger(__name__)
 
+MOST_SENTENCES = {"cuda": 8}
+"""by kind of device: the largest batch that is searched here. The host keeps the search and its trees, sentence by
+sentence, and in larger batches a GPU has done all of fairseq's steps before (docs/aggressive-beam.md)."""
+
 
 class AggressiveBeamGenerator(AggressiveGenerator):
     """A drop-in for fairseq's generator: the same samples in, the same n-best lists as its beam search out, sooner.
@@ -43,6 +47,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         self._budget = budget
         self._schedules: dict[str, AheadSchedule] = {}  # by the kind of device
         self._resemblance = Resemblance()
+        self._said_slower = False
 
     def _beam_size(self, wanted: int) -> int:
         return wanted
@@ -54,7 +59,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         constraints: Tensor | None = None,
         bos_token: int | None = None,
     ) -> list[list[dict[str, Any]]]:
-        if constraints is None and self._falls_back():
+        if constraints is None and (self._falls_back() or self._leaves_batch(sample["net_input"]["src_tokens"])):
             return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
         return super()._generate(sample, prefix_tokens, constraints, bos_token)
 
@@ -113,6 +118,20 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         for member, encoder_out in zip(members, encoder_outs, strict=True):
             member.start(encoder_out, self.temperature)
         return members[0] if len(members) == 1 else EnsembleVerifier(members)
+
+    def _leaves_batch(self, source: Tensor) -> bool:
+        """Whether fairseq's own search is faster for this batch, and decodes it; which is said once."""
+        most = MOST_SENTENCES.get(source.device.type)
+        is_free = self._budget is None and self.no_repeat_ngram_size == 0  # fairseq's blocker of n-grams is mended here
+        if most is None or source.size(0) <= most or not is_free:
+            return False
+        if not self._said_slower:
+            self._said_slower = True
+            logger.info(
+                f"batches of more than {most} sentences are searched by fairseq itself, which is faster on "
+                f"{source.device.type}: --decoding-stats has no line for them"
+            )
+        return True
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, which is said once."""

@@ -15,6 +15,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, SourceCopyDra
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
@@ -132,7 +133,16 @@ class Drafting:
         assert self._block is not None
         assert self._block.drafter is not None
         dtype = next(self._models[0].parameters()).dtype
-        return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._engines.arithmetic)
+        return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic())
+
+    def _drafters_arithmetic(self) -> Arithmetic:
+        """How the block drafter computes; where its own wording may pass, in `gad++`, as the verifier does."""
+        assert self._block is not None
+        assert self._block.drafter is not None
+        if self._block.accept is not EXACT:
+            return self._engines.arithmetic
+        dim = self._block.drafter.model.decoder.output_embed_dim
+        return self._engines.arithmetic.for_drafts(dim, next(self._models[0].parameters()))
 
     def _proposing_model(self) -> ProposingDecoder:
         """The engine of the first verifier with proposal heads, which verifies this batch as well."""
@@ -150,7 +160,9 @@ class Drafting:
         ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:
-            draft = DraftCost.of(self._block.drafter.model.decoder, self._block.block_size, verifiers, on_cpu)
+            quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
+            decoder = self._block.drafter.model.decoder
+            draft = DraftCost.of(decoder, self._block.block_size, verifiers, on_cpu, quantised)
         elif self._block is not None:  # proposal heads: the last k-1 of k draft
             draft = DraftCost(self._block.block_size - 1)
         return Costs(*of_pass(verifiers, on_cpu), ragged, draft)

@@ -24,6 +24,8 @@ _READING = 19
 """reading a weight from memory, for models that do not fit into the processor's caches"""
 _CACHED = 8e6
 """weights of the largest model that fits"""
+_QUANTISED = 0.4
+"""what a draft in int8 takes of one in fp32"""
 _LEAST_OF_A_GPU = 256
 """c_0 on a GPU: in the time of reading its weights it could multiply so many rows"""
 
@@ -46,13 +48,20 @@ class DraftCost:
     """whether every draft reads all that is committed anew"""
 
     @classmethod
-    def of(cls, drafter: Any, block_size: int, verifiers: Sequence[Any], on_cpu: bool) -> DraftCost:
-        """Derived from the sizes of a `NarDrafterDecoder` and of the verifiers' decoders, one or an ensemble."""
+    def of(
+        cls, drafter: Any, block_size: int, verifiers: Sequence[Any], on_cpu: bool, quantised: bool = False
+    ) -> DraftCost:
+        """Derived from the sizes of a `NarDrafterDecoder` and of the verifiers' decoders, one or an ensemble.
+
+        `quantised`: the drafter alone computes in int8.
+        """
         row = sum(map(_row, verifiers))
         share, projection = _row(drafter) / row, drafter.output_projection.weight
         call = (_call(drafter) - _CALL + _DRAFT) / row if on_cpu else _LEAST_OF_A_GPU * share
+        if quantised:
+            share, call = _QUANTISED * share, _QUANTISED * call
         choice = _CHOICE * projection.size(0) / row
-        unread = share - projection.numel() / row
+        unread = share - projection.numel() / row * (_QUANTISED if quantised else 1)
         return cls(block_size, call, share + choice, unread, _START * call, rereads=not drafter.is_causal)
 
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import precision
 from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
-from fairseq_aggdec.engine.arithmetic.precision import Precision, can_prepack, can_quantise, product_with
+from fairseq_aggdec.engine.arithmetic.linear import Linear
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack, can_quantise, product_with
 from fairseq_aggdec.errors import AggdecError
 
 INT8 = pytest.param("int8", marks=pytest.mark.int8)
@@ -40,8 +41,7 @@ def test_products_are_close_to_plain_ones(name: Precision, rows: int, relu: bool
 @pytest.mark.parametrize("size", [(100, 36), (2048, 512)])
 def test_a_row_does_not_depend_on_the_others(name: Precision, size: tuple[int, int]) -> None:
     """What `bit_exact` is built on, at every number of rows that it computes."""
-    product = product_with(*layer(*size), False, name)
-    assert product is not None
+    product = Linear(*layer(*size), arithmetic=Arithmetic(name, bit_exact=True))
     x = torch.randn(160, size[0], generator=torch.Generator().manual_seed(1))
     expected = product(x)
     for rows in (4, 8, 12, 20, 36, 64, 112):
@@ -87,6 +87,24 @@ def test_this_pytorch_has_them() -> None:
     """Where the processor has the instructions: a new version that drops the functions must not go unnoticed."""
     computes_bf16, has_vnni = torch.ops.mkldnn._is_mkldnn_bf16_supported(), torch.cpu._is_vnni_supported()
     assert [can_prepack(torch.float32), can_prepack(torch.bfloat16), can_quantise()] == [True, computes_bf16, has_vnni]
+
+
+@pytest.mark.int8
+def test_drafts_that_are_judged_take_int8_where_it_is_faster() -> None:
+    """And no fixed shapes: what they round shows in no output."""
+    verifier = torch.zeros(1)
+    found = [
+        asked.for_drafts(dim, weight)
+        for asked, dim, weight in (
+            (Arithmetic(), 512, verifier),
+            (Arithmetic(bit_exact=True), 1024, verifier),
+            (Arithmetic(), 256, verifier),
+            (Arithmetic(), 512, verifier.half()),
+            (Arithmetic("bf16"), 512, verifier),
+        )
+    ]
+    assert [arithmetic.precision for arithmetic in found] == ["int8", "int8", "own", "own", "bf16"]
+    assert not any(arithmetic.fixed_shapes for arithmetic in found)
 
 
 def test_int8_is_refused_by_name_without_its_functions(monkeypatch: pytest.MonkeyPatch) -> None:

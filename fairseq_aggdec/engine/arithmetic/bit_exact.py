@@ -8,21 +8,33 @@ with PyTorch 2.13 (fp32 and bf16; int8 adds without rounding) these do not depen
 
 * products with weights prepacked by oneDNN, from two rows on (of a single row, long inputs are added up in parts);
   `F.linear` has other orders for 1 to 3 rows, with several threads for 5 to 7 and 9 to 11 too;
+  in bf16 on processors with AMX, long inputs are added up in parts from 36 rows on, so that 32 are multiplied at once;
 * `scaled_dot_product_attention` at multiples of 4 queries and of 16 keys, whatever the mask hides behind the keys that
   are seen. What stands before them matters: so every sentence begins at position 0;
 * normalisation over the last dimension, which goes row by row.
 """
 
+from functools import cache
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 _ROWS = 4
 _KEYS = 16
+_ROWS_OF_AMX = 32
 
 
 def exact_rows(rows: int) -> int:
     """The number of rows, or of queries, to compute where `rows` are wanted."""
     return -(-rows // _ROWS) * _ROWS
+
+
+@cache
+def most_rows(dtype: torch.dtype) -> int | None:
+    """The largest number of rows for a product with weights of this type, None for any."""
+    has_amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
+    return _ROWS_OF_AMX if has_amx and dtype == torch.bfloat16 else None
 
 
 def exact_keys(keys: int) -> int:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows, most_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic, product_with
 
 Activation = Callable[[Tensor], Tensor]
@@ -45,6 +45,8 @@ class Linear:
         self._behind = None if is_relu else activation
         self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE else 1)  # for each input
         self._fixed_shapes = arithmetic.fixed_shapes
+        in_bf16 = arithmetic.precision == "bf16" or weight.dtype == torch.bfloat16
+        self._most_rows = most_rows(torch.bfloat16) if self._fixed_shapes and in_bf16 else None
         self._always = self._product is not None and self._fixed_shapes  # `F.linear` has other results
         self._plain = None if self._always else (weight, bias, activation)
 
@@ -70,7 +72,12 @@ class Linear:
     def _computed(self, x: Tensor, is_prepacked: bool) -> Tensor:
         if is_prepacked:
             assert self._product is not None
-            y, activation = self._product(x), self._behind
+            if self._most_rows is None or x.numel() <= self._most_rows * x.size(-1):
+                y = self._product(x)
+            else:
+                parts = x.flatten(0, -2).split(self._most_rows)
+                y = torch.cat([self._product(part) for part in parts]).view(*x.shape[:-1], -1)
+            activation = self._behind
         else:
             assert self._plain is not None
             weight, bias, activation = self._plain

@@ -20,6 +20,7 @@ Precision = Literal["own", "bf16", "int8"]
 
 _TYPICAL_ROWS = 16  # what weights are prepacked for; any number of rows can be multiplied
 _LEVELS = 127  # of int8 on either side of zero
+_WORTH_QUANTISING = 512  # inputs of a product; below, rounding them takes as long as is saved
 _PREPACKABLE = (torch.float32, torch.bfloat16)
 
 
@@ -35,6 +36,9 @@ class Arithmetic:
     """Whether a token's result must not depend, to the last bit, on what is computed together with it: see
     `bit_exact`."""
 
+    is_judged: bool = False
+    """Whether the results are drafts that a verifier judges, so that no rounding of theirs shows in the output."""
+
     @property
     def fixed_shapes(self) -> bool:
         """Whether to compute in the shapes of `bit_exact`.
@@ -42,7 +46,18 @@ class Arithmetic:
         A low precision always does: where numbers are rounded to few bits, a difference in the last of many becomes a
         whole step now and then, and verification would differ from one-token decoding far from ties.
         """
-        return self.bit_exact or self.precision != "own"
+        return not self.is_judged and (self.bit_exact or self.precision != "own")
+
+    def for_drafts(self, dim: int, like: Tensor) -> "Arithmetic":
+        """How a drafter computes whose drafts are judged: in 8-bit integers where that is faster.
+
+        Args:
+            dim: D of the drafter.
+            like: a weight of the verifier, for its device and type.
+        """
+        is_plain = like.device.type == "cpu" and like.dtype == torch.float32 and self.precision == "own"
+        precision = "int8" if is_plain and dim >= _WORTH_QUANTISING and can_quantise() else self.precision
+        return Arithmetic(precision, is_judged=True)
 
     def options(self) -> str:
         """As on a command line, for messages; empty for the defaults."""

@@ -41,8 +41,12 @@ def describe(facts: dict[str, Any]) -> str:
 def commit() -> str | None:
     """The git commit of the package, with `-dirty` if files were changed.
 
-    Outside of a git checkout, the value of the environment variable AGGDEC_COMMIT (for copies of a checkout), or None.
+    The environment variable AGGDEC_COMMIT, of a copied checkout, goes before: what git says there may be of another
+    state. None where neither is known.
     """
+    named = os.environ.get("AGGDEC_COMMIT")
+    if named:
+        return named
     folder = Path(fairseq_aggdec.__file__).parent
     try:
         done = subprocess.run(
@@ -54,7 +58,7 @@ def commit() -> str | None:
             timeout=10,
         )
     except (OSError, subprocess.SubprocessError):
-        return os.environ.get("AGGDEC_COMMIT")
+        return None
     return done.stdout.strip() or None
 
 
