@@ -128,7 +128,7 @@ class Day:
             timed = f"beam5,beam1,{modes},aggressive-beam:5:0" + ",gad++:5:3" * ("gad," in modes)
             options = [*self._at(("1,8,32", 64), ("1", 2)), "--no-profile", "--no-memory", *self._half()]
             command = [*"python -m fairseq_aggdec.cli.bench".split(), *model, "--modes", timed, *options]
-            steps.append(Step(name, [*command, "--json", RESULT], after=(f"data-{name}",)))
+            steps.append(Step(name, [*command, "--json", RESULT], 90, after=(f"data-{name}",)))
         return steps
 
     def _speed(self, name: str) -> list[Step]:
