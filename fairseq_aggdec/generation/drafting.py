@@ -1,6 +1,7 @@
 """Which drafter a batch gets, and how much of its drafts is verified."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -133,8 +134,9 @@ class Drafting:
         assert self._block is not None
         assert self._block.drafter is not None
         dtype = next(self._models[0].parameters()).dtype
-        return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic())
+        return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic)
 
+    @cached_property
     def _drafters_arithmetic(self) -> Arithmetic:
         """How the block drafter computes; where its own wording may pass, in `gad++`, as the verifier does."""
         assert self._block is not None
@@ -160,7 +162,7 @@ class Drafting:
         ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:
-            quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
+            quantised = self._drafters_arithmetic.precision == "int8" != self._engines.arithmetic.precision
             decoder = self._block.drafter.model.decoder
             draft = DraftCost.of(decoder, self._block.block_size, verifiers, on_cpu, quantised)
         elif self._block is not None:  # proposal heads: the last k-1 of k draft
