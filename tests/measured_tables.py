@@ -53,7 +53,8 @@ def overview(*names: str) -> Table:
     for name, mode, label in (argument.split("=") for argument in names):
         runs = _runs(name)
         times = [_duration(runs.get(baseline)) for baseline in ("beam5", "beam1", "greedy")]
-        gains = [_faster(runs[mode], runs.get(baseline), 1) for baseline in ("beam5", "beam1", "greedy")]
+        gains = [_faster(runs[mode], runs.get(baseline), 1) for baseline in ("beam5", "beam1")]
+        gains.append(_faster(runs[mode], runs.get("greedy")))
         own = f"`{mode.partition(':')[0]}` {_duration(runs[mode])}"
         rows.append([label.replace("_", " "), *times, own, f"**{gains[0]}**", *gains[1:]])
     heads = [
@@ -125,7 +126,8 @@ def _per_sentence(run: Run | None) -> str:
     median, least, most = (
         1e3 * seconds / len(run.tokens) for seconds in (run.seconds, min(run.rounds), max(run.rounds))
     )
-    return f"{median:,.0f} ({least:,.0f}-{most:,.0f})"
+    digits = 0 if median >= 20 else 1
+    return f"{median:,.{digits}f} ({least:,.{digits}f}-{most:,.{digits}f})"
 
 
 def beams(*names: str) -> Table:

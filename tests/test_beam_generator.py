@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.beam.roles import Planner
-from fairseq_aggdec.engine.engines import LoadedDrafter
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation import beam_generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -246,6 +247,7 @@ def test_batches_that_a_device_searches_faster_without_trees_are_left_to_fairseq
         assert_same_lists(generator.generate(models, sample), by_fairseq(models, sample, 5))
         assert (generator.totals.iterations == 0) is is_left
         assert ("searched by fairseq itself" in caplog.text) is is_left
-    asked = beams(models, budget=4)  # a measurement of the trees
-    asked.generate(models, sample)
-    assert asked.totals.iterations > 0
+    # a measurement of the trees, and a precision that fairseq's search does not have
+    for asked in (beams(models, budget=4), beams(models, engines=Engines(Arithmetic("bf16")))):
+        asked.generate(models, sample)
+        assert asked.totals.iterations > 0

@@ -16,6 +16,7 @@ from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, Output
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
@@ -122,8 +123,9 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     def _leaves_batch(self, source: Tensor) -> bool:
         """Whether fairseq's own search is faster for this batch, and decodes it; which is said once."""
         most = MOST_SENTENCES.get(source.device.type)
-        is_free = self._budget is None and self.no_repeat_ngram_size == 0  # fairseq's blocker of n-grams is mended here
-        if most is None or source.size(0) <= most or not is_free:
+        # fairseq's blocker of n-grams is mended here, and its search knows no --bf16
+        is_ours = self.no_repeat_ngram_size > 0 or self._engines.arithmetic != AS_THE_MODEL
+        if most is None or source.size(0) <= most or is_ours or self._budget is not None:
             return False
         if not self._said_slower:
             self._said_slower = True

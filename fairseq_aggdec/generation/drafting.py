@@ -1,7 +1,6 @@
 """Which drafter a batch gets, and how much of its drafts is verified."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -80,6 +79,7 @@ class Drafting:
         self._copying = copying
         self._block = block
         self._schedules: dict[str, Goodput] = {}  # by type of device
+        self._arithmetics: dict[tuple[str, torch.dtype], Arithmetic] = {}  # of the drafter, for a verifier there
 
     def make_drafter(
         self, net_input: dict[str, Any], first_token: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
@@ -134,17 +134,20 @@ class Drafting:
         assert self._block is not None
         assert self._block.drafter is not None
         dtype = next(self._models[0].parameters()).dtype
-        return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic)
+        return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic())
 
-    @cached_property
     def _drafters_arithmetic(self) -> Arithmetic:
         """How the block drafter computes; where its own wording may pass, in `gad++`, as the verifier does."""
         assert self._block is not None
         assert self._block.drafter is not None
         if self._block.accept is not EXACT:
             return self._engines.arithmetic
-        dim = self._block.drafter.model.decoder.output_embed_dim
-        return self._engines.arithmetic.for_drafts(dim, next(self._models[0].parameters()))
+        weight = next(self._models[0].parameters())
+        where = (weight.device.type, weight.dtype)  # fairseq moves and converts models
+        if where not in self._arithmetics:
+            dim = self._block.drafter.model.decoder.output_embed_dim
+            self._arithmetics[where] = self._engines.arithmetic.for_drafts(dim, weight)
+        return self._arithmetics[where]
 
     def _proposing_model(self) -> ProposingDecoder:
         """The engine of the first verifier with proposal heads, which verifies this batch as well."""
@@ -162,7 +165,7 @@ class Drafting:
         ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:
-            quantised = self._drafters_arithmetic.precision == "int8" != self._engines.arithmetic.precision
+            quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
             decoder = self._block.drafter.model.decoder
             draft = DraftCost.of(decoder, self._block.block_size, verifiers, on_cpu, quantised)
         elif self._block is not None:  # proposal heads: the last k-1 of k draft
