@@ -131,22 +131,21 @@ def _per_sentence(run: Run | None) -> str:
 
 
 def beams(*names: str) -> Table:
-    """Beam 5 by fairseq, by this plugin and by CTranslate2, rows for each RECORD=LABEL."""
+    """Beam 5 by fairseq and by this plugin, rows for each RECORD=LABEL."""
     rows = []
     for name, label in (argument.split("=") for argument in names):
         for size in _record(name).batch_sizes:
             runs = _runs(name, size)
             stock, ahead, plain = runs["beam5"], runs[_AHEAD], runs[_PLAIN]
-            peers = [_faster(runs.get(f"ctranslate2:beam5{how}"), stock) for how in ("", "@int8")]
             differing = sum(not difference.near_tie for difference in ahead.differing)
             rows.append([
                 label.replace("_", " "), str(size), _seconds(stock), _faster(plain, stock), _seconds(ahead),
-                f"**{_faster(ahead, stock)}**", _faster(runs.get(f"{_AHEAD}@int8"), stock), *peers,
+                f"**{_faster(ahead, stock)}**", _faster(runs.get(f"{_AHEAD}@int8"), stock),
                 f"{plain.mean_iterations:.1f}", f"{ahead.mean_iterations:.1f}", str(differing),
             ])  # fmt: skip
     return [
         "", "batch size", "fairseq beam 5", "plain", "`aggressive-beam`", "faster", "`--int8`",
-        "CTranslate2 beam 5, fp32", "int8", "steps a sentence", "passes", "lists that differ",
+        "steps a sentence", "passes", "lists that differ",
     ], rows  # fmt: skip
 
 
