@@ -54,7 +54,7 @@ def make_correction_data(folder: Path, seed: int = 1) -> Path:
 
 def train_correction_model(data: Path, folder: Path) -> ToyModel:
     """A plain `translation` model of stock fairseq-train."""
-    return train_toy(data, folder, MODEL, updates=200)
+    return train_toy(data, folder, MODEL, updates=280)
 
 
 def train_drafter(verifier: ToyModel, folder: Path, *options: object, updates: int = 80) -> Path:

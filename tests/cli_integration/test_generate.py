@@ -33,13 +33,13 @@ def test_iad_gives_the_hypotheses_of_beam_one(iad_run: tuple[Process, Path], bea
 
 
 def test_the_model_corrects_and_copies_and_one_line_says_so(iad_run: tuple[Process, Path]) -> None:
-    """Otherwise the tests here would say little: drafts are accepted, and some sentences take one iteration."""
+    """Otherwise the tests here would say little: most drafts are accepted, and some sentences take one iteration."""
     sentences = parse_generate(iad_run[0].stdout)
     assert sum(sentence.steps == 1 for sentence in sentences.values()) >= 3
     output = iad_run[0].stdout + iad_run[0].stderr
     [summary] = summaries(output)
     assert summary["sentences"] == SENTENCES
-    assert summary["mean_accepted"] > 1.2  # 1.4 to 1.6: processors round the training differently
+    assert summary["mean_accepted"] > 1.5
     assert output.count("--beam is set to 1") == 1
     assert "Generate test with beam=1: BLEU" in iad_run[0].stdout
 
