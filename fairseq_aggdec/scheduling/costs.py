@@ -55,13 +55,12 @@ class DraftCost:
 
         `quantised`: the drafter alone computes in int8.
         """
-        row = sum(map(_row, verifiers))
-        share, projection = _row(drafter) / row, drafter.output_projection.weight
-        call = (_call(drafter) - _CALL + _DRAFT) / row if on_cpu else _LEAST_OF_A_GPU * share
-        if quantised:
-            share, call = _QUANTISED * share, _QUANTISED * call
+        row, projection = sum(map(_row, verifiers)), drafter.output_projection.weight
+        scale = (_QUANTISED if quantised else 1.0) / row
+        share = scale * _row(drafter)
+        call = scale * (_call(drafter) - _CALL + _DRAFT) if on_cpu else _LEAST_OF_A_GPU * share
         choice = _CHOICE * projection.size(0) / row
-        unread = share - projection.numel() / row * (_QUANTISED if quantised else 1)
+        unread = share - scale * projection.numel()
         return cls(block_size, call, share + choice, unread, _START * call, rereads=not drafter.is_causal)
 
 

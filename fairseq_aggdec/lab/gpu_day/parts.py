@@ -124,7 +124,9 @@ class Day:
     def _shipped(self) -> list[Step]:
         """Times of the shipped models, whose drafts are those of real text."""
         steps = [self._make_data(task) for task in TASKS]
-        for name, modes, model in self._verified()[: len(TASKS)]:
+        for name, modes, model in self._verified():
+            if name not in TASKS:
+                continue
             timed = f"beam5,beam1,{modes},aggressive-beam:5:0" + ",gad++:5:3" * ("gad," in modes)
             options = [*self._at(("1,8,32", 64), ("1", 2)), "--no-profile", "--no-memory", *self._half()]
             command = [*"python -m fairseq_aggdec.cli.bench".split(), *model, "--modes", timed, *options]
