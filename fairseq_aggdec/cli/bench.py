@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="aggdec bench", description="Time decoding modes on the same sentences, interleaved, in one process."
+        prog="aggdec bench", description="Time decoding modes on the same sentences, in turns."
     )
     options.add_subject_options(parser)
     parser.add_argument("--reference", type=Path, help="file with the subset's targets as running text, for BLEU")

@@ -1,6 +1,5 @@
 """Runs CTranslate2 on the same checkpoint (by its own converter for fairseq), the same sentences and length limits."""
 
-import logging
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,10 +11,9 @@ from fairseq.data import Dictionary
 from fairseq_aggdec.compat.allowed_classes import allowed_globals
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.ctranslate2_process import TranslatorProcess
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.results import Output
-
-_COMPUTE_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int8": "int8"}
 
 
 class CTranslate2Runner:
@@ -23,7 +21,7 @@ class CTranslate2Runner:
 
     def __init__(
         self,
-        translator: Any,
+        translator: TranslatorProcess,
         dictionaries: tuple[Dictionary, Dictionary],
         batches: Sequence[Mapping[str, Any]],
         mode: Mode,
@@ -31,7 +29,7 @@ class CTranslate2Runner:
     ) -> None:
         """
         Args:
-            translator: from `load_translator`.
+            translator: a model that `convert` has converted.
             dictionaries: the source's and the target's.
             batches: fairseq's samples, from `batches_of`.
             mode: a mode of CTranslate2.
@@ -39,6 +37,7 @@ class CTranslate2Runner:
         """
         source, target = dictionaries
         self._translator = translator
+        self.pid = translator.pid
         self._indices = {symbol: number for number, symbol in enumerate(target.symbols)}
         self._eos = target.eos()
         self.mode = mode
@@ -58,21 +57,20 @@ class CTranslate2Runner:
             "max_input_length": 0,  # no limit: sources are truncated before
         }
 
-    def decode(self, number: int) -> Any:
+    def decode(self, number: int) -> list[list[str]]:
         # after max_len tokens, fairseq takes one more step for EOS
-        return self._translator.translate_batch(
-            self._texts[number], max_decoding_length=self._max_len[number] + 1, **self._options
-        )
+        options = {"max_decoding_length": self._max_len[number] + 1, **self._options}
+        return self._translator.translate(self._texts[number], options)
 
-    def outputs(self, number: int, decoded: Any) -> dict[int, Output]:
+    def outputs(self, number: int, decoded: list[list[str]]) -> dict[int, Output]:
         longest = self._max_len[number]
         return {
-            sentence: Output([*(self._indices[symbol] for symbol in result.hypotheses[0][:longest]), self._eos])
-            for sentence, result in zip(self.batches[number], decoded, strict=True)
+            sentence: Output([*(self._indices[symbol] for symbol in symbols[:longest]), self._eos])
+            for sentence, symbols in zip(self.batches[number], decoded, strict=True)
         }
 
     def wait(self) -> None:
-        """Nothing to wait for: `translate_batch` returns when the work is done."""
+        """Nothing to wait for: `translate` returns when the work is done."""
 
 
 def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> Path:
@@ -109,33 +107,6 @@ def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> P
     finally:
         plain.unlink()
     return converted
-
-
-def load_translator(converted: Path, precision: str, device: str, threads: int) -> Any:
-    """The converted model, loaded.
-
-    Args:
-        converted: folder from `convert`.
-        precision: a key of `_COMPUTE_TYPES`.
-        device: `cpu` or `cuda`.
-        threads: of one batch; batches are translated one at a time.
-
-    Raises:
-        AggdecError: CTranslate2 cannot compute in that precision on that device.
-    """
-    import ctranslate2
-
-    ctranslate2.set_log_level(logging.ERROR)
-    try:
-        return ctranslate2.Translator(
-            str(converted),
-            device=device,
-            compute_type=_COMPUTE_TYPES[precision],
-            inter_threads=1,
-            intra_threads=threads,
-        )
-    except (ValueError, RuntimeError) as error:
-        raise AggdecError(f"ctranslate2 in {precision} on {device}: {error}") from error
 
 
 def _max_len(batch: Mapping[str, Any], generation: Mapping[str, Any]) -> int:

@@ -60,26 +60,27 @@ def _peaks(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: in
     with Runners(subject) as runners:
         for batch_size in batch_sizes:
             runner = runners.make(mode, batch_size)
-            _forget_peak()
+            process = getattr(runner, "pid", "self")  # of a peer, its own
+            _forget_peak(process)
             longest = range(len(runner.batches))[-WARM_UP_BATCHES:]
             for number in longest:
                 runner.decode(number)
             runner.wait()
             on_device = subject.device == "cuda" and mode.peer is None
-            peaks.append((_host_peak(), torch.cuda.max_memory_allocated() if on_device else None))
+            peaks.append((_host_peak(process), torch.cuda.max_memory_allocated() if on_device else None))
     return peaks
 
 
-def _forget_peak() -> None:
+def _forget_peak(process: int | str) -> None:
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the present use
+        Path(f"/proc/{process}/clear_refs").write_text("5")  # resets the peak to the present use
 
 
-def _host_peak() -> int:
-    """Peak resident memory in bytes, since `_forget_peak` on Linux, elsewhere since the process began."""
-    status = Path("/proc/self/status")
+def _host_peak(process: int | str) -> int:
+    """Peak resident memory in bytes, since `_forget_peak` on Linux, elsewhere of this process since it began."""
+    status = Path(f"/proc/{process}/status")
     if status.is_file():
         for line in status.read_text().splitlines():
             if line.startswith("VmHWM:"):

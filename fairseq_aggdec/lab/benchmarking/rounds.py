@@ -1,8 +1,8 @@
 """Times all modes on the same batches, in turns.
 
-One process decodes batch after batch. The modes take turns, round by round, so that a machine that slows down slows all
-of them. Before the first round, each mode decodes a few batches untimed. The device is waited for before each reading
-of the clock.
+Batch after batch is decoded; CTranslate2 does so in a process of its own, which waits while others decode. The modes
+take turns, round by round, so that a machine that slows down slows all of them. Before the first round, each mode
+decodes a few batches untimed. The device is waited for before each reading of the clock.
 """
 
 import time

@@ -14,6 +14,7 @@ from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import ctranslate2_runner, nat_runner
+from fairseq_aggdec.lab.benchmarking.ctranslate2_process import TranslatorProcess
 from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import CTRANSLATE2, Mode
@@ -103,7 +104,7 @@ _ENGINE_OPTIONS = {"int8": "int8", "bf16": "bf16", "exact": "bit_exact"}
 class Runners:
     """Makes the runners of a subject, and loads the models once for each precision.
 
-    It is a context manager: at its end, models are freed and temporary files removed.
+    It is a context manager: at its end, models are freed, other processes ended and temporary files removed.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -117,7 +118,7 @@ class Runners:
         self._loaded: dict[tuple[str, str | None, int], Loaded] = {}
         self._on_gpu = subject.device != "cpu"
         self._nat_models: dict[tuple[str, str], nat_runner.Loaded] = {}
-        self._translators: dict[str, Any] = {}
+        self._translators: dict[str, TranslatorProcess] = {}
         self._converted: Path | None = None
         self._greedy: dict[tuple[str, int], dict[int, list[int]]] = {}
         self._stack = ExitStack()
@@ -224,9 +225,9 @@ class Runners:
                 keep = self.subject.keep or self._stack.enter_context(TemporaryDirectory(prefix="aggdec-bench-"))
                 folder = Path(keep)
                 self._converted = ctranslate2_runner.convert(self.subject.path, self.subject.data, languages, folder)
-            self._translators[precision] = ctranslate2_runner.load_translator(
-                self._converted, precision, self.subject.device, torch.get_num_threads()
-            )
+            translator = TranslatorProcess(self._converted, precision, self.subject.device, torch.get_num_threads())
+            self._stack.callback(translator.close)
+            self._translators[precision] = translator
         dictionaries = (task.source_dictionary, task.target_dictionary)
         batches = self._batches(task, batch_size)
         return CTranslate2Runner(self._translators[precision], dictionaries, batches, mode, self.subject.generation)

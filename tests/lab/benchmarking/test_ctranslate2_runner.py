@@ -1,5 +1,8 @@
 """Tests of `fairseq_aggdec.lab.benchmarking.ctranslate2_runner`."""
 
+import multiprocessing
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,28 @@ def test_a_model_that_it_does_not_know_is_refused(tiny: RandomModel, tmp_path: P
     with pytest.raises(AggdecError, match=r"cannot convert .*drafter.*nar_drafter"):
         ctranslate2_runner.convert(str(tiny.drafter), str(tiny.folder), ("src", "tgt"), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_its_threads_are_not_in_the_process_of_the_other_modes(tiny: RandomModel) -> None:
+    """There they would slow all modes; and its memory is measured where it decodes."""
+    with Runners(tiny_subject(tiny)) as runners:
+        runner = runners.make(Mode.parse("ctranslate2:greedy"), 2)
+        assert runner.decode(0)
+        assert runner.pid != os.getpid()
+        loaded = Path(f"/proc/{runner.pid}/maps")
+        if loaded.is_file():
+            assert "libctranslate2" in loaded.read_text()
+    assert not multiprocessing.active_children()
+
+
+def test_a_translator_that_was_killed_is_named(tiny: RandomModel) -> None:
+    with Runners(tiny_subject(tiny)) as runners:
+        runner = runners.make(Mode.parse("ctranslate2:greedy"), 2)
+        os.kill(runner.pid, signal.SIGKILL)
+        with pytest.raises(AggdecError, match=r"ctranslate2 in fp32 on cpu: its process ended with status -9"):
+            runner.decode(0)
+
+
+def test_a_precision_that_the_processor_lacks_is_refused(tiny: RandomModel) -> None:
+    with Runners(tiny_subject(tiny)) as runners, pytest.raises(AggdecError, match=r"ctranslate2 in fp16 on cpu: "):
+        runners.make(Mode.parse("ctranslate2:greedy@fp16"), 2)
