@@ -75,8 +75,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         embeddings = decoder.embed_positions
         self._positions = None if embeddings is None else Positions(embeddings, decoder.embed_tokens.weight)
         self._vocabulary = fused(decoder.output_projection, arithmetic=arithmetic)
-        self._fixed_shapes = arithmetic.fixed_shapes
-        self.can_be_ragged = not self._fixed_shapes and self._read_from[0].type == "cpu"
+        self._fixed_shapes, self._fixed_rows = arithmetic.fixed_shapes, arithmetic.fixed_rows
+        self.can_be_ragged = not self._fixed_rows and self._read_from[0].type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
@@ -137,7 +137,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         width = block.size(1)
         if self._vocabulary.rounds_rows and block.size(0) == 1:
             width = rounded_rows(width)
-        if self._fixed_shapes:
+        if self._fixed_rows:
             width = exact_rows(width)
         if width == block.size(1):
             return block
@@ -233,7 +233,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L; L is `keys`."""
         if positions is not None:
             return _hide_behind(positions, keys, like)
-        if keys == last_start + 1:
+        if keys == last_start + 1 and not self._fixed_shapes:
             return None
         if self._causal.size(0) < keys or self._causal.dtype != like.dtype or self._causal.device != like.device:
             size = max(keys, 2 * self._causal.size(0))

@@ -11,6 +11,7 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.roles import Ragged
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import fused
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.models.masks_and_positions import look_up, position_table
@@ -46,6 +47,17 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
         if plans:
             torch.backends.cuda.enable_cudnn_sdp(True)
     return found[..., :head_dim].transpose(1, 2).flatten(2)
+
+
+def attend_in_fixed_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    """`attend` for as many queries as `bit_exact` asks for; those that are added are dropped again."""
+    width = query.size(2)
+    more = exact_rows(width) - width
+    if more == 0:
+        return attend(query, keys, values, mask)
+    if mask is not None and mask.size(-2) == width > 1:
+        mask = F.pad(mask, (0, 0, 0, more))
+    return attend(F.pad(query, (0, 0, 0, more)), keys, values, mask)[:, :width]
 
 
 def attend_in_products(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -240,8 +252,7 @@ class DecoderLayer:
         self._fc2 = linear(layer.fc2)
         self._final_norm = Norm(layer.final_layer_norm)
         self._norm_first = layer.normalize_before
-        # in fixed shapes a token's result must not depend on how many rows and queries there are
-        self._attend = attend if arithmetic.fixed_shapes else attend_in_products
+        self._attend = attend_in_fixed_shapes if arithmetic.fixed_shapes else attend_in_products
 
     def __call__(
         self,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Block
-from fairseq_aggdec.engine import block_decoder, block_encoder, engines
+from fairseq_aggdec.engine import block_decoder, block_encoder, engines, layers
 from fairseq_aggdec.engine.arithmetic.bit_exact import aligned, exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision
@@ -73,18 +73,19 @@ def unchanged(number: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "replacement", "objection"),
+    ("modules", "name", "replacement", "objection"),
     [
-        (block_encoder, "aligned", lambda tokens, pad: tokens, "a sentence of .* tokens is encoded otherwise"),
-        (block_decoder, "exact_rows", unchanged, "are scored otherwise"),
-        (block_decoder, "exact_keys", unchanged, "otherwise"),
+        ([block_encoder], "aligned", lambda tokens, pad: tokens, "a sentence of .* tokens is encoded otherwise"),
+        ([block_decoder, layers], "exact_rows", unchanged, "are scored otherwise"),
+        ([block_decoder], "exact_keys", unchanged, "otherwise"),
     ],
 )
 def test_other_shapes_are_noticed(
-    monkeypatch: pytest.MonkeyPatch, module: object, name: str, replacement: object, objection: str
+    monkeypatch: pytest.MonkeyPatch, modules: list[object], name: str, replacement: object, objection: str
 ) -> None:
     """What the probe says where a device needs more than is done for it."""
-    monkeypatch.setattr(module, name, replacement)
+    for module in modules:
+        monkeypatch.setattr(module, name, replacement)
     found = BitExactProbe(*engines_of(ENGINE_SHAPES[0])).objection()
     assert re.search(objection, found or "")
 

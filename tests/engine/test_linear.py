@@ -60,7 +60,8 @@ def test_rows_are_rounded_up_to_few_numbers() -> None:
     rounded = [rounded_rows(rows) for rows in range(1, 2049)]
     assert all(rows <= more <= 1.25 * rows for rows, more in enumerate(rounded, 1))
     assert rounded[:20] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 12, 12, 14, 14, 16, 16, 20, 20, 20, 20]
-    assert len(set(rounded)) == 40
+    assert rounded[62:66] == [64, 64, 80, 80]
+    assert len(set(rounded)) == 144
 
 
 @pytest.mark.parametrize("biases", [(True, True, True), (True, False, True)])

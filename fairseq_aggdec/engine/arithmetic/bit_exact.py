@@ -22,7 +22,7 @@ from torch import Tensor
 
 _ROWS = 4
 _KEYS = 16
-_ROWS_OF_AMX = 32
+ROWS_OF_AMX = 32
 
 
 def exact_rows(rows: int) -> int:
@@ -31,10 +31,9 @@ def exact_rows(rows: int) -> int:
 
 
 @cache
-def most_rows(dtype: torch.dtype) -> int | None:
-    """The largest number of rows for a product with weights of this type, None for any."""
-    has_amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
-    return _ROWS_OF_AMX if has_amx and dtype == torch.bfloat16 else None
+def has_amx() -> bool:
+    """Whether the processor has AMX, and its products of bf16 are of `ROWS_OF_AMX` at most."""
+    return bool(getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)())
 
 
 def exact_keys(keys: int) -> int:

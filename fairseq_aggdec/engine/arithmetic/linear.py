@@ -10,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows, most_rows
-from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic, product_with
+from fairseq_aggdec.engine.arithmetic.bit_exact import ROWS_OF_AMX, exact_rows, has_amx
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic, Prepacked, product_with
 
 Activation = Callable[[Tensor], Tensor]
 
 _WORTH_PREPACKING = 400_000  # multiplications; below, oneDNN's fixed cost of a call is more than it saves
+_STEP = 16  # rows; of many, those that are added take longer than new machine code now and then
 _WIDE = 512  # inputs and outputs; models of such layers read their weights from memory, and half as many are enough
 
 
@@ -44,10 +45,11 @@ class Linear:
         self._product = product_with(weight, bias, is_relu, arithmetic.precision)
         self._behind = None if is_relu else activation
         self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE else 1)  # for each input
-        self._fixed_shapes = arithmetic.fixed_shapes
+        self._fixed_rows = arithmetic.fixed_rows
         in_bf16 = arithmetic.precision == "bf16" or weight.dtype == torch.bfloat16
-        self._most_rows = most_rows(torch.bfloat16) if self._fixed_shapes and in_bf16 else None
-        self._always = self._product is not None and self._fixed_shapes  # `F.linear` has other results
+        by_amx = in_bf16 and isinstance(self._product, Prepacked) and has_amx()
+        self._most_rows = ROWS_OF_AMX if self._fixed_rows and by_amx else None
+        self._always = self._product is not None and arithmetic.fixed_shapes  # `F.linear` has other results
         self._plain = None if self._always else (weight, bias, activation)
 
     @property
@@ -61,12 +63,13 @@ class Linear:
         rows = computed = x.numel() // x.size(-1)
         if is_prepacked:
             computed = rounded_rows(rows)
-        if self._fixed_shapes:
+        if self._fixed_rows:
             computed = exact_rows(computed)
         if computed == rows:
             return self._computed(x, is_prepacked)
-        padded = x.new_zeros(computed, x.size(-1))
+        padded = x.new_empty(computed, x.size(-1))
         padded[:rows] = x.reshape(rows, -1)
+        padded[rows:] = 0.0
         return self._computed(padded, is_prepacked)[:rows].view(*x.shape[:-1], -1)
 
     def _computed(self, x: Tensor, is_prepacked: bool) -> Tensor:
@@ -86,8 +89,8 @@ class Linear:
 
 
 def rounded_rows(rows: int) -> int:
-    """The number of rows to compute where `rows` are wanted: at most a quarter more, four numbers an octave."""
-    step = 1 << max(0, (rows - 1).bit_length() - 3)
+    """The number of rows to compute where `rows` are wanted: four numbers an octave, and from 64 on multiples of 16."""
+    step = min(1 << max(0, (rows - 1).bit_length() - 3), _STEP)
     return -(-rows // step) * step
 
 

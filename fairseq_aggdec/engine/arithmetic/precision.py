@@ -48,6 +48,11 @@ class Arithmetic:
         """
         return not self.is_judged and (self.bit_exact or self.precision != "own")
 
+    @property
+    def fixed_rows(self) -> bool:
+        """Whether products need these shapes, too: sums of integers are the same in any order."""
+        return self.fixed_shapes and self.precision != "int8"
+
     def for_drafts(self, dim: int, like: Tensor) -> "Arithmetic":
         """How a drafter computes whose drafts are judged: in 8-bit integers where that is faster.
 
