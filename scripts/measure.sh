@@ -13,12 +13,13 @@ mkdir -p "$folder"
 [[ -d work/jfleg/data-bin ]] || aggdec prepare configs/gec_small/jfleg.yaml --data "$AGGDEC_DATA" --work work/jfleg
 [[ -d work/tatoeba_en_de/data-bin ]] || bash scripts/prepare.sh tatoeba_en_de
 
+threads=2
 timed() { # NAME OPTIONS...
     if [[ -e "$folder/$1.json" ]]; then
         echo "measure: $folder/$1.json is there" >&2
     else
         echo "measure: $folder/$1.json" >&2
-        aggdec bench --threads 2 --no-memory --no-profile "${@:2}" --json "$folder/$1.json"
+        aggdec bench --threads "$threads" --no-memory --no-profile "${@:2}" --json "$folder/$1.json"
     fi
 }
 gec=(work/jfleg/data-bin --path $demo/gec/model.pt -s src -t tgt --gen-subset test1)
@@ -27,16 +28,22 @@ int8='' beam_int8='' # where this processor has int8 products
 if python -c 'from fairseq_aggdec.engine.arithmetic.precision import can_quantise as can; raise SystemExit(not can())'; then
     int8=,greedy@int8,iad@int8 beam_int8=,aggressive-beam:5@int8
 fi
-# without --peers: CTranslate2 in the same process slows all modes on two cores (docs/engine-log.md)
-beams=(--modes "beam5,aggressive-beam:5:0,aggressive-beam:5$beam_int8" --batch-sizes 1,8,32 --limit 128 --repeats 2)
+beams=(--modes "beam5,aggressive-beam:5:0,aggressive-beam:5$beam_int8" --peers ctranslate2:beam5,ctranslate2:beam5@int8
+    --batch-sizes 1,8,32 --limit 128 --repeats 2)
 
 timed shipped_gec_jfleg_cpu "${gec[@]}" --modes beam5,beam1,greedy,iad,hybrid --limit 250 --repeats 2
 timed shipped_mt_tatoeba_cpu "${mt[@]}" --modes beam5,beam1,greedy,nar,gad,gad++:3:1,gad++:5:3,hybrid --limit 200 --repeats 2 \
     --reference work/tatoeba_en_de/text/test.de --profile
-timed random_big_cpu --random-model big --modes "beam5,beam1,greedy,iad,gad,iad@exact$int8" --limit 4 --repeats 3
-timed random_base_cpu --random-model base --modes "beam5,beam1,greedy,iad,gad$int8" --limit 5 --repeats 3
+timed random_big_cpu --random-model big --modes "beam5,beam1,greedy,iad,gad,iad@exact$int8" --peers ctranslate2 --limit 4 --repeats 3
+timed random_base_cpu --random-model base --modes "beam5,beam1,greedy,iad,gad$int8" --peers ctranslate2 --limit 5 --repeats 3
 timed shipped_gec_jfleg_batches_cpu "${gec[@]}" --modes greedy,iad,hybrid --batch-sizes 1,8,32 --limit 192 --repeats 3
 timed shipped_mt_tatoeba_batches_cpu "${mt[@]}" --modes greedy,iad,gad --batch-sizes 8,32 --limit 256 --repeats 3
 timed random_big_batches_cpu --random-model big --modes greedy,iad,gad --batch-sizes 8,32 --edit-ratio 0.1 --limit 32 --repeats 2
 timed shipped_gec_jfleg_beams_cpu "${gec[@]}" "${beams[@]}"
 timed shipped_mt_tatoeba_beams_cpu "${mt[@]}" "${beams[@]}"
+# on two cores, CTranslate2's int8 is often slower with two threads than with one
+threads=1
+timed shipped_gec_jfleg_one_thread_cpu "${gec[@]}" --modes "beam5,aggressive-beam:5,greedy,iad$int8$beam_int8" --peers ctranslate2 \
+    --limit 100 --repeats 2
+timed shipped_mt_tatoeba_one_thread_cpu "${mt[@]}" --modes "beam5,aggressive-beam:5,greedy,gad$beam_int8" --peers ctranslate2 \
+    --limit 100 --repeats 2

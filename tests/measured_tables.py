@@ -141,11 +141,12 @@ def beams(*names: str) -> Table:
             rows.append([
                 label.replace("_", " "), str(size), _seconds(stock), _faster(plain, stock), _seconds(ahead),
                 f"**{_faster(ahead, stock)}**", _faster(runs.get(f"{_AHEAD}@int8"), stock),
+                *(_faster(runs.get(f"ctranslate2:beam5{precision}"), stock) for precision in ("", "@int8")),
                 f"{plain.mean_iterations:.1f}", f"{ahead.mean_iterations:.1f}", str(differing),
             ])  # fmt: skip
     return [
         "", "batch size", "fairseq beam 5", "plain", "`aggressive-beam`", "faster", "`--int8`",
-        "steps a sentence", "passes", "lists that differ",
+        "CTranslate2", "CTranslate2, int8", "steps a sentence", "passes", "lists that differ",
     ], rows  # fmt: skip
 
 

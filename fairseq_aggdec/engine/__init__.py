@@ -10,7 +10,7 @@ code, and every public call against what its caller still uses):
                           self._out(...) and self._fc2(...)         a product's result
     engines.py            model                                     whether it asks for gradients, and no number
     layers.py             scores.view(...)                          a product's result
-                          memory[...] and memory.view(...)          the cache, from the positions of the block on
+                          self.own                                  the cache, from the positions of the block on
                           wider[...]                                a new, larger cache
                           x                                         of `keep_rows`, whose caller gives it away
                           self._self_out(...)                       a product's result

@@ -19,9 +19,9 @@ from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.layers import (
-    BlockShape,
     DecoderLayer,
     KVCache,
+    LayerMemory,
     Norm,
     Positions,
     head_by_head,
@@ -82,6 +82,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._temperature = 1.0
         self._causal = torch.empty(0)
         self._cross = torch.empty(0)  # keys and values of the encoder output: layers x B x H x S x 2D/H
+        self._cross_of: list[tuple[Tensor, Tensor]] = []  # each layer's, twice B x H x S x D/H
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
 
     def is_current(self) -> bool:
@@ -104,7 +105,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
             self._cross_mask = additive_mask(masks[0], memory)[:, None, None]
         by_head = self._cross_kv(memory).unflatten(-1, (len(self._layers), self._heads, -1))
-        self._cross = by_head.permute(2, 0, 3, 1, 4).contiguous()
+        self._cross_is(by_head.permute(2, 0, 3, 1, 4).contiguous())
         self._cache.start(memory.size(0), memory)
 
     def score(self, block: Block) -> Iterator[Tensor]:
@@ -125,7 +126,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._cache.reserve(slots)
         mask = additive_mask(block.hidden, x)[:, None]
         places = self._cache.places(block.slots, block.ragged.rows)
-        yield from self._logits(self._layered(x, BlockShape(0, slots, places, mask, block.ragged)))
+        yield from self._logits(self._layered(x, self._cache.open(places, 0, 0, slots), mask, block.ragged))
 
     def _logits(self, features: Tensor) -> Iterator[Tensor]:
         for part in features.split(features.size(0) if features.is_cuda else _PART):
@@ -191,7 +192,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         else:
             mask = self._self_mask(positions, last_start, end, keys, x)
         places = None if own is None else self._cache.places(own, None if ragged is None else ragged.rows)
-        return self._layered(x, BlockShape(last_start, keys, places, mask, ragged), wanted)
+        return self._layered(x, self._cache.open(places, last_start, width, keys), mask, ragged, wanted)
 
     def _placed(self, x: Tensor, positions: Tensor | range, end: int) -> Tensor:
         """Embeddings, ... x D, as the first layer reads them at these positions, all below `end`."""
@@ -202,12 +203,18 @@ class BlockDecoder(Verifier, TreeVerifier):
             )
         return x if self._embedding_norm is None else self._embedding_norm(x)
 
-    def _layered(self, x: Tensor, shape: BlockShape, wanted: Tensor | None = None) -> Tensor:
-        """What the layers make of it; see `features`."""
-        last = len(self._layers) - 1
-        for number, layer in enumerate(self._layers):
-            columns = wanted if number == last else None
-            x = layer(x, shape, self._cache, number, self._cross[number], self._cross_mask, columns)
+    def _layered(
+        self,
+        x: Tensor,
+        memories: list[LayerMemory],
+        mask: Tensor | None,
+        ragged: Ragged | None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
+        """What the layers make of it; see `features` and `DecoderLayer`."""
+        last = self._layers[-1]
+        for layer, memory, cross in zip(self._layers, memories, self._cross_of, strict=True):
+            x = layer(x, memory, mask, cross, self._cross_mask, ragged, wanted if layer is last else None)
         if self._final_norm is not None:
             x = self._final_norm(x)
         return x if self._decoder.project_out_dim is None else self._decoder.project_out_dim(x)
@@ -215,9 +222,14 @@ class BlockDecoder(Verifier, TreeVerifier):
     def keep(self, rows: Tensor) -> None:
         moved = moved_rows(rows)
         self._cache.keep(rows, moved)
-        self._cross = keep_rows(self._cross, rows, moved, dim=1)
+        self._cross_is(keep_rows(self._cross, rows, moved, dim=1))
         if self._cross_mask is not None:
             self._cross_mask = keep_rows(self._cross_mask, rows, moved)
+
+    def _cross_is(self, keys_values: Tensor) -> None:
+        self._cross = keys_values
+        keys, values = keys_values.chunk(2, dim=-1)
+        self._cross_of = list(zip(keys.unbind(0), values.unbind(0), strict=True))
 
     def project(self, features: Tensor) -> Tensor:
         """Logits of any features, ... x D -> ... x V."""

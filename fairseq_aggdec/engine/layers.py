@@ -1,9 +1,8 @@
 """A stock decoder layer over cached keys and values, and the parts that it shares with the encoder's layers."""
 
 import math
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -25,10 +24,10 @@ class Norm:
     """A layer's own normalisation, without the module around it."""
 
     def __init__(self, module: nn.LayerNorm) -> None:
-        self.weight, self.bias, self.eps = module.weight, module.bias, module.eps
+        self._arguments = (tuple(module.weight.shape), module.weight, module.bias, module.eps)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+        return torch.layer_norm(x, *self._arguments)
 
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -46,7 +45,9 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
     finally:
         if plans:
             torch.backends.cuda.enable_cudnn_sdp(True)
-    return found[..., :head_dim].transpose(1, 2).flatten(2)
+    if found.size(-1) > head_dim:
+        found = found[..., :head_dim]
+    return found.transpose(1, 2).flatten(2)
 
 
 def attend_in_fixed_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -121,6 +122,27 @@ class Positions:
         return self._table
 
 
+class LayerMemory(NamedTuple):
+    """A layer's cached keys and values, while a block is read."""
+
+    keys: Tensor
+    """B x H x L x D/H; entries behind a row's own block are stale"""
+    values: Tensor
+    """as `keys`"""
+    own: Tensor
+    """where the block's are written: 1 x H x W x 2D/H of one row, whatever has `places` otherwise"""
+    places: Tensor | None
+    """from `KVCache.places`"""
+
+    def write(self, keys_values: Tensor) -> None:
+        """Store the block's, B x W x 2D or N x 2D, head by head, each head's keys first."""
+        if self.places is None:
+            _, heads, width, size = self.own.shape
+            self.own.copy_(keys_values.view(1, width, heads, size).transpose(1, 2))
+        else:
+            self.own.index_put_((self.places,), keys_values.view(*self.places.shape, -1))
+
+
 class KVCache:
     """Keys and values of every decoder layer.
 
@@ -161,32 +183,26 @@ class KVCache:
             rows: N, whose these are; not for B x W.
 
         Returns:
-            B x W x H or N x H numbers, for `write`.
+            B x W x H or N x H numbers, for `open`.
         """
         if rows is None:
             return self._first + positions[..., None]
         return self._first.squeeze(1)[rows] + positions[:, None]
 
-    def write(self, layer: int, keys_values: Tensor, places: Tensor | None, last_start: int, width: int) -> Tensor:
-        """Store a block and return what the layer can attend to.
+    def open(self, places: Tensor | None, last_start: int, width: int, keys: int) -> list[LayerMemory]:
+        """Every layer's memory for a block.
 
         Args:
-            layer: its number.
-            keys_values: B x W x 2D or N x 2D, head by head, each head's keys first.
             places: from `places`; None for one row, whose first token stands at `last_start`.
             last_start: the largest first position.
-            width: L, at most what was reserved.
-
-        Returns:
-            B x H x L x 2D/H, keys first; entries behind a row's own block are stale.
+            width: W, tokens of the one row.
+            keys: L, how many positions are attended to, at most what was reserved.
         """
-        memory = self._memory[layer]
-        by_head = keys_values.unflatten(-1, (memory.size(1), -1))
-        if places is None:
-            memory[:1, :, last_start : last_start + keys_values.size(1)] = by_head.transpose(1, 2)
-        else:
-            memory.view(-1, memory.size(-1)).index_put_((places,), by_head)
-        return memory[: self._batch_size, :, :width]
+        memory = self._memory
+        own = memory.flatten(1, 3) if places is not None else memory[:, :1, :, last_start : last_start + width]
+        halves = memory[:, : self._batch_size, :, :keys].chunk(2, dim=-1)
+        of_layers = zip(halves[0].unbind(0), halves[1].unbind(0), own.unbind(0), strict=True)
+        return [LayerMemory(first, second, written, places) for first, second, written in of_layers]
 
     def keep(self, rows: Tensor, moved: Tensor) -> None:
         """Drop all rows but these, see `keep_rows`."""
@@ -217,22 +233,6 @@ def keep_rows(x: Tensor, rows: Tensor, moved: Tensor, dim: int = 0) -> Tensor:
     return x.narrow(dim, 0, rows.size(0))
 
 
-@dataclass(frozen=True)
-class BlockShape:
-    """Where the tokens of a block stand, and what they see."""
-
-    last_start: int
-    """the largest position of a row's first token"""
-    keys: int
-    """L, how many positions are attended to"""
-    places: Tensor | None
-    """from `KVCache.places`"""
-    mask: Tensor | None
-    """additive, B x 1 x W x L or W x L"""
-    ragged: Ragged | None = None
-    """None: all B x W are read"""
-
-
 class DecoderLayer:
     """What `TransformerDecoderLayerBase.forward` computes without dropout, attention projections fused."""
 
@@ -240,8 +240,9 @@ class DecoderLayer:
         """The layer's weights are taken as they are now."""
         own, cross = layer.self_attn, layer.encoder_attn
         linear = partial(fused, arithmetic=arithmetic)
-        self._dim, self._heads = own.embed_dim, own.num_heads
-        order = torch.cat([torch.arange(self._dim), self._dim + head_by_head(own)])
+        self._heads = own.num_heads
+        self._parts = (own.embed_dim, 2 * own.embed_dim)  # of the fused projection: queries, keys and values
+        order = torch.cat([torch.arange(own.embed_dim), own.embed_dim + head_by_head(own)])
         self._self_qkv = linear(own.q_proj, own.k_proj, own.v_proj, order=order)
         self._self_out = linear(own.out_proj)
         self._self_norm = Norm(layer.self_attn_layer_norm)
@@ -257,41 +258,40 @@ class DecoderLayer:
     def __call__(
         self,
         x: Tensor,
-        block: BlockShape,
-        cache: KVCache,
-        number: int,
-        cross: Tensor,
+        memory: LayerMemory,
+        mask: Tensor | None,
+        cross: tuple[Tensor, Tensor],
         cross_mask: Tensor | None,
+        ragged: Ragged | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """One layer's output.
+        """The layer's output.
 
         Args:
             x: B x W x D; ragged, N x D.
-            block: its places and what it sees.
-            cache: of the layers' own keys and values.
-            number: the layer's, in the cache.
-            cross: the source's keys and values, B x H x S x 2D/H, keys first.
+            memory: the layer's own keys and values; the block's are added.
+            mask: what the block's tokens see of them, additive, B x 1 x W x L or W x L.
+            cross: the source's keys and values, B x H x S x D/H.
             cross_mask: additive, B x 1 x 1 x S.
+            ragged: of the block; None: all B x W are read.
             wanted: the columns to return, B x k; None for all; not of a ragged block.
         """
         residual = x
         if self._norm_first:
             x = self._self_norm(x)
-        qkv = self._self_qkv(x)
-        cached = cache.write(number, qkv[..., self._dim :], block.places, block.last_start, block.keys)
-        query, mask = qkv[..., : self._dim], block.mask
+        query, keys_values = self._self_qkv(x).split_with_sizes(self._parts, -1)
+        memory.write(keys_values)
         if wanted is not None:
             residual, query = _columns(residual, wanted), _columns(query, wanted)
             mask = None if mask is None else _columns(mask, wanted)
-        x = self._self_out(self._attended(query, cached, mask, block.ragged)).add_(residual)
+        x = self._self_out(self._attended(query, memory.keys, memory.values, mask, ragged)).add_(residual)
         if not self._norm_first:
             x = self._self_norm(x)
 
         residual = x
         if self._norm_first:
             x = self._cross_norm(x)
-        x = self._cross_out(self._attended(self._cross_q(x), cross, cross_mask, block.ragged)).add_(residual)
+        x = self._cross_out(self._attended(self._cross_q(x), *cross, cross_mask, ragged)).add_(residual)
         if not self._norm_first:
             x = self._cross_norm(x)
 
@@ -301,11 +301,12 @@ class DecoderLayer:
         x = self._fc2(self._fc1(x)).add_(residual)
         return x if self._norm_first else self._final_norm(x)
 
-    def _attended(self, query: Tensor, cached: Tensor, mask: Tensor | None, ragged: Ragged | None) -> Tensor:
-        """What queries (B x W x D or N x D) find in keys and values (B x H x L x 2D/H), in the shape of the queries."""
+    def _attended(
+        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, ragged: Ragged | None
+    ) -> Tensor:
+        """What queries (B x W x D or N x D) find in keys and values (B x H x L x D/H), in the shape of the queries."""
         if ragged is not None:
             query = ragged.spread(query)
-        keys, values = cached.chunk(2, dim=-1)
         found = self._attend(split_heads(query, self._heads), keys, values, mask)
         return found if ragged is None else ragged.pack(found)
 

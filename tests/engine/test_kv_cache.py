@@ -24,13 +24,27 @@ def keep(cache: KVCache, places: list[int]) -> None:
 
 def entries(*numbers: list[int]) -> Tensor:
     """One recognisable key-value pair for each number, B x W x 2D."""
-    return torch.tensor(numbers, dtype=torch.float)[..., None].expand(-1, -1, 2 * DIM)
+    return torch.tensor(numbers, dtype=torch.float)[..., None].repeat(1, 1, 2 * DIM)
 
 
 def write(cache: KVCache, layer: int, block: Tensor, positions: Tensor, last_start: int) -> Tensor:
     """What the last head can attend to then, B x L x 2D/H."""
     places = None if positions.size(0) == 1 else cache.places(positions)
-    return cache.write(layer, block, places, last_start, last_start + block.size(1))[:, -1]
+    return written(cache, layer, block, places, last_start, last_start + block.size(1))[:, -1]
+
+
+def written(
+    cache: KVCache, layer: int, keys_values: Tensor, places: Tensor | None, last_start: int, width: int
+) -> Tensor:
+    """What is in a layer's memory behind so many positions, once a block is written, B x H x L x 2D/H."""
+    memory = cache.open(places, last_start, keys_values.size(1), width)[layer]
+    memory.write(keys_values)
+    return torch.cat([memory.keys, memory.values], dim=-1)
+
+
+def address(cache: KVCache) -> int:
+    """Where the first layer's memory begins."""
+    return cache.open(None, 0, 1, 1)[0].keys.data_ptr()
 
 
 def at(*starts: int, width: int) -> Tensor:
@@ -75,21 +89,23 @@ def test_kept_rows_are_those_asked_for_in_their_order() -> None:
 
 def test_rows_that_stay_in_their_place_are_not_copied() -> None:
     cache = started(4)
-    before = write(cache, 0, entries([1], [2], [3], [4]), at(0, 0, 0, 0, width=1), last_start=0)
+    write(cache, 0, entries([1], [2], [3], [4]), at(0, 0, 0, 0, width=1), last_start=0)
+    before = address(cache)
     keep(cache, [0, 3, 2])
     seen = write(cache, 0, entries([5], [6], [7]), at(1, 1, 1, width=1), last_start=1)
     assert seen[:, 0, 0].tolist() == [1, 4, 3]
-    assert seen.data_ptr() == before.data_ptr()
+    assert address(cache) == before
 
 
 def test_a_smaller_batch_uses_the_memory_of_a_larger_one() -> None:
     cache = started(3)
-    before = write(cache, 0, entries([1], [2], [3]), at(0, 0, 0, width=1), last_start=0)
+    write(cache, 0, entries([1], [2], [3]), at(0, 0, 0, width=1), last_start=0)
+    before = address(cache)
     keep(cache, [2])
     cache.start(2, LIKE)
     seen = write(cache, 0, entries([4], [5]), at(0, 0, width=1), last_start=0)
     assert seen[:, 0, 0].tolist() == [4, 5]
-    assert seen.data_ptr() == before.data_ptr()
+    assert address(cache) == before
 
 
 def test_keep_rows_takes_any_rows_in_any_order() -> None:
@@ -114,13 +130,13 @@ def test_heads_are_split_and_their_keys_come_first() -> None:
     for rows in (1, 2):
         cache = started(rows)
         places = None if rows == 1 else cache.places(at(0, 0, width=3))
-        seen = cache.write(1, numbers[:rows].flatten(2), places, last_start=0, width=3)
+        seen = written(cache, 1, numbers[:rows].flatten(2), places, last_start=0, width=3)
         assert torch.equal(seen, numbers[:rows].transpose(1, 2))
 
 
 def test_single_tokens_are_written_where_their_row_and_position_say() -> None:
     cache = started(3)
     rows, positions = torch.tensor([0, 2, 2]), torch.tensor([1, 0, 3])
-    written = torch.tensor([7.0, 8.0, 9.0])[:, None].expand(-1, 2 * DIM)
-    seen = cache.write(0, written, cache.places(positions, rows), last_start=1, width=4)
+    numbers = torch.tensor([7.0, 8.0, 9.0])[:, None].repeat(1, 2 * DIM)
+    seen = written(cache, 0, numbers, cache.places(positions, rows), last_start=1, width=4)
     assert seen[:, 1, :, 0].tolist() == [[0, 7, 0, 0], [0, 0, 0, 0], [8, 0, 0, 9]]

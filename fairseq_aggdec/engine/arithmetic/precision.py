@@ -116,8 +116,9 @@ class Prepacked:
         self._last = "relu" if relu else "none"
 
     def __call__(self, x: Tensor) -> Tensor:
-        y = torch.ops.mkldnn._linear_pointwise(x.to(self._dtype), self._weight, self._bias, self._last, [], "")
-        return y.to(x.dtype)
+        own = x if x.dtype == self._dtype else x.to(self._dtype)
+        y = torch.ops.mkldnn._linear_pointwise(own, self._weight, self._bias, self._last, [], "")
+        return y if own is x else y.to(x.dtype)
 
 
 class Plain:

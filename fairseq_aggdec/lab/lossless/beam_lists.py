@@ -89,6 +89,23 @@ def _tatoeba(folder: Path, args: argparse.Namespace) -> tuple[Path, Path]:
     return data, _DEMO / "mt/model.pt"
 
 
+def _trained(experiment: str, model: str) -> Callable[[Path, argparse.Namespace], tuple[Path, Path]]:
+    """The test set of an experiment and a model that it trains."""
+
+    def make(folder: Path, args: argparse.Namespace) -> tuple[Path, Path]:
+        work = Path("work") / experiment
+        data, checkpoint = work / "data-bin", work / model / "model.pt"
+        for path in (data, checkpoint):
+            if not path.exists():
+                raise AggdecError(
+                    f"{path}: not there; bash scripts/reproduce.sh {experiment} prepare {model} "
+                    "makes it, or --sets leaves this set out"
+                )
+        return data, checkpoint
+
+    return make
+
+
 def _summarization(size: str) -> Callable[[Path, argparse.Namespace], tuple[Path, Path]]:
     """SciTLDR's abstracts for a random model, whose dictionary has a symbol for each word."""
 
@@ -156,6 +173,9 @@ SETS = {
     ),
     "wikisplit": Sentences(
         "WikiSplit test, the shipped corrector", _correction(_first_column("wikisplit/test.tsv.gz"))
+    ),
+    "tatoeba_de_en": Sentences(
+        "Tatoeba German-English test, the teacher of configs/tatoeba_de_en", _trained("tatoeba_de_en", "teacher")
     ),
 }
 
