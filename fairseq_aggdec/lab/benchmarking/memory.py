@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.rounds import WARM_UP_BATCHES
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
@@ -60,7 +61,7 @@ def _peaks(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: in
     with Runners(subject) as runners:
         for batch_size in batch_sizes:
             runner = runners.make(mode, batch_size)
-            process = getattr(runner, "pid", "self")  # of a peer, its own
+            process = runner.pid if isinstance(runner, CTranslate2Runner) else "self"
             _forget_peak(process)
             longest = range(len(runner.batches))[-WARM_UP_BATCHES:]
             for number in longest:

@@ -63,6 +63,7 @@ def test_its_threads_are_not_in_the_process_of_the_other_modes(tiny: RandomModel
     """There they would slow all modes; and its memory is measured where it decodes."""
     with Runners(tiny_subject(tiny)) as runners:
         runner = runners.make(Mode.parse("ctranslate2:greedy"), 2)
+        assert isinstance(runner, ctranslate2_runner.CTranslate2Runner)
         assert runner.decode(0)
         assert runner.pid != os.getpid()
         loaded = Path(f"/proc/{runner.pid}/maps")
@@ -74,6 +75,7 @@ def test_its_threads_are_not_in_the_process_of_the_other_modes(tiny: RandomModel
 def test_a_translator_that_was_killed_is_named(tiny: RandomModel) -> None:
     with Runners(tiny_subject(tiny)) as runners:
         runner = runners.make(Mode.parse("ctranslate2:greedy"), 2)
+        assert isinstance(runner, ctranslate2_runner.CTranslate2Runner)
         os.kill(runner.pid, signal.SIGKILL)
         with pytest.raises(AggdecError, match=r"ctranslate2 in fp32 on cpu: its process ended with status -9"):
             runner.decode(0)
