@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fairseq_aggdec.decoding.outputs import Outcome, Outputs
     from fairseq_aggdec.decoding.roles import Draft
 
-_LEAST_GAIN = 1.25
+_LEAST_GAIN = 1.1
 """a model is asked for a draft where that promises so many times the speed of going without: smaller gains are within
 the error of the estimates"""
 _TOKENS_LEFT = 20
