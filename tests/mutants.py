@@ -105,8 +105,8 @@ MUTANTS = [
     Mutant(
         "the source of rows that leave stays",
         "engine/block_decoder.py",
-        "self._cross = keep_rows(self._cross, rows, moved, dim=1)",
-        "self._cross = self._cross[:, : rows.size(0)]",
+        "self._cross_is(keep_rows(self._cross, rows, moved, dim=1))",
+        "self._cross_is(self._cross[:, : rows.size(0)])",
         DECODER,
     ),
     Mutant(
