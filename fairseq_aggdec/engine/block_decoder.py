@@ -75,6 +75,10 @@ class BlockDecoder(Verifier, TreeVerifier):
         embeddings = decoder.embed_positions
         self._positions = None if embeddings is None else Positions(embeddings, decoder.embed_tokens.weight)
         self._vocabulary = fused(decoder.output_projection, arithmetic=arithmetic)
+        self._in, self._out = (
+            None if projection is None else fused(projection, arithmetic=arithmetic)
+            for projection in (decoder.project_in_dim, decoder.project_out_dim)
+        )
         self._fixed_shapes, self._fixed_rows = arithmetic.fixed_shapes, arithmetic.fixed_rows
         self.can_be_ragged = not self._fixed_rows and self._read_from[0].type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
@@ -217,7 +221,7 @@ class BlockDecoder(Verifier, TreeVerifier):
             x = layer(x, memory, mask, cross, self._cross_mask, ragged, wanted if layer is last else None)
         if self._final_norm is not None:
             x = self._final_norm(x)
-        return x if self._decoder.project_out_dim is None else self._decoder.project_out_dim(x)
+        return x if self._out is None else self._out(x)
 
     def keep(self, rows: Tensor) -> None:
         moved = moved_rows(rows)
@@ -239,7 +243,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         """Token embeddings as the layers read them, scaled, without positions: ... -> ... x D."""
         decoder = self._decoder
         x = decoder.embed_scale * F.embedding(block, decoder.embed_tokens.weight)
-        return x if decoder.project_in_dim is None else decoder.project_in_dim(x)
+        return x if self._in is None else self._in(x)
 
     def _self_mask(self, positions: Tensor | None, last_start: int, end: int, keys: int, like: Tensor) -> Tensor | None:
         """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L; L is `keys`."""

@@ -68,6 +68,17 @@ def test_it_holds_for_heads_of_few_numbers(head_dim: int, precision: Precision) 
     assert BitExactProbe(encoder, decoder).objection() is None
 
 
+@pytest.mark.parametrize("precision", ["own", "bf16", pytest.param("int8", marks=pytest.mark.int8)])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "tanh"])
+def test_it_holds_for_all_products_and_activations(activation: str, precision: Precision) -> None:
+    """With projections before and behind the layers, and where a row of activations does not fill whole vectors."""
+    dims = {"decoder_input_dim": 20, "decoder_output_dim": 12, "encoder_ffn_embed_dim": 40, "decoder_ffn_embed_dim": 40}
+    model = random_model(1, WORDS, WORDS, activation_fn=activation, **dims)
+    arithmetic = Arithmetic(precision, bit_exact=True)
+    encoder, decoder = BlockEncoder(model.encoder, arithmetic), BlockDecoder(model.decoder, arithmetic=arithmetic)
+    assert BitExactProbe(encoder, decoder).objection() is None
+
+
 def unchanged(number: int) -> int:
     return number
 

@@ -45,7 +45,8 @@ class Linear:
         self._product = product_with(weight, bias, is_relu, arithmetic.precision)
         self._behind = None if is_relu else activation
         self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE else 1)  # for each input
-        self._fixed_rows = arithmetic.fixed_rows
+        # the last numbers of a tensor go through another function than the others: not the same for all but ReLU
+        self._fixed_rows = arithmetic.fixed_rows or (arithmetic.fixed_shapes and self._behind is not None)
         in_bf16 = arithmetic.precision == "bf16" or weight.dtype == torch.bfloat16
         by_amx = in_bf16 and isinstance(self._product, Prepacked) and has_amx()
         self._most_rows = ROWS_OF_AMX if self._fixed_rows and by_amx else None
