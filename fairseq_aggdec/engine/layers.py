@@ -199,7 +199,10 @@ class KVCache:
             keys: L, how many positions are attended to, at most what was reserved.
         """
         memory = self._memory
-        own = memory.flatten(1, 3) if places is not None else memory[:, :1, :, last_start : last_start + width]
+        if places is None:
+            own = memory[:, :1, :, last_start : last_start + width]
+        else:
+            own = memory.view(memory.size(0), -1, memory.size(-1))  # never a copy: it is written to
         halves = memory[:, : self._batch_size, :, :keys].chunk(2, dim=-1)
         of_layers = zip(halves[0].unbind(0), halves[1].unbind(0), own.unbind(0), strict=True)
         return [LayerMemory(first, second, written, places) for first, second, written in of_layers]
