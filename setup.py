@@ -1,11 +1,43 @@
 """Installation of fairseq_aggdec. `scripts/setup.sh` does all of it, with tested versions, in a virtual environment."""
 
+import platform
+import zlib
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 README = ROOT / "README.md"
+
+KERNELS = Path("fairseq_aggdec/engine/native/kernels.c")
+VECTORS = {  # of x86 processors, by PyTorch's names; on others the engine runs PyTorch's operations
+    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma"],
+    "avx2": ["-mavx2", "-mfma"],
+}
+
+
+class BuildKernels(build_ext):
+    """kernels.c for each set of vector instructions. It is loaded with ctypes, and so the same for every Python."""
+
+    def get_ext_filename(self, fullname: str) -> str:
+        return fullname.replace(".", "/") + ".so"
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        return []
+
+
+def kernels(name: str) -> Extension:
+    return Extension(
+        f"fairseq_aggdec.engine.native.kernels_{name}",
+        [str(KERNELS)],
+        # compiled for OpenMP and not linked with it: the library that PyTorch has loaded is the one to use
+        extra_compile_args=["-std=gnu11", "-O3", "-fopenmp", *VECTORS[name]],
+        define_macros=[("SOURCE", f"{zlib.crc32((ROOT / KERNELS).read_bytes())}u")],
+        depends=["setup.py"],
+        optional=True,  # without a compiler the plugin is slower, and whole
+    )
+
 
 setup(
     name="fairseq-aggdec",
@@ -15,7 +47,11 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["fairseq_aggdec", "fairseq_aggdec.*"]),
-    package_data={"fairseq_aggdec": ["py.typed", "data/tables/*.txt", "demo/**/*", "reporting/papers/*.yaml"]},
+    package_data={
+        "fairseq_aggdec": ["py.typed", "data/tables/*.txt", "demo/**/*", "engine/native/*.c", "reporting/papers/*.yaml"]
+    },
+    ext_modules=[kernels(name) for name in VECTORS] if platform.machine() in ("x86_64", "AMD64") else [],
+    cmdclass={"build_ext": BuildKernels},
     python_requires=">=3.10",
     install_requires=[
         # fairseq 0.12.2 does not import on Python >= 3.11 (mutable dataclass defaults); fairseq-fixed is its maintained

@@ -106,4 +106,4 @@ def test_a_sentence_goes_through_few_files(mode: str, rows: int, most: int) -> N
     finally:
         sys.setprofile(before)
     assert "decoding/loop.py" in files
-    assert len(files) <= most, sorted(files)
+    assert len(files) <= most, " ".join(sorted(files))

@@ -5,11 +5,11 @@ code, and every public call against what its caller still uses):
 
     file                  written                                   which is
     bit_exact_probe.py    self._source[...]                         the probe's own random source
-    block_decoder.py      torch.full(...)                           the causal mask, as it is made
     block_encoder.py      (~hidden).cumsum(...)                     a new tensor
                           self._out(...) and self._fc2(...)         a product's result
     engines.py            model                                     whether it asks for gradients, and no number
-    layers.py             scores.view(...)                          a product's result
+    layers.py             torch.full(...)                           the causal mask, as it is made
+                          scores.view(...)                          a product's result
                           self.own                                  the cache, from the positions of the block on
                           wider[...]                                a new, larger cache
                           x                                         of `keep_rows`, whose caller gives it away
@@ -22,4 +22,7 @@ code, and every public call against what its caller still uses):
                           y                                         a product's result
     recompute.py          read and read[...]                        a new tensor
     transition_tables.py  F.embedding(...)                          a new tensor
+
+native/kernels.c writes to tensors that were made for its results, to memory of its own, and to the cache, where the
+block's tokens stand.
 """

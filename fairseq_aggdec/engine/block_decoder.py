@@ -4,7 +4,6 @@ fairseq's own decoder, given an incremental state, reads one token and drops the
 of tokens at any position per row, over the same weights. Nothing is retrained and the checkpoint is untouched.
 """
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,21 +14,20 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.roles import Block, Ragged, Verifier
-from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.arithmetic.weights import head_by_head
 from fairseq_aggdec.engine.layers import (
-    DecoderLayer,
+    DecoderLayers,
     KVCache,
-    LayerMemory,
     Norm,
     Positions,
-    head_by_head,
     keep_rows,
     moved_rows,
 )
+from fairseq_aggdec.engine.native.modules import PackedProduct, decoder_stack
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
-from fairseq_aggdec.models.masks_and_positions import additive_mask
 
 _PART = 128
 """tokens whose logits are made at once: the memory of some thousand, many times that of the model, would be taken from
@@ -66,12 +64,11 @@ class BlockDecoder(Verifier, TreeVerifier):
             raise ValueError(f"the block engine does not support {reason}")
         self._decoder = decoder
         self._read_from = (decoder.embed_tokens.weight.device, decoder.embed_tokens.weight.dtype)
-        self._layers = [DecoderLayer(layer, arithmetic) for layer in decoder.layers]
+        self._layers = decoder_stack(decoder, arithmetic) or DecoderLayers(decoder, arithmetic)
         self._heads = decoder.layers[0].self_attn.num_heads
         self._cross_kv = _keys_and_values(decoder, arithmetic)
         self._embedding_norm = None if decoder.layernorm_embedding is None else Norm(decoder.layernorm_embedding)
-        self._final_norm = None if decoder.layer_norm is None else Norm(decoder.layer_norm)
-        self._cache = KVCache(len(self._layers), self._heads, decoder.layers[0].self_attn.head_dim)
+        self._cache = KVCache(len(decoder.layers), self._heads, decoder.layers[0].self_attn.head_dim)
         embeddings = decoder.embed_positions
         self._positions = None if embeddings is None else Positions(embeddings, decoder.embed_tokens.weight)
         self._vocabulary = fused(decoder.output_projection, arithmetic=arithmetic)
@@ -79,15 +76,14 @@ class BlockDecoder(Verifier, TreeVerifier):
             None if projection is None else fused(projection, arithmetic=arithmetic)
             for projection in (decoder.project_in_dim, decoder.project_out_dim)
         )
-        self._fixed_shapes, self._fixed_rows = arithmetic.fixed_shapes, arithmetic.fixed_rows
+        # kernels have the same bits in all shapes
+        self._fixed_rows = arithmetic.fixed_rows and isinstance(self._layers, DecoderLayers)
         self.can_be_ragged = not self._fixed_rows and self._read_from[0].type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
-        self._causal = torch.empty(0)
         self._cross = torch.empty(0)  # keys and values of the encoder output: layers x B x H x S x 2D/H
-        self._cross_of: list[tuple[Tensor, Tensor]] = []  # each layer's, twice B x H x S x D/H
-        self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
+        self._padding: Tensor | None = None  # B x S, what no token sees of it
 
     def is_current(self) -> bool:
         """Whether the model still has the device and precision it was read with."""
@@ -104,12 +100,13 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._temperature = temperature
         memory = encoder_out["encoder_out"][0].detach().transpose(0, 1)  # B x S x C
         masks = encoder_out["encoder_padding_mask"]
-        self._cross_mask = None
+        self._padding = None
         # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
         if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
-            self._cross_mask = additive_mask(masks[0], memory)[:, None, None]
-        by_head = self._cross_kv(memory).unflatten(-1, (len(self._layers), self._heads, -1))
-        self._cross_is(by_head.permute(2, 0, 3, 1, 4).contiguous())
+            self._padding = masks[0].clone()  # rows that leave are taken out in place
+        by_head = self._cross_kv(memory).unflatten(-1, (self._cache.memory.size(0), self._heads, -1))
+        self._cross = by_head.permute(2, 0, 3, 1, 4).contiguous()
+        self._layers.attend_to(self._cross, self._padding)
         self._cache.start(memory.size(0), memory)
 
     def score(self, block: Block) -> Iterator[Tensor]:
@@ -128,9 +125,9 @@ class BlockDecoder(Verifier, TreeVerifier):
         slots = block.hidden.size(-1)
         x = self._placed(self.embed(block.tokens), block.positions, block.last_position + 1)
         self._cache.reserve(slots)
-        mask = additive_mask(block.hidden, x)[:, None]
-        places = self._cache.places(block.slots, block.ragged.rows)
-        yield from self._logits(self._layered(x, self._cache.open(places, 0, 0, slots), mask, block.ragged))
+        yield from self._logits(
+            self._projected(self._layers.tree(x, self._cache, block.slots, block.hidden, block.ragged))
+        )
 
     def _logits(self, features: Tensor) -> Iterator[Tensor]:
         for part in features.split(features.size(0) if features.is_cuda else _PART):
@@ -182,21 +179,16 @@ class BlockDecoder(Verifier, TreeVerifier):
             x = self.embed(block if ragged is None else ragged.pack(block))
         width = x.size(1) if ragged is None else ragged.width
         end = last_start + width
-        positions = own = None  # B x W, and those of `x`; of one row the host knows them
+        positions: range | Tensor = range(last_start, end)  # of one row the host knows them
         if starts.size(0) > 1 or ragged is not None:
-            own = positions = starts[:, None] + torch.arange(width, device=x.device)
-            if ragged is not None:
-                own = ragged.pack(positions)
-        x = self._placed(x, range(last_start, end) if own is None else own, end)
-
-        keys = exact_keys(end) if self._fixed_shapes else end
-        self._cache.reserve(keys)
-        if reach is not None:
-            mask: Tensor | None = _hide_behind(reach, keys, x)
-        else:
-            mask = self._self_mask(positions, last_start, end, keys, x)
-        places = None if own is None else self._cache.places(own, None if ragged is None else ragged.rows)
-        return self._layered(x, self._cache.open(places, last_start, width, keys), mask, ragged, wanted)
+            positions = starts[:, None] + torch.arange(width, device=x.device)
+            positions = positions if ragged is None else ragged.pack(positions)
+        x = self._placed(x, positions, end)
+        self._cache.reserve(end)
+        cache = self._cache
+        return self._projected(
+            self._layers.block(x, cache, starts, last_start, ragged=ragged, reach=reach, wanted=wanted)
+        )
 
     def _placed(self, x: Tensor, positions: Tensor | range, end: int) -> Tensor:
         """Embeddings, ... x D, as the first layer reads them at these positions, all below `end`."""
@@ -207,33 +199,16 @@ class BlockDecoder(Verifier, TreeVerifier):
             )
         return x if self._embedding_norm is None else self._embedding_norm(x)
 
-    def _layered(
-        self,
-        x: Tensor,
-        memories: list[LayerMemory],
-        mask: Tensor | None,
-        ragged: Ragged | None,
-        wanted: Tensor | None = None,
-    ) -> Tensor:
-        """What the layers make of it; see `features` and `DecoderLayer`."""
-        last = self._layers[-1]
-        for layer, memory, cross in zip(self._layers, memories, self._cross_of, strict=True):
-            x = layer(x, memory, mask, cross, self._cross_mask, ragged, wanted if layer is last else None)
-        if self._final_norm is not None:
-            x = self._final_norm(x)
+    def _projected(self, x: Tensor) -> Tensor:
         return x if self._out is None else self._out(x)
 
     def keep(self, rows: Tensor) -> None:
         moved = moved_rows(rows)
         self._cache.keep(rows, moved)
-        self._cross_is(keep_rows(self._cross, rows, moved, dim=1))
-        if self._cross_mask is not None:
-            self._cross_mask = keep_rows(self._cross_mask, rows, moved)
-
-    def _cross_is(self, keys_values: Tensor) -> None:
-        self._cross = keys_values
-        keys, values = keys_values.chunk(2, dim=-1)
-        self._cross_of = list(zip(keys.unbind(0), values.unbind(0), strict=True))
+        self._cross = keep_rows(self._cross, rows, moved, dim=1)
+        if self._padding is not None:
+            self._padding = keep_rows(self._padding, rows, moved)
+        self._layers.attend_to(self._cross, self._padding)
 
     def project(self, features: Tensor) -> Tensor:
         """Logits of any features, ... x D -> ... x V."""
@@ -245,24 +220,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         x = decoder.embed_scale * F.embedding(block, decoder.embed_tokens.weight)
         return x if self._in is None else self._in(x)
 
-    def _self_mask(self, positions: Tensor | None, last_start: int, end: int, keys: int, like: Tensor) -> Tensor | None:
-        """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L; L is `keys`."""
-        if positions is not None:
-            return _hide_behind(positions, keys, like)
-        if keys == last_start + 1 and not self._fixed_shapes:
-            return None
-        if self._causal.size(0) < keys or self._causal.dtype != like.dtype or self._causal.device != like.device:
-            size = max(keys, 2 * self._causal.size(0))
-            self._causal = torch.full((size, size), -math.inf, dtype=like.dtype, device=like.device).triu_(1)
-        return self._causal[last_start:end, :keys]
 
-
-def _hide_behind(last: Tensor, end: int, like: Tensor) -> Tensor:
-    """Additive mask, B x 1 x W x `end`, that hides from each query what stands behind its `last` position, B x W."""
-    return additive_mask(torch.arange(end, device=like.device) > last[..., None], like)[:, None]
-
-
-def _keys_and_values(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> Linear:
+def _keys_and_values(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> Linear | PackedProduct:
     """What all layers have of the source, in one product: ... x C -> ... x (layers 2D), each layer's head by head."""
     crosses = [layer.encoder_attn for layer in decoder.layers]
     order = torch.cat(

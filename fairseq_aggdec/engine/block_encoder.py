@@ -19,6 +19,7 @@ from fairseq_aggdec.engine.layers import (
     attend,
     split_fused,
 )
+from fairseq_aggdec.engine.native.modules import encoder_stack
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.models.masks_and_positions import additive_mask
 
@@ -72,7 +73,8 @@ class BlockEncoder:
         self._encoder = encoder
         embedding = encoder.embed_tokens.weight
         self._read_from = (embedding.device, embedding.dtype)
-        self._layers = [_Layer(layer, arithmetic) for layer in encoder.layers]
+        self._stack = encoder_stack(encoder, arithmetic)
+        self._layers = [_Layer(layer, arithmetic) for layer in encoder.layers if self._stack is None]
         self._fixed_shapes = arithmetic.fixed_shapes
         positions = encoder.embed_positions
         self._positions = None if positions is None else Positions(positions, embedding)
@@ -112,22 +114,28 @@ class BlockEncoder:
                 x = x + self._positions.span(0, length)
         if self._embedding_norm is not None:
             x = self._embedding_norm(x)
-        mask = None
         if padded:
             x = x.masked_fill(hidden[..., None], 0.0)
-            mask = additive_mask(hidden, x)[:, None, None]
-        computed = rounded_rows(length) if self._pads_rows and tokens.size(0) == 1 else length
-        if computed > length:  # rows that no attention sees, and that are cut off at the end
-            x = F.pad(x, (0, 0, 0, computed - length))
-        for layer in self._layers:
-            x = layer(x, mask, length)
-        if self._final_norm is not None:
-            x = self._final_norm(x)
+        x = self._layered(x, hidden if padded else None)
         return {
-            "encoder_out": [x[:, :length].transpose(0, 1)],
+            "encoder_out": [x.transpose(0, 1)],
             "encoder_padding_mask": [hidden],
             "encoder_embedding": [embedding],
             "encoder_states": [],
             "src_tokens": [],
             "src_lengths": [],
         }
+
+    def _layered(self, x: Tensor, hidden: Tensor | None) -> Tensor:
+        """What the layers make of B x S x C; `hidden`: B x S, what no token sees; None where all is seen."""
+        if self._stack is not None:
+            return self._stack(x, hidden)
+        length, mask = x.size(1), None if hidden is None else additive_mask(hidden, x)[:, None, None]
+        computed = rounded_rows(length) if self._pads_rows and x.size(0) == 1 else length
+        if computed > length:  # rows that no attention sees, and that are cut off at the end
+            x = F.pad(x, (0, 0, 0, computed - length))
+        for layer in self._layers:
+            x = layer(x, mask, length)
+        if self._final_norm is not None:
+            x = self._final_norm(x)
+        return x[:, :length]

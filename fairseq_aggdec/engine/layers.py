@@ -6,14 +6,16 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
+from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import fused
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
-from fairseq_aggdec.models.masks_and_positions import look_up, position_table
+from fairseq_aggdec.engine.arithmetic.weights import head_by_head
+from fairseq_aggdec.models.masks_and_positions import additive_mask, look_up, position_table
 
 _MANY_HEADS = 16  # of all rows; below, the fixed cost of two products is more than they save
 _FEWEST_OF_A_HEAD = 16  # numbers; 5 to 11 are added in another order where there are more queries (AVX-512)
@@ -152,7 +154,7 @@ class KVCache:
     """
 
     def __init__(self, num_layers: int, heads: int, head_dim: int) -> None:
-        self._memory = torch.empty(num_layers, 0, heads, 0, 2 * head_dim)
+        self.memory = torch.empty(num_layers, 0, heads, 0, 2 * head_dim)
         """layers x B x H x capacity x 2D/H, keys first"""
         self._batch_size = 0
         self._first = torch.empty(0)
@@ -160,19 +162,19 @@ class KVCache:
 
     def start(self, batch_size: int, like: Tensor) -> None:
         """Prepare for a new batch of so many rows with the device and dtype of `like`."""
-        memory = self._memory
+        memory = self.memory
         if memory.dtype != like.dtype or memory.device != like.device or memory.size(1) < batch_size:
-            self._memory = self._allocated(batch_size, _GRANULE, like)
+            self.memory = self._allocated(batch_size, _GRANULE, like)
         self._batch_size = batch_size
         self._number_places()
 
     def reserve(self, length: int) -> None:
         """Make room for `length` positions."""
-        if length > self._memory.size(3):
-            capacity = max(-(-length // _GRANULE) * _GRANULE, 2 * self._memory.size(3))
-            wider = self._allocated(self._memory.size(1), capacity, self._memory)
-            wider[:, :, :, : self._memory.size(3)] = self._memory
-            self._memory = wider
+        if length > self.memory.size(3):
+            capacity = max(-(-length // _GRANULE) * _GRANULE, 2 * self.memory.size(3))
+            wider = self._allocated(self.memory.size(1), capacity, self.memory)
+            wider[:, :, :, : self.memory.size(3)] = self.memory
+            self.memory = wider
             self._number_places()
 
     def places(self, positions: Tensor, rows: Tensor | None = None) -> Tensor:
@@ -198,7 +200,7 @@ class KVCache:
             width: W, tokens of the one row.
             keys: L, how many positions are attended to, at most what was reserved.
         """
-        memory = self._memory
+        memory = self.memory
         if places is None:
             own = memory[:, :1, :, last_start : last_start + width]
         else:
@@ -209,17 +211,17 @@ class KVCache:
 
     def keep(self, rows: Tensor, moved: Tensor) -> None:
         """Drop all rows but these, see `keep_rows`."""
-        keep_rows(self._memory, rows, moved, dim=1)
+        keep_rows(self.memory, rows, moved, dim=1)
         self._batch_size = rows.size(0)
         self._first = self._first[: self._batch_size]
 
     def _number_places(self) -> None:
-        heads, capacity = self._memory.shape[2:4]
-        numbers = torch.arange(self._batch_size * heads, device=self._memory.device)
+        heads, capacity = self.memory.shape[2:4]
+        numbers = torch.arange(self._batch_size * heads, device=self.memory.device)
         self._first = numbers.view(-1, 1, heads) * capacity
 
     def _allocated(self, batch_size: int, capacity: int, like: Tensor) -> Tensor:
-        layers, _, heads, _, size = self._memory.shape
+        layers, _, heads, _, size = self.memory.shape
         # zeros, not empty: stale entries are masked, but a NaN would survive the masked softmax times values
         return like.new_zeros(layers, batch_size, heads, capacity, size)
 
@@ -314,10 +316,115 @@ class DecoderLayer:
         return found if ragged is None else ragged.pack(found)
 
 
-def head_by_head(attention: Any) -> Tensor:
-    """The order in which outputs of key and value projection, one behind the other, stand head by head, keys first."""
-    outputs = torch.arange(2 * attention.embed_dim)
-    return outputs.view(2, attention.num_heads, -1).transpose(0, 1).flatten()
+class DecoderLayers:
+    """A decoder's layers on PyTorch's operations, its last normalisation included.
+
+    `native.stacks.DecoderStack` is the same in C.
+    """
+
+    def __init__(self, decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> None:
+        """The decoder's weights are taken as they are now."""
+        self._layers = [DecoderLayer(layer, arithmetic) for layer in decoder.layers]
+        self._final_norm = None if decoder.layer_norm is None else Norm(decoder.layer_norm)
+        self._fixed_shapes = arithmetic.fixed_shapes
+        self._causal = torch.empty(0)
+        self._cross: list[tuple[Tensor, Tensor]] = []  # each layer's, twice B x H x S x D/H
+        self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
+
+    def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
+        """Take the sources, of a new batch or of rows that were kept.
+
+        Args:
+            cross: their keys and values, layers x B x H x S x 2D/H.
+            padding: booleans, B x S, what no token sees of them; None where all is seen.
+        """
+        keys, values = cross.chunk(2, dim=-1)
+        self._cross = list(zip(keys.unbind(0), values.unbind(0), strict=True))
+        self._cross_mask = None if padding is None else additive_mask(padding, cross)[:, None, None]
+
+    def block(
+        self,
+        x: Tensor,
+        cache: KVCache,
+        starts: Tensor,
+        last_start: int,
+        *,
+        ragged: Ragged | None = None,
+        reach: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
+        """What the layers make of a block.
+
+        Args:
+            x: B x W x D; ragged, N x D.
+            cache: with room for the block; its keys and values are added.
+            starts: B, the position of each row's first token.
+            last_start: the largest of them.
+            ragged: of the block.
+            reach: B x W, the last position that each token sees; None: its own.
+            wanted: B x k, the columns to return; None for all; not of a ragged block.
+
+        Returns:
+            B x W x D, or B x k x D; ragged, N x D.
+        """
+        width = x.size(1) if ragged is None else ragged.width
+        end = last_start + width
+        keys = exact_keys(end) if self._fixed_shapes else end
+        positions = places = None  # of one row the host knows them
+        if starts.size(0) > 1 or ragged is not None:
+            positions = starts[:, None] + torch.arange(width, device=x.device)  # B x W
+            places = cache.places(positions) if ragged is None else cache.places(ragged.pack(positions), ragged.rows)
+        if reach is not None:
+            mask: Tensor | None = _hide_behind(reach, keys, x)
+        else:
+            mask = self._self_mask(positions, last_start, end, keys, x)
+        return self._run(x, cache.open(places, last_start, width, keys), mask, ragged, wanted)
+
+    def tree(self, x: Tensor, cache: KVCache, slots: Tensor, hidden: Tensor, ragged: Ragged) -> Tensor:
+        """What the layers make of tokens that each see others of their own.
+
+        Args:
+            x: N x D.
+            cache: with room for the block; its keys and values are added.
+            slots: N, where the cache takes each token.
+            hidden: booleans, B x W x L, which of the first L slots each token does not see.
+            ragged: of the block.
+
+        Returns:
+            N x D.
+        """
+        places = cache.places(slots, ragged.rows)
+        memories = cache.open(places, 0, 0, hidden.size(-1))
+        return self._run(x, memories, additive_mask(hidden, x)[:, None], ragged, None)
+
+    def _run(
+        self,
+        x: Tensor,
+        memories: list[LayerMemory],
+        mask: Tensor | None,
+        ragged: Ragged | None,
+        wanted: Tensor | None,
+    ) -> Tensor:
+        last = self._layers[-1]
+        for layer, memory, cross in zip(self._layers, memories, self._cross, strict=True):
+            x = layer(x, memory, mask, cross, self._cross_mask, ragged, wanted if layer is last else None)
+        return x if self._final_norm is None else self._final_norm(x)
+
+    def _self_mask(self, positions: Tensor | None, last_start: int, end: int, keys: int, like: Tensor) -> Tensor | None:
+        """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L; L is `keys`."""
+        if positions is not None:
+            return _hide_behind(positions, keys, like)
+        if keys == last_start + 1 and not self._fixed_shapes:
+            return None
+        if self._causal.size(0) < keys or self._causal.dtype != like.dtype or self._causal.device != like.device:
+            size = max(keys, 2 * self._causal.size(0))
+            self._causal = torch.full((size, size), -math.inf, dtype=like.dtype, device=like.device).triu_(1)
+        return self._causal[last_start:end, :keys]
+
+
+def _hide_behind(last: Tensor, end: int, like: Tensor) -> Tensor:
+    """Additive mask, B x 1 x W x `end`, that hides from each query what stands behind its `last` position, B x W."""
+    return additive_mask(torch.arange(end, device=like.device) > last[..., None], like)[:, None]
 
 
 def _columns(x: Tensor, wanted: Tensor) -> Tensor:

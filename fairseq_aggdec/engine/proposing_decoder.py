@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.engine.arithmetic.linear import Linear
+from fairseq_aggdec.engine.arithmetic.linear import linear
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
@@ -21,11 +21,11 @@ class _Heads:
         read = wanted if layer.own_hidden else slice(None)  # a common hidden layer is needed whole
         inner, inner_bias = layer.inner.detach()[read], layer.inner_bias.detach()[read]
         outer, outer_bias = layer.outer.detach()[wanted], layer.outer_bias.detach()[wanted]
-        self._inner = Linear(inner.flatten(0, 1), inner_bias.flatten(), F.relu, arithmetic)
+        self._inner = linear(inner.flatten(0, 1), inner_bias.flatten(), F.relu, arithmetic)
         self._count = outer.size(0)
-        self._outer: Linear | None = None
+        self._outer = None
         if self._count == 1 or not layer.own_hidden:
-            self._outer = Linear(outer.flatten(0, 1), outer_bias.flatten(), None, arithmetic)
+            self._outer = linear(outer.flatten(0, 1), outer_bias.flatten(), None, arithmetic)
         self._weights, self._bias = outer.transpose(1, 2), outer_bias[:, None]  # N x hidden x D, N x 1 x D
 
     def __call__(self, features: Tensor) -> Tensor:

@@ -15,8 +15,11 @@ from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.errors import AggdecError
 from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch, random_model
+
+pytestmark = pytest.mark.usefixtures("either_engine")
 
 WORDS = dictionary(40)
 PAD = WORDS.pad()
@@ -84,19 +87,20 @@ def unchanged(number: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("modules", "name", "replacement", "objection"),
+    ("places", "name", "replacement", "objection"),
     [
         ([block_encoder], "aligned", lambda tokens, pad: tokens, "a sentence of .* tokens is encoded otherwise"),
         ([block_decoder, layers], "exact_rows", unchanged, "are scored otherwise"),
-        ([block_decoder], "exact_keys", unchanged, "otherwise"),
+        ([layers], "exact_keys", unchanged, "otherwise"),
     ],
 )
 def test_other_shapes_are_noticed(
-    monkeypatch: pytest.MonkeyPatch, modules: list[object], name: str, replacement: object, objection: str
+    monkeypatch: pytest.MonkeyPatch, places: list[object], name: str, replacement: object, objection: str
 ) -> None:
     """What the probe says where a device needs more than is done for it."""
-    for module in modules:
-        monkeypatch.setattr(module, name, replacement)
+    monkeypatch.setattr(modules, "kernels", lambda: None)  # they have the same bits in any shape
+    for place in places:
+        monkeypatch.setattr(place, name, replacement)
     found = BitExactProbe(*engines_of(ENGINE_SHAPES[0])).objection()
     assert re.search(objection, found or "")
 

@@ -28,6 +28,8 @@ from tests.random_models import (
 )
 from tests.scripted_decoding import PAD, examples, scored
 
+pytestmark = pytest.mark.usefixtures("either_engine")
+
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
 
@@ -179,7 +181,7 @@ def test_the_cache_grows(shape: str, rows: int) -> None:
     """Outputs far beyond the cache's first size, and beyond the sinusoidal positions that were computed ahead."""
     positions = 64 if "sinusoidal" in shape else 400
     model = model_of_shape(shape, 3, VOCABULARY, VOCABULARY, max_target_positions=positions)
-    walk = Walk([model], BlockDecoder(model.decoder), 3, rows)
+    walk = Walk([model], BlockDecoder(model.decoder), 6, rows)
     while max(walk.done) < 250:
         walk.step(widest=60)
 

@@ -18,6 +18,8 @@ from tests.random_models import (
 )
 from tests.scripted_decoding import PAD, examples
 
+pytestmark = pytest.mark.usefixtures("either_engine")
+
 VOCABULARY = dictionary(12)
 
 

@@ -16,6 +16,8 @@ from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 from tests.scripted_decoding import examples
 
+pytestmark = pytest.mark.usefixtures("either_engine")
+
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
 

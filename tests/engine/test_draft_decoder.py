@@ -12,6 +12,8 @@ from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter
 from tests.random_models import dictionary, random_batch
 from tests.scripted_decoding import PAD, examples
 
+pytestmark = pytest.mark.usefixtures("either_engine")
+
 VOCABULARY = dictionary(12)
 WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
 

@@ -108,7 +108,7 @@ def leaves_alone(call: Callable[[], Any], *things: Any) -> Any:
 
 
 def cache_memory(decoder: BlockDecoder) -> Tensor:
-    memory = decoder._cache._memory
+    memory = decoder._cache.memory
     assert memory is not None
     return memory
 

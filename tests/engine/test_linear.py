@@ -19,7 +19,7 @@ from fairseq_aggdec.engine.arithmetic.precision import can_prepack
 def test_packed_or_not_the_result_is_the_same(rows: int, activation: linear.Activation | None, bias: bool) -> None:
     torch.manual_seed(rows)
     module = nn.Linear(96, 160, bias=bias)
-    layer = fused(module, activation=activation)
+    layer = Linear(module.weight, module.bias, activation)
     x = torch.randn(2, rows, 96)
     expected = module(x) if activation is None else activation(module(x))
     for worth in (0, 10**12):  # always packed, never packed
@@ -88,7 +88,7 @@ def test_without_the_functions_it_goes_on(monkeypatch: pytest.MonkeyPatch, funct
     replaced = SimpleNamespace(_reorder_linear_weight=reorder, _linear_pointwise=product)
     monkeypatch.setattr(torch.ops, "mkldnn", object() if functions == "missing" else replaced)
     can_prepack.cache_clear()
-    layer = fused(module)
+    layer = Linear(module.weight, module.bias)
     can_prepack.cache_clear()
     assert layer._product is None
     x = torch.randn(100_000, 8)

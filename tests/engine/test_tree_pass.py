@@ -13,6 +13,8 @@ from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 
+pytestmark = pytest.mark.usefixtures("either_engine")
+
 WORDS = dictionary(20)
 LONGEST = 30
 

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.engine.arithmetic.bit_exact import ROWS_OF_AMX, exact_rows, has_amx
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic, Prepacked, product_with
+from fairseq_aggdec.engine.arithmetic.weights import fused_weights
+from fairseq_aggdec.engine.native.modules import PackedProduct, kernels_for
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -95,29 +97,24 @@ def rounded_rows(rows: int) -> int:
     return -(-rows // step) * step
 
 
+def linear(
+    weight: Tensor,
+    bias: Tensor | None,
+    activation: Activation | None = None,
+    arithmetic: Arithmetic = AS_THE_MODEL,
+) -> "Linear | PackedProduct":
+    """A linear layer as it is fastest here, see `Linear`: by this plugin's kernels where there are any for it."""
+    found = kernels_for(weight, arithmetic, activation)
+    if found is None:
+        return Linear(weight, bias, activation, arithmetic)
+    return PackedProduct(found, weight, bias, activation)
+
+
 def fused(
     *projections: nn.Linear,
     activation: Activation | None = None,
     arithmetic: Arithmetic = AS_THE_MODEL,
     order: Tensor | None = None,
-) -> Linear:
-    """One product for several projections of the same input; a single one keeps the model's own tensor.
-
-    Args:
-        projections: their outputs stand one behind the other.
-        activation, arithmetic: see `Linear`.
-        order: numbers of all outputs as they are to stand instead.
-    """
-    if len(projections) == 1 and order is None:
-        return Linear(projections[0].weight, projections[0].bias, activation, arithmetic)
-    weight, bias = torch.cat([projection.weight for projection in projections]), None
-    if any(projection.bias is not None for projection in projections):
-        biases: list[Tensor] = [
-            projection.weight.new_zeros(projection.weight.size(0)) if projection.bias is None else projection.bias
-            for projection in projections
-        ]
-        bias = torch.cat(biases)
-    if order is not None:
-        order = order.to(weight.device)
-        weight, bias = weight[order], None if bias is None else bias[order]
-    return Linear(weight, bias, activation, arithmetic)
+) -> "Linear | PackedProduct":
+    """One product for several projections of the same input, see `fused_weights` and `linear`."""
+    return linear(*fused_weights(*projections, order=order), activation, arithmetic)

@@ -2,13 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fairseq_aggdec.cli import bench, demo
-from fairseq_aggdec.engine import block_decoder
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import random_models
 from fairseq_aggdec.lab.benchmarking.alarm import missing_references
@@ -16,6 +13,7 @@ from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.subject import Runners
 from fairseq_aggdec.lab.tuning.points import Setting
 from fairseq_aggdec.lab.tuning.sweep import Measurement
+from tests.engine_faults import blocks_see_what_follows, branches_see_each_other
 from tests.lab.benchmarking.tiny import TINY, tiny_model, tiny_subject
 
 OPTIONS = "--random-model base --limit 4 --length 10 --repeats 1 --no-memory --no-profile".split()
@@ -24,12 +22,7 @@ OPTIONS = "--random-model base --limit 4 --length 10 --repeats 1 --no-memory --n
 @pytest.fixture
 def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens of a wide block see those behind them, so that a draft changes what is said before it."""
-    sighted = BlockDecoder._self_mask
-
-    def mask(self: BlockDecoder, positions: Any, last_start: int, end: int, *rest: Any) -> Any:
-        return sighted(self, positions, last_start, end, *rest) if end - last_start <= 2 else None
-
-    monkeypatch.setattr(BlockDecoder, "_self_mask", mask)
+    blocks_see_what_follows(monkeypatch)
 
 
 def test_which_modes_promise_greedys_output() -> None:
@@ -88,7 +81,7 @@ def test_the_benchmark_compares_whole_lists_of_a_beam(
     assert stock["differences"] is None
     assert ours["differences"] == []
     assert sum(ours["iterations"]) > 0
-    monkeypatch.setattr(block_decoder, "additive_mask", lambda hidden, like: like.new_zeros(hidden.shape))
+    branches_see_each_other(monkeypatch)
     with pytest.raises(
         AggdecError, match=r"^aggressive-beam:3 at batch size 1: .*not the n-best lists of fairseq's search"
     ):

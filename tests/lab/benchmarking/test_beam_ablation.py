@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.beam_ablation import Counts, measure, tables, variants
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel, random_sentences
+from tests.engine_faults import branches_see_each_other
 from tests.lab.benchmarking.tiny import LENGTH, VOCABULARY, tiny_subject
 
 SENTENCES = 3
@@ -39,7 +39,7 @@ def test_every_variant_takes_the_same_steps_and_few_passes_or_many(found: dict[s
 
 def test_other_lists_are_an_error(tiny: RandomModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here because prefixes see other branches."""
-    monkeypatch.setattr(block_decoder, "additive_mask", lambda hidden, like: like.new_zeros(hidden.shape))
+    branches_see_each_other(monkeypatch)
     subject = tiny_subject(tiny, drafter_path=None, block_size=0)
     with pytest.raises(AggdecError, match="have other lists than in plain"):
         measure(subject, 3, variants(False, budgets=(30,)))

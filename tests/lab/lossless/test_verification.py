@@ -4,15 +4,15 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from torch import Tensor
 
-from fairseq_aggdec.engine import block_decoder, layers
+from fairseq_aggdec.engine import layers
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.layers import attend
+from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel, Size
 from fairseq_aggdec.lab.benchmarking.subject import Subject
@@ -20,6 +20,7 @@ from fairseq_aggdec.lab.lossless import verification, verify_command
 from fairseq_aggdec.lab.lossless.verification import ALONE, BEAM_ONE, Verification, verify
 from fairseq_aggdec.lab.lossless.verification_report import Report
 from fairseq_aggdec.scheduling import costs
+from tests.engine_faults import blocks_see_what_follows, branches_see_each_other
 from tests.lab.benchmarking.tiny import tiny_model, tiny_subject
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,15 +43,6 @@ def verified(subject: Subject, modes: str, *precisions: str, sizes: tuple[int, .
 
 def printed(done: Verification) -> str:
     return Report("a model", "aggdec verify", done, SYMBOLS, {}).text()
-
-
-def blocks_see_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fault that no mode may pass with: a drafted token is judged with the draft behind it in sight."""
-
-    def no_mask(decoder: BlockDecoder, positions: Any, longest: int, end: int, keys: int, like: Tensor) -> Tensor:
-        return like.new_zeros(like.size(1), keys)
-
-    monkeypatch.setattr(BlockDecoder, "_self_mask", no_mask)
 
 
 def test_a_correct_model_passes_in_every_mode_precision_and_batch(subject: Subject) -> None:
@@ -105,6 +97,7 @@ def test_a_mask_that_attention_has_written_to_is_found_in_big_models(
         return (scores.softmax(dim=-1) @ values).view(query.shape).transpose(1, 2).flatten(2)
 
     monkeypatch.setattr(layers, "attend_in_products", in_the_callers_mask)
+    monkeypatch.setattr(modules, "kernels", lambda: None)
     big = tiny_subject(tiny_model(tmp_path, Size(width=64, inner=64, heads=16, encoder_layers=1, decoder_layers=2)))
     done = verified(verify_command._uneven(big), "greedy,iad,hybrid", "fp32", sizes=(1,))
     assert [check.mode for check in done.failed] == ["iad", "hybrid"]
@@ -181,5 +174,5 @@ def test_a_beam_is_compared_with_fairseqs_whole_lists(subject: Subject, monkeypa
         ("fairseq's beam 4", 5, 3),
     ]
     # prefixes that see other branches are found out
-    monkeypatch.setattr(block_decoder, "additive_mask", lambda hidden, like: like.new_zeros(hidden.shape))
+    branches_see_each_other(monkeypatch)
     assert verified(subject, "aggressive-beam:4", "fp32", sizes=(1,)).failed

@@ -1,0 +1,423 @@
+/* Products with weights and a decoder's layers for blocks of few tokens, in single precision, on a CPU.
+
+   Compiled once for each set of vector instructions (setup.py), loaded by library.py, and called with addresses of
+   tensors: so it needs neither Python's nor PyTorch's headers. Threads are those of the OpenMP library that PyTorch has
+   loaded; a second one would keep a second set of threads awake.
+
+   A number does not depend on how many others are computed with it, nor on the number of threads: all sums are taken in
+   one order, over a product's inputs in parts of PART, over an attention's keys by their places in the cache. */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern int omp_get_thread_num(void);
+
+#if defined(__AVX512F__)
+#define LANES 16
+#define TILE 12 /* rows multiplied at once: TILE times two accumulators, of 32 registers */
+#else
+#define LANES 8
+#define TILE 6
+#endif
+#define PANEL (2 * LANES) /* outputs of a product that are computed at once */
+#define PART 512          /* inputs that are added up in one go */
+#define AHEAD 256         /* numbers of a panel; weights are asked for so early */
+#define GAP 16            /* numbers behind a row: rows a power of two apart would share few places of the first cache */
+
+typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+
+enum { NO_ACTIVATION, RELU, GELU };
+
+typedef struct {
+    const float *weight; /* panels x inputs x PANEL */
+    const float *bias;   /* panels x PANEL */
+    int64_t inputs, outputs;
+} Product;
+
+typedef struct {
+    const float *gain, *bias; /* D, or both NULL */
+    double epsilon;
+} Norm;
+
+typedef struct {
+    Norm self_norm, cross_norm, final_norm;
+    Product self_qkv; /* queries, then keys and values head by head, each head's keys first */
+    Product self_out, cross_q, cross_out, fc1, fc2; /* cross_*: of a decoder only */
+} Layer;
+
+typedef struct {
+    const Layer *layers;
+    const Norm *last; /* behind all layers, or NULL */
+    int64_t count, dim, heads, inner, activation, norm_first;
+} Stack;
+
+/* what a decoder reads */
+typedef struct {
+    const float *x;         /* N x D, what the first layer reads */
+    float *y;               /* M x D, what the last one returns */
+    const int64_t *rows;    /* N, each token's row of the batch; NULL: `width` tokens of each row */
+    const int64_t *columns; /* N, its place in the row's block; NULL as above */
+    const int64_t *starts;  /* B, where a row's first token stands */
+    const int64_t *slots;   /* N, where the cache takes a token; NULL: at its start + column */
+    const int64_t *reach;   /* B x W, the last slot that a token sees; NULL: its own */
+    const uint8_t *hidden;  /* B x W x `hidden_slots`, the slots that it does not see, in place of `reach`; or NULL */
+    const int64_t *wanted;  /* B x `wanted_columns`, the columns to return; NULL: all N tokens */
+    float *memory;          /* layers x B x H x capacity x 2D/H, keys first */
+    const float *cross;     /* layers x B x H x S x 2D/H, the source's */
+    const uint8_t *padding; /* B x S, what no token sees of it; or NULL */
+    int64_t tokens, width, hidden_slots, wanted_columns;
+    int64_t memory_layer, memory_row, capacity; /* distances in numbers; positions */
+    int64_t cross_layer, cross_row, source;
+    int64_t threads;
+} Block;
+
+/* ---- sums over vectors ---- */
+
+static inline float sum_of(vec v) {
+    float part[LANES];
+    memcpy(part, &v, sizeof part);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) part[i] += part[i + half];
+    return part[0];
+}
+
+/* e^x for x <= 0, and 0 below e^-87; within two units of the last place */
+static inline vec exponential(vec x) {
+    const vec magic = (vec){0} + 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    vec shifted = x * 1.44269504f + magic, n = shifted - magic;
+    vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    vec p = (vec){0} + 1.0f / 5040;
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    ivec bits = (ivec)p + (((ivec)shifted - (ivec)magic) << 23);
+    return (vec)(bits & (x > (vec){0} - 87.0f));
+}
+
+/* ---- products with weights ---- */
+
+static inline __attribute__((always_inline)) void tile(const int m, const float *restrict w, const float *restrict x,
+                                                       int64_t stride, int64_t inputs, vec sums[][2]) {
+    vec own[TILE][2];
+    for (int r = 0; r < m; r++) own[r][0] = own[r][1] = (vec){0};
+    for (int64_t i = 0; i < inputs; i++) {
+        const float *at = w + i * PANEL;
+        vec first = *(const vec *)at, second = *(const vec *)(at + LANES);
+        __builtin_prefetch(at + AHEAD);
+        if (LANES == 16) __builtin_prefetch(at + AHEAD + LANES);
+#pragma GCC unroll 12
+        for (int r = 0; r < m; r++) {
+            float number = x[r * stride + i];
+            own[r][0] += first * number;
+            own[r][1] += second * number;
+        }
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < m; r++) {
+        sums[r][0] += own[r][0];
+        sums[r][1] += own[r][1];
+    }
+}
+
+static void panel_times_rows(int m, const float *w, const float *x, int64_t stride, int64_t inputs, vec sums[][2]) {
+    for (int64_t i = 0; i < inputs; i += PART) {
+        int64_t n = inputs - i < PART ? inputs - i : PART;
+        switch (m) { /* the number of rows is a constant in each */
+#define ROWS(k) \
+    case k: tile(k, w + i * PANEL, x + i, stride, n, sums); break;
+            ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
+#if TILE > 6
+            ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+#endif
+        }
+    }
+}
+
+/* GELU, x/2 (1 + erf(x / sqrt 2)), with erf after Abramowitz and Stegun 7.1.26: wrong by at most 2e-7 times x */
+static inline vec gelu(vec x) {
+    vec away = (vec)((ivec)x & INT32_MAX) * 0.70710678f, t = 1.0f / (1.0f + away * 0.3275911f);
+    vec p = t * 1.061405429f - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = p * t + 0.254829592f;
+    vec erf = 1.0f - p * t * exponential(-away * away);
+    return 0.5f * x * (1.0f + (vec)((ivec)erf | ((ivec)x & INT32_MIN)));
+}
+
+static inline vec activated(vec x, int64_t activation) {
+    if (activation == RELU) return (vec)((ivec)x & (x > 0));
+    return activation == GELU ? gelu(x) : x;
+}
+
+/* y = activation(x W^T + b) (+ residual, which may be y), by all threads of a team; none returns before all have done */
+static void product(const Product *p, const float *x, int64_t x_stride, int64_t rows, float *y, int64_t y_stride,
+                    int64_t activation, const float *residual) {
+    int64_t panels = (p->outputs + PANEL - 1) / PANEL, tiles = (rows + TILE - 1) / TILE;
+#pragma omp for schedule(static)
+    for (int64_t panel = 0; panel < panels; panel++) {
+        int64_t first = panel * PANEL, wide = p->outputs - first < PANEL ? p->outputs - first : PANEL;
+        for (int64_t number = 0; number < tiles; number++) {
+            int64_t from = rows * number / tiles, to = rows * (number + 1) / tiles;
+            vec sums[TILE][2];
+            memset(sums, 0, sizeof sums);
+            panel_times_rows((int)(to - from), p->weight + first * p->inputs, x + from * x_stride, x_stride, p->inputs,
+                             sums);
+            for (int64_t r = from; r < to; r++) {
+                float found[PANEL], *to_y = y + r * y_stride + first;
+                for (int half = 0; half < 2; half++) {
+                    vec sum = sums[r - from][half] + *(const vec *)(p->bias + first + half * LANES);
+                    *(vec *)(found + half * LANES) = activated(sum, activation);
+                }
+                const float *added = residual ? residual + r * y_stride + first : NULL;
+                for (int64_t j = 0; j < wide; j++) to_y[j] = added ? added[j] + found[j] : found[j];
+            }
+        }
+    }
+}
+
+/* ---- normalisation and attention ---- */
+
+static void normalise(const Norm *norm, const float *x, int64_t rows, int64_t dim, int64_t stride, float *y) {
+#pragma omp for schedule(static)
+    for (int64_t r = 0; r < rows; r++) {
+        const float *from = x + r * stride;
+        float *to = y + r * stride;
+        int64_t whole = dim - dim % LANES, i;
+        vec sum = {0}, squares = {0};
+        for (i = 0; i < whole; i += LANES) sum += *(const vec *)(from + i);
+        float mean = sum_of(sum), variance;
+        for (; i < dim; i++) mean += from[i];
+        mean /= dim;
+        for (i = 0; i < whole; i += LANES) {
+            vec away = *(const vec *)(from + i) - mean;
+            squares += away * away;
+        }
+        variance = sum_of(squares);
+        for (; i < dim; i++) variance += (from[i] - mean) * (from[i] - mean);
+        float scale = 1 / sqrtf(variance / dim + (float)norm->epsilon);
+        for (i = 0; i < dim; i++) {
+            float value = (from[i] - mean) * scale;
+            to[i] = norm->gain ? value * norm->gain[i] + norm->bias[i] : value;
+        }
+    }
+}
+
+/* What one query of a head finds; `memory` has a position's key and value, `size` numbers each, every `step` numbers. */
+static void attend(const float *restrict query, const float *restrict memory, int64_t size, int64_t step, int64_t keys,
+                   const uint8_t *hidden, float *restrict scores, float *restrict found) {
+    int64_t whole = size - size % LANES;
+    float scale = 1 / sqrtf((float)size), highest = -INFINITY;
+    for (int64_t j = 0; j < keys; j++) {
+        scores[j] = -INFINITY;
+        if (hidden && hidden[j]) continue;
+        const float *key = memory + j * step;
+        vec sum = {0};
+        int64_t i;
+        for (i = 0; i < whole; i += LANES) sum += *(const vec *)(query + i) * *(const vec *)(key + i);
+        float dot = whole ? sum_of(sum) : 0;
+        for (; i < size; i++) dot += query[i] * key[i];
+        scores[j] = dot * scale;
+        highest = scores[j] > highest ? scores[j] : highest;
+    }
+    int64_t padded = (keys + LANES - 1) / LANES * LANES;
+    for (int64_t j = keys; j < padded; j++) scores[j] = -INFINITY;
+    vec total = {0};
+    for (int64_t j = 0; j < padded; j += LANES) {
+        vec *part = (vec *)(scores + j);
+        *part = exponential(*part - highest);
+        total += *part;
+    }
+    float share = 1 / sum_of(total);
+    memset(found, 0, size * sizeof *found);
+    for (int64_t j = 0; j < keys; j++) {
+        if (scores[j] == 0) continue;
+        const float *value = memory + j * step + size;
+        float weight = scores[j] * share;
+        int64_t i;
+        for (i = 0; i < whole; i += LANES) *(vec *)(found + i) += *(const vec *)(value + i) * weight;
+        for (; i < size; i++) found[i] += value[i] * weight;
+    }
+}
+
+/* ---- a decoder's layers ---- */
+
+static inline int64_t row_of(const Block *b, int64_t token) { return b->rows ? b->rows[token] : token / b->width; }
+static inline int64_t column_of(const Block *b, int64_t token) { return b->columns ? b->columns[token] : token % b->width; }
+static inline int64_t slot_of(const Block *b, int64_t token) {
+    return b->slots ? b->slots[token] : b->starts[row_of(b, token)] + column_of(b, token);
+}
+
+/* The layers' work on a block, by all threads of a team. Strides of x, normed, attended: D + GAP; of qkv 3 D + GAP. */
+static void run(const Stack *d, const Block *b, float *x, float *normed, float *attended, float *qkv, float *inner,
+                float *scores) {
+    const int64_t dim = d->dim, heads = d->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
+    const int64_t returned = b->wanted ? b->tokens / b->width * b->wanted_columns : b->tokens;
+    int64_t tokens = b->tokens; /* of which the layer returns something */
+#pragma omp for schedule(static)
+    for (int64_t n = 0; n < tokens; n++) memcpy(x + n * stride, b->x + n * dim, dim * sizeof *x);
+
+    for (int64_t number = 0; number < d->count; number++) {
+        const Layer *layer = d->layers + number;
+        float *memory = b->memory + number * b->memory_layer;
+        const float *cross = b->cross + number * b->cross_layer, *input = x;
+        const int64_t *wanted = number == d->count - 1 ? b->wanted : NULL;
+
+        if (d->norm_first) {
+            normalise(&layer->self_norm, x, tokens, dim, stride, normed);
+            input = normed;
+        }
+        product(&layer->self_qkv, input, stride, tokens, qkv, wide, NO_ACTIVATION, NULL);
+#pragma omp for schedule(static)
+        for (int64_t n = 0; n < tokens; n++)
+            for (int64_t h = 0; h < heads; h++)
+                memcpy(memory + row_of(b, n) * b->memory_row + (h * b->capacity + slot_of(b, n)) * 2 * size,
+                       qkv + n * wide + dim + h * 2 * size, 2 * size * sizeof *memory);
+        if (wanted) tokens = returned;
+#define TOKEN(m) (wanted ? (m) / b->wanted_columns * b->width + wanted[m] : (m))
+        if (wanted) { /* the others' inputs are not looked at again */
+#pragma omp single
+            for (int64_t m = 0; m < tokens; m++) memcpy(normed + m * stride, x + TOKEN(m) * stride, dim * sizeof *x);
+#pragma omp for schedule(static)
+            for (int64_t m = 0; m < tokens; m++) memcpy(x + m * stride, normed + m * stride, dim * sizeof *x);
+        }
+#pragma omp for schedule(static)
+        for (int64_t part = 0; part < tokens * heads; part++) {
+            int64_t m = part / heads, h = part % heads, n = TOKEN(m), place = row_of(b, n) * b->width + column_of(b, n);
+            int64_t keys = b->hidden ? b->hidden_slots : (b->reach ? b->reach[place] : slot_of(b, n)) + 1;
+            attend(qkv + n * wide + h * size, memory + row_of(b, n) * b->memory_row + h * b->capacity * 2 * size, size,
+                   2 * size, keys,
+                   b->hidden ? b->hidden + place * b->hidden_slots : NULL, scores, attended + m * stride + h * size);
+        }
+        product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x);
+
+        normalise(d->norm_first ? &layer->cross_norm : &layer->self_norm, x, tokens, dim, stride, normed);
+        product(&layer->cross_q, normed, stride, tokens, qkv, wide, NO_ACTIVATION, NULL);
+#pragma omp for schedule(static)
+        for (int64_t part = 0; part < tokens * heads; part++) {
+            int64_t m = part / heads, h = part % heads, row = row_of(b, TOKEN(m));
+            attend(qkv + m * wide + h * size, cross + row * b->cross_row + h * b->source * 2 * size, size, 2 * size, b->source,
+                   b->padding ? b->padding + row * b->source : NULL, scores, attended + m * stride + h * size);
+        }
+        product(&layer->cross_out, attended, stride, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed);
+
+        normalise(d->norm_first ? &layer->final_norm : &layer->cross_norm, x, tokens, dim, stride, normed);
+        product(&layer->fc1, normed, stride, tokens, inner, d->inner + GAP, d->activation, NULL);
+        product(&layer->fc2, inner, d->inner + GAP, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed);
+        if (!d->norm_first) normalise(&layer->final_norm, x, tokens, dim, stride, x);
+    }
+    if (d->last) normalise(d->last, x, tokens, dim, stride, x);
+#pragma omp for schedule(static)
+    for (int64_t m = 0; m < tokens; m++) memcpy(b->y + m * dim, x + m * stride, dim * sizeof *x);
+}
+
+/* ---- an encoder's layers ---- */
+
+static void run_encoder(const Stack *e, float *x, const uint8_t *padding, int64_t rows, int64_t width, float *normed,
+                        float *attended, float *qkv, float *inner, float *scores) {
+    const int64_t dim = e->dim, heads = e->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
+    const int64_t tokens = rows * width;
+    for (int64_t number = 0; number < e->count; number++) {
+        const Layer *layer = e->layers + number;
+        if (e->norm_first) normalise(&layer->self_norm, x, tokens, dim, stride, normed);
+        product(&layer->self_qkv, e->norm_first ? normed : x, stride, tokens, qkv, wide, NO_ACTIVATION, NULL);
+#pragma omp for schedule(static)
+        for (int64_t part = 0; part < tokens * heads; part++) {
+            int64_t n = part / heads, h = part % heads, row = n / width;
+            attend(qkv + n * wide + h * size, qkv + row * width * wide + dim + h * 2 * size, size, wide, width,
+                   padding ? padding + row * width : NULL, scores, attended + n * stride + h * size);
+        }
+        product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x);
+        normalise(e->norm_first ? &layer->final_norm : &layer->self_norm, x, tokens, dim, stride, normed);
+        product(&layer->fc1, normed, stride, tokens, inner, e->inner + GAP, e->activation, NULL);
+        product(&layer->fc2, inner, e->inner + GAP, tokens, x, stride, NO_ACTIVATION, e->norm_first ? x : normed);
+        if (!e->norm_first) normalise(&layer->final_norm, x, tokens, dim, stride, x);
+    }
+    if (e->last) normalise(e->last, x, tokens, dim, stride, x);
+}
+
+/* Memory for the work on so many tokens, with `keys` scores for each thread: parts one behind the other, of which the
+   caller frees the first; NULL where there is none. */
+typedef struct {
+    float *x, *normed, *attended, *qkv, *inner, *scores;
+} Work;
+
+static Work work_for(const Stack *s, int64_t tokens, int64_t scores) {
+    int64_t stride = s->dim + GAP, wide = 3 * s->dim + GAP, inner = s->inner + GAP;
+    float *own = malloc(sizeof(float) * (tokens * (3 * stride + wide + inner) + scores));
+    Work work = {own, NULL, NULL, NULL, NULL, NULL};
+    if (own) {
+        work.normed = own + tokens * stride;
+        work.attended = work.normed + tokens * stride;
+        work.qkv = work.attended + tokens * stride;
+        work.inner = work.qkv + tokens * wide;
+        work.scores = work.inner + tokens * inner;
+    }
+    return work;
+}
+
+/* y = the layers' output for x, both B x S x D; `padding`: B x S, what no token sees, or NULL. Returns 0, or 1 where
+   memory is not to be had. */
+int64_t aggdec_encode(const Stack *e, const float *x, float *y, const uint8_t *padding, int64_t rows, int64_t width,
+                      int64_t threads) {
+    int64_t tokens = rows * width, stride = e->dim + GAP, each = width + 2 * LANES;
+    Work work = work_for(e, tokens, threads * each);
+    if (!work.x) return 1;
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(static)
+        for (int64_t n = 0; n < tokens; n++) memcpy(work.x + n * stride, x + n * e->dim, e->dim * sizeof *x);
+        run_encoder(e, work.x, padding, rows, width, work.normed, work.attended, work.qkv, work.inner,
+                    work.scores + omp_get_thread_num() * each);
+#pragma omp for schedule(static)
+        for (int64_t n = 0; n < tokens; n++) memcpy(y + n * e->dim, work.x + n * stride, e->dim * sizeof *x);
+    }
+    free(work.x);
+    return 0;
+}
+
+/* 0, or 1 where memory is not to be had */
+int64_t aggdec_decode(const Stack *d, const Block *b) {
+    int64_t tokens = b->tokens, keys = b->source;
+    for (int64_t n = 0; n < tokens; n++) {
+        int64_t end = b->hidden ? b->hidden_slots : (b->reach ? b->reach[row_of(b, n) * b->width + column_of(b, n)] : slot_of(b, n)) + 1;
+        keys = end > keys ? end : keys;
+    }
+    int64_t each = keys + 2 * LANES;
+    Work work = work_for(d, tokens, b->threads * each);
+    if (!work.x) return 1;
+#pragma omp parallel num_threads(b->threads)
+    run(d, b, work.x, work.normed, work.attended, work.qkv, work.inner, work.scores + omp_get_thread_num() * each);
+    free(work.x);
+    return 0;
+}
+
+/* y = activation(x W^T + b), x of `rows` rows one behind the other; 0, or 1 where memory is not to be had */
+int64_t aggdec_product(const Product *p, const float *x, float *y, int64_t rows, int64_t activation, int64_t threads) {
+    int64_t stride = p->inputs;
+    float *copy = NULL;
+    if (rows > TILE && stride % 512 == 0) {
+        stride += GAP;
+        copy = malloc(sizeof(float) * rows * stride);
+        if (!copy) return 1;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        if (copy) {
+#pragma omp for schedule(static)
+            for (int64_t r = 0; r < rows; r++) memcpy(copy + r * stride, x + r * p->inputs, p->inputs * sizeof *x);
+        }
+        product(p, copy ? copy : x, stride, rows, y, p->outputs, activation, NULL);
+    }
+    free(copy);
+    return 0;
+}
+
+const int64_t aggdec_panel = PANEL;
+const uint32_t aggdec_source = SOURCE; /* the checksum of this file, of which setup.py tells the compiler */

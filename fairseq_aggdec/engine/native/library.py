@@ -1,0 +1,60 @@
+"""The compiled kernels: found and loaded."""
+
+import ctypes
+import logging
+import os
+import zlib
+from functools import cache
+from pathlib import Path
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+_FOLDER = Path(__file__).parent
+_OFF = "AGGDEC_KERNELS"
+_I64, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
+
+
+class Kernels:
+    """kernels.c, compiled for the vector instructions of this processor."""
+
+    def __init__(self, path: Path) -> None:
+        """
+        Raises:
+            OSError: the file is none that can be loaded here.
+            AttributeError, ValueError: it is not kernels.c.
+        """
+        library = ctypes.CDLL(str(path))
+        self.checksum = ctypes.c_uint32.in_dll(library, "aggdec_source").value
+        """of the source that it was compiled from"""
+        self.panel: int = ctypes.c_int64.in_dll(library, "aggdec_panel").value
+        """outputs that stand together in packed weights"""
+        self.product, self.encode, self.decode = library.aggdec_product, library.aggdec_encode, library.aggdec_decode
+        self.product.argtypes = (_ADDRESS, _ADDRESS, _ADDRESS, _I64, _I64, _I64)
+        self.encode.argtypes = (_ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _I64, _I64, _I64)
+        self.decode.argtypes = (_ADDRESS, _ADDRESS)
+        for function in (self.product, self.encode, self.decode):
+            function.restype = _I64  # 0, or 1 where memory is not to be had
+
+
+@cache
+def kernels() -> Kernels | None:
+    """The kernels for this processor; None where there are none or AGGDEC_KERNELS is 0."""
+    name = {"AVX512": "avx512", "AVX2": "avx2"}.get(torch.backends.cpu.get_cpu_capability())
+    if name is None or os.environ.get(_OFF) == "0":
+        return None
+    path = _FOLDER / f"kernels_{name}.so"
+    try:
+        found = Kernels(path)
+    except (OSError, AttributeError, ValueError) as error:
+        reason = str(error) if path.exists() else "they were not compiled"
+    else:
+        if found.checksum == zlib.crc32((_FOLDER / "kernels.c").read_bytes()):
+            return found
+        reason = "they were compiled from another kernels.c"
+    logger.warning(
+        f"decoding on this CPU is slower than it could be: {path.name} cannot be used ({reason}). Install the plugin "
+        f"with a C compiler at hand (python setup.py build_ext --inplace in a checkout), or set {_OFF}=0 to hide this"
+    )
+    return None

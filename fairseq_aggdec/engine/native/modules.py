@@ -1,0 +1,227 @@
+"""Linear layers, and the layers of encoders and decoders, over the kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from fairseq.modules import gelu
+from torch import Tensor, nn
+
+from fairseq_aggdec.decoding.roles import Ragged
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.arithmetic.weights import fused_weights, head_by_head
+from fairseq_aggdec.engine.native.library import Kernels, kernels
+
+if TYPE_CHECKING:
+    from fairseq_aggdec.engine.layers import KVCache
+
+_ADDRESS, _I64 = ctypes.c_void_p, ctypes.c_int64
+_ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c
+
+
+class _CProduct(ctypes.Structure):
+    """`Product` of kernels.c."""
+
+    _fields_ = (("weight", _ADDRESS), ("bias", _ADDRESS), ("inputs", _I64), ("outputs", _I64))
+
+
+class PackedProduct:
+    """activation(x W^T + b), ... x I -> ... x O, over weights that are packed for the kernels."""
+
+    rounds_rows = False
+    """as of a `Linear`: any number of rows will do"""
+
+    def __init__(self, found: Kernels, weight: Tensor, bias: Tensor | None, activation: Any = None) -> None:
+        """Weights are O x I, single precision, on the CPU; biases O; they are copied."""
+        outputs, inputs = weight.shape
+        panels = -(-outputs // found.panel)
+        more = panels * found.panel - outputs
+        padded = F.pad(weight.detach(), (0, 0, 0, more)).view(panels, found.panel, inputs)
+        self._weight = padded.transpose(1, 2).contiguous()
+        self._bias = F.pad(weight.new_zeros(outputs) if bias is None else bias.detach(), (0, more))
+        self._kernels, self._activation = found, _ACTIVATIONS[activation]
+        self.as_c = _CProduct(self._weight.data_ptr(), self._bias.data_ptr(), inputs, outputs)
+        """valid while this object is"""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        x = x.contiguous()
+        y = x.new_empty(*x.shape[:-1], self.as_c.outputs)
+        rows, threads = x.numel() // self.as_c.inputs, torch.get_num_threads()
+        address = ctypes.addressof(self.as_c)
+        _check(self._kernels.product(address, x.data_ptr(), y.data_ptr(), rows, self._activation, threads))
+        return y
+
+
+class _CNorm(ctypes.Structure):
+    _fields_ = (("gain", _ADDRESS), ("bias", _ADDRESS), ("epsilon", ctypes.c_double))
+
+
+class _CLayer(ctypes.Structure):
+    _fields_ = (
+        *((name, _CNorm) for name in ("self_norm", "cross_norm", "final_norm")),
+        *((name, _CProduct) for name in ("self_qkv", "self_out", "cross_q", "cross_out", "fc1", "fc2")),
+    )
+
+
+class _CStack(ctypes.Structure):
+    _fields_ = (
+        ("layers", _ADDRESS),
+        ("last", _ADDRESS),
+        *((name, _I64) for name in ("count", "dim", "heads", "inner", "activation", "norm_first")),
+    )
+
+
+class _CBlock(ctypes.Structure):
+    """`Block` of kernels.c, which says what each is."""
+
+    _fields_ = (
+        *((name, _ADDRESS) for name in ("x", "y", "rows", "columns", "starts", "slots", "reach", "hidden", "wanted")),
+        *((name, _ADDRESS) for name in ("memory", "cross", "padding")),
+        *((name, _I64) for name in ("tokens", "width", "hidden_slots", "wanted_columns")),
+        *((name, _I64) for name in ("memory_layer", "memory_row", "capacity", "cross_layer", "cross_row", "source")),
+        ("threads", _I64),
+    )
+
+
+class _Stack:
+    """Layers, copied as `Stack` of kernels.c."""
+
+    def __init__(self, model: TransformerEncoderBase | TransformerDecoderBase, found: Kernels) -> None:
+        """The weights are taken as they are now."""
+        self._kernels = found
+        self._alive: list[Any] = []  # what the structures point to
+        layers = (_CLayer * len(model.layers))(*map(self._layer, model.layers))
+        first = model.layers[0]
+        last = None if model.layer_norm is None else self._norm(model.layer_norm)
+        self._alive += [layers, last]
+        self._stack = _CStack(
+            ctypes.addressof(layers),
+            None if last is None else ctypes.addressof(last),
+            len(layers),
+            first.self_attn.embed_dim,
+            first.self_attn.num_heads,
+            first.fc1.out_features,
+            _ACTIVATIONS[first.activation_fn],
+            first.normalize_before,
+        )
+
+    def _layer(self, layer: Any) -> _CLayer:
+        own, cross = layer.self_attn, getattr(layer, "encoder_attn", None)
+        order = torch.cat([torch.arange(own.embed_dim), own.embed_dim + head_by_head(own)])
+        return _CLayer(
+            self._norm(layer.self_attn_layer_norm),
+            _CNorm() if cross is None else self._norm(layer.encoder_attn_layer_norm),
+            self._norm(layer.final_layer_norm),
+            self._product(own.q_proj, own.k_proj, own.v_proj, order=order),
+            self._product(own.out_proj),
+            _CProduct() if cross is None else self._product(cross.q_proj),
+            _CProduct() if cross is None else self._product(cross.out_proj),
+            self._product(layer.fc1),
+            self._product(layer.fc2),
+        )
+
+    def _norm(self, module: nn.LayerNorm) -> _CNorm:
+        numbers = [None if number is None else number.detach().clone() for number in (module.weight, module.bias)]
+        self._alive += numbers
+        return _CNorm(*(None if number is None else number.data_ptr() for number in numbers), module.eps)
+
+    def _product(self, *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
+        product = PackedProduct(self._kernels, *fused_weights(*projections, order=order))
+        self._alive.append(product)
+        return product.as_c
+
+
+class EncoderStack(_Stack):
+    """What a `TransformerEncoderBase` computes behind its embeddings, without dropout."""
+
+    def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
+        """B x S x C -> B x S x C, normalised where the encoder does; `padding`: booleans, B x S, what no token sees."""
+        x, hidden = x.contiguous(), None if padding is None else padding.contiguous()
+        y, threads = torch.empty_like(x), torch.get_num_threads()
+        hides = None if hidden is None else hidden.data_ptr()
+        stack = ctypes.addressof(self._stack)
+        _check(self._kernels.encode(stack, x.data_ptr(), y.data_ptr(), hides, x.size(0), x.size(1), threads))
+        return y
+
+
+class DecoderStack(_Stack):
+    """What a `TransformerDecoderBase` computes between its embeddings and its projections, without dropout.
+
+    Its methods are those of `layers.DecoderLayers`.
+    """
+
+    def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
+        self._cross, self._padding = cross, padding
+
+    def block(
+        self,
+        x: Tensor,
+        cache: KVCache,
+        starts: Tensor,
+        last_start: int,
+        *,
+        ragged: Ragged | None = None,
+        reach: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
+        numbers = {"starts": starts, "reach": reach, "wanted": wanted}
+        return self._run(x, cache, ragged, **{name: x for name, x in numbers.items() if x is not None})
+
+    def tree(self, x: Tensor, cache: KVCache, slots: Tensor, hidden: Tensor, ragged: Ragged) -> Tensor:
+        return self._run(x, cache, ragged, slots=slots, hidden=hidden)
+
+    def _run(self, x: Tensor, cache: KVCache, ragged: Ragged | None, **numbers: Tensor) -> Tensor:
+        """`aggdec_decode`; `numbers` by their names in `Block`."""
+        if ragged is not None:
+            numbers |= {"rows": ragged.rows, "columns": ragged.columns}
+        numbers = {name: number.contiguous() for name, number in numbers.items()} | {"x": x.contiguous()}
+        wanted, hidden = numbers.get("wanted"), numbers.get("hidden")
+        y = x.new_empty(x.shape if wanted is None else (*wanted.shape, x.size(-1)))
+        memory, cross, padding = cache.memory, self._cross, self._padding
+        block = _CBlock(
+            y=y.data_ptr(),
+            memory=memory.data_ptr(),
+            cross=cross.data_ptr(),
+            padding=None if padding is None else padding.data_ptr(),
+            tokens=x.numel() // x.size(-1),
+            width=x.size(1) if ragged is None else ragged.width,
+            hidden_slots=0 if hidden is None else hidden.size(-1),
+            wanted_columns=0 if wanted is None else wanted.size(1),
+            memory_layer=memory.stride(0),
+            memory_row=memory.stride(1),
+            capacity=memory.size(3),
+            cross_layer=cross.stride(0),
+            cross_row=cross.stride(1),
+            source=cross.size(3),
+            threads=torch.get_num_threads(),
+            **{name: number.data_ptr() for name, number in numbers.items()},
+        )
+        _check(self._kernels.decode(ctypes.addressof(self._stack), ctypes.addressof(block)))
+        return y
+
+
+def encoder_stack(encoder: TransformerEncoderBase, arithmetic: Arithmetic) -> EncoderStack | None:
+    """An encoder's layers in C; None where there are no kernels for its device, precision or activation."""
+    found = kernels_for(encoder.embed_tokens.weight, arithmetic, encoder.layers[0].activation_fn)
+    return None if found is None else EncoderStack(encoder, found)
+
+
+def decoder_stack(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> DecoderStack | None:
+    """As `encoder_stack`, for a decoder."""
+    found = kernels_for(decoder.embed_tokens.weight, arithmetic, decoder.layers[0].activation_fn)
+    return None if found is None else DecoderStack(decoder, found)
+
+
+def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kernels | None:
+    """The kernels, where they compute such layers: in single precision on a CPU."""
+    is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32 and arithmetic.precision == "own"
+    return kernels() if is_plain and activation in _ACTIVATIONS else None
+
+
+def _check(status: int) -> None:
+    if status != 0:
+        raise MemoryError("not enough memory for a block of this size: decode smaller batches")

@@ -1,0 +1,31 @@
+"""Faults of the engine that the commands which compare outputs must find, on whatever it computes with."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+
+
+def blocks_see_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drafted token of a block of three and more is judged with the draft behind it in sight."""
+    sighted = BlockDecoder.features
+
+    def features(self: BlockDecoder, block: Any, starts: Any, last_start: int, **options: Any) -> Any:
+        if block is not None and block.size(1) > 2:
+            options["reach"] = (starts + block.size(1) - 1)[:, None].expand(block.shape)
+        return sighted(self, block, starts, last_start, **options)
+
+    monkeypatch.setattr(BlockDecoder, "features", features)
+
+
+def branches_see_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefixes of a tree see those of other branches."""
+    alone = BlockDecoder.score_tree
+
+    def score_tree(self: BlockDecoder, block: Any) -> Any:
+        return alone(self, replace(block, hidden=torch.zeros_like(block.hidden)))
+
+    monkeypatch.setattr(BlockDecoder, "score_tree", score_tree)
