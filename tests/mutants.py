@@ -56,15 +56,15 @@ MUTANTS = [
     Mutant(
         "no token of the verifier's own is committed at the bifurcation",
         "decoding/outputs.py",
-        "        committed = last + 1\n",
-        "        committed = (last + verdict.passed.gather(1, last[:, None])[:, 0]).clamp(min=1)\n",
+        "            committed.append(last + 1 - first)\n",
+        "            last = max(first, last - (not passed[last]))\n            committed.append(last + 1 - first)\n",
         LOOP,
     ),
     Mutant(
         "a drafted EOS that passes does not end the sentence",
-        "decoding/loop.py",
-        "is_last = (verdict.tokens == rules.eos) | ~verdict.passed",
-        "is_last = ~verdict.passed",
+        "decoding/outputs.py",
+        "passed[last] and tokens[last] != eos",
+        "passed[last]",
         LOOP,
     ),
     Mutant(
@@ -91,8 +91,8 @@ MUTANTS = [
     Mutant(
         "two rows are swapped when one leaves",
         "decoding/outputs.py",
-        "self.lengths = self.lengths[remaining]",
-        "self.lengths = self.lengths[remaining.flip(0)]",
+        "self.texts = [self.texts[row] for row in order]",
+        "self.texts = [self.texts[row] for row in reversed(order)]",
         LOOP,
     ),
     Mutant(

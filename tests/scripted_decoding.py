@@ -36,8 +36,6 @@ def outputs_of(texts: Sequence[Sequence[int]]) -> Outputs:
     outputs = Outputs(torch.full((len(texts),), EOS), rules)
     for row, text in enumerate(texts):
         outputs.texts[row] += text
-        outputs.tokens[row, 1 : 1 + len(text)] = torch.tensor(text, dtype=torch.long)
-    outputs.lengths = torch.tensor(outputs.known_lengths)
     return outputs
 
 

@@ -47,16 +47,15 @@ def draft_verify_accept(
         if any(longest):
             draft = schedule.trim(outputs.fitting(drafter.propose(outputs, longest), longest))
         else:
-            draft = Draft.none(len(outputs.rows), first_tokens.device)
+            draft = Draft.none(len(outputs.rows), outputs.device)
 
         # verify: one pass over each row's last committed token and its draft (Eqs. 5 to 7)
         block = outputs.block(draft)
-        sequence = outputs.sequence(block, with_draft=rules.no_repeat_ngram_size > 1)
+        sequence = outputs.sequence(block) if rules.no_repeat_ngram_size > 1 else None
         verdict = judge(verifier, rules, accept, block, draft, sequence)
 
         # accept up to the bifurcation; the verifier's own token there, or the bonus token
-        is_last = (verdict.tokens == rules.eos) | ~verdict.passed  # B x W; behind a whole draft nothing passes
-        outcome = outputs.commit(draft, verdict, is_last.byte().argmax(dim=1))
+        outcome = outputs.commit(draft, verdict)
         schedule.learn(draft, outcome)
 
         if outcome.remaining is not None and outputs.rows:  # finished rows leave the batch

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Block, Draft
@@ -38,32 +37,39 @@ class Outcome:
 
 
 class Outputs:
-    """Starts with every row holding the decoder's first input alone."""
+    """Starts with every row holding the decoder's first input alone. They are kept on the host."""
 
     def __init__(self, first_tokens: Tensor, rules: SearchRules, keep_drafts: bool = False) -> None:
         """Of the decoder's first input, B; `rules` have the longest output and special symbols."""
-        batch_size, device = first_tokens.size(0), first_tokens.device
-        self.tokens = torch.full((batch_size, rules.max_len + 2), rules.pad, dtype=torch.long, device=device)
-        """B x T: the first input, then the output; junk behind `lengths`"""
-        self.tokens[:, 0] = first_tokens
-        self.lengths = torch.ones(batch_size, dtype=torch.long, device=device)
-        """B, the first input counted"""
+        batch_size = first_tokens.size(0)
+        self.device = first_tokens.device
+        """the verifier's"""
         self.texts = [[token] for token in first_tokens.tolist()]
-        """the tokens of each row, on the host"""
+        """the tokens of each row: the first input, then the output"""
         self.rows = list(range(batch_size))
         """which sentence each remaining row is"""
         self.failures = [0] * batch_size
         """how many of each row's latest drafts in a row had no token accepted"""
         self._rules = rules
-        self._log_probs = torch.zeros(batch_size, rules.max_len + 2, device=device)
+        self._log_probs: list[list[float]] = [[] for _ in range(batch_size)]
         self._stats = [SentenceStats() for _ in range(batch_size)]
         self._drafts: list[list[Tensor]] | None = [[] for _ in range(batch_size)] if keep_drafts else None
         self._done: list[Decoded | None] = [None] * batch_size
 
     @property
     def known_lengths(self) -> list[int]:
-        """`lengths`, on the host."""
+        """Of `texts`, the first input counted."""
         return [len(text) for text in self.texts]
+
+    @property
+    def lengths(self) -> Tensor:
+        """B, `known_lengths` on the verifier's device."""
+        return torch.tensor(self.known_lengths, device=self.device)
+
+    @property
+    def tokens(self) -> Tensor:
+        """B x T, `texts` on the verifier's device; padding behind `lengths`."""
+        return self._padded(max(self.known_lengths))
 
     def room(self) -> list[int]:
         """The longest draft of each row: no block reads or predicts behind the last position, where EOS is forced."""
@@ -81,49 +87,48 @@ class Outputs:
 
     def block(self, draft: Draft) -> Block:
         """Each row's last token and its draft."""
-        starts, known = self.lengths - 1, self.known_lengths
-        tokens = torch.cat([self.tokens.gather(1, starts[:, None]), draft.tokens], dim=1)  # B x W
-        self._reserve(max(known) + tokens.size(1))
+        known = [len(text) - 1 for text in self.texts]
+        numbers = torch.tensor([known, [text[-1] for text in self.texts]], device=self.device)
+        tokens = torch.cat([numbers[1, :, None], draft.tokens], dim=1)  # B x W
         widths = None if draft.known is None else [1 + length for length in draft.known]
-        return Block.of(tokens, starts, [length - 1 for length in known], widths)
+        return Block.of(tokens, numbers[0], known, widths)
 
-    def sequence(self, block: Block, with_draft: bool) -> Tensor:
-        """The decoder's inputs up to a block's end, B x L; junk behind each row's last token, or behind its draft."""
-        if with_draft:
-            targets = block.starts[:, None] + torch.arange(block.tokens.size(1), device=block.starts.device)
-            self.tokens.scatter_(1, targets, block.tokens)
-        return self.tokens[:, : block.last_start + block.tokens.size(1)]
+    def sequence(self, block: Block) -> Tensor:
+        """The decoder's inputs up to a block's end, its draft included, B x L; padding behind a shorter row's block."""
+        width = block.tokens.size(1)
+        inputs = self._padded(block.last_start + width)
+        return inputs.scatter(1, block.starts[:, None] + torch.arange(width, device=self.device), block.tokens)
 
-    def commit(self, draft: Draft, verdict: Verdict, last: Tensor) -> Outcome:
+    def commit(self, draft: Draft, verdict: Verdict) -> Outcome:
         """Append what passed of a draft and the verifier's own token behind it; rows that have ended leave.
 
-        This is the iteration's one transfer to the host. `last` is the column of the last token that becomes output, B.
+        A row ends an iteration with EOS, or with the first token behind which the draft does not pass.
         """
-        committed = last + 1
-        accepted = last + verdict.passed.gather(1, last[:, None]).squeeze(1)
-        self._append(verdict, committed)
-        counts = torch.stack([draft.lengths, accepted, committed], dim=1)
-        host = torch.cat([counts, verdict.tokens], dim=1).tolist()
-        for row, (drafted, passed, added, *tokens) in enumerate(host):
-            self.texts[row] += tokens[:added]
-            self._count(row, drafted, passed, added)
+        drafted = draft.lengths.tolist() if draft.known is None else draft.known
+        accepted, committed, end = [], [], 0
+        eos, passed, tokens = self._rules.eos, verdict.passed, verdict.tokens
+        for row, width in enumerate(verdict.widths):
+            first, end = end, end + width
+            last = first
+            while last < end - 1 and passed[last] and tokens[last] != eos:
+                last += 1
+            committed.append(last + 1 - first)
+            accepted.append(last - first + passed[last])
+            self.texts[row] += tokens[first : last + 1]
+            self._log_probs[row] += verdict.log_probs[first : last + 1]
+            self._count(row, drafted[row], accepted[row], committed[row])
             if self._drafts is not None:
-                self._drafts[self.rows[row]].append(draft.tokens[row, :drafted].clone())
-        drafts, accepts, commits = (list(column) for column in zip(*(row[:3] for row in host), strict=True))
-        return Outcome(drafts, accepts, commits, self._let_go())
+                self._drafts[self.rows[row]].append(draft.tokens[row, : drafted[row]].clone())
+        return Outcome(drafted, accepted, committed, self._let_go())
 
     def finished(self) -> list[Decoded]:
         """One entry a sentence, in the order of the batch."""
         return [sentence for sentence in self._done if sentence is not None]
 
-    def _append(self, verdict: Verdict, committed: Tensor) -> None:
-        """Write the first tokens of each row's verdict behind its output, on the device; `committed`: how many, B."""
-        width = verdict.tokens.size(1)
-        targets = self.lengths[:, None] + torch.arange(width, device=committed.device)
-        self._reserve(width + max(self.known_lengths))
-        self.tokens.scatter_(1, targets, verdict.tokens)  # junk behind `lengths` is overwritten before it is read
-        self._log_probs.scatter_(1, targets, verdict.log_probs)
-        self.lengths = self.lengths + committed
+    def _padded(self, width: int) -> Tensor:
+        """`texts`, B x `width`."""
+        pad = self._rules.pad
+        return torch.tensor([text + [pad] * (width - len(text)) for text in self.texts], device=self.device)
 
     def _count(self, row: int, drafted: int, accepted: int, committed: int) -> None:
         stats = self._stats[self.rows[row]]
@@ -143,11 +148,11 @@ class Outputs:
         return self._keep(staying)
 
     def _finish(self, row: int) -> None:
-        sentence, output = self.rows[row], slice(1, len(self.texts[row]))
+        sentence = self.rows[row]
         drafts = None if self._drafts is None else self._drafts[sentence]
-        self._done[sentence] = Decoded(
-            self.tokens[row, output].clone(), self._log_probs[row, output].clone(), self._stats[sentence], drafts
-        )
+        tokens = torch.tensor(self.texts[row][1:], device=self.device)
+        log_probs = torch.tensor(self._log_probs[row], device=self.device)
+        self._done[sentence] = Decoded(tokens, log_probs, self._stats[sentence], drafts)
 
     def _keep(self, staying: list[int]) -> Tensor:
         """Drop all rows but these; the last ones take the places of those that left, so that the fewest rows move."""
@@ -157,14 +162,5 @@ class Outputs:
         self.rows = [self.rows[row] for row in order]
         self.texts = [self.texts[row] for row in order]
         self.failures = [self.failures[row] for row in order]
-        remaining = torch.tensor(order, dtype=torch.long, device=self.tokens.device)
-        self.tokens, self._log_probs = self.tokens[remaining], self._log_probs[remaining]
-        self.lengths = self.lengths[remaining]
-        return remaining
-
-    def _reserve(self, end: int) -> None:
-        """Make room for positions below `end`."""
-        if self.tokens.size(1) < end:
-            missing = (0, end - self.tokens.size(1))
-            self.tokens = F.pad(self.tokens, missing, value=self._rules.pad)
-            self._log_probs = F.pad(self._log_probs, missing)
+        self._log_probs = [self._log_probs[row] for row in order]
+        return torch.tensor(order, dtype=torch.long, device=self.device)

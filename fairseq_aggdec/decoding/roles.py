@@ -119,6 +119,8 @@ class Ragged:
     is padding, and where arithmetic binds padding costs as much as tokens.
     """
 
+    widths: Sequence[int]
+    """how many entries each row has"""
     width: int
     """W"""
     rows: Tensor
@@ -146,7 +148,9 @@ class Ragged:
             nearest += range(first, first + wide)
             nearest += [first + wide - 1] * (width - wide)
         where = torch.tensor([rows, columns], device=device)
-        return Ragged(width, where[0], where[1], where[0] * width + where[1], torch.tensor(nearest, device=device))
+        return Ragged(
+            widths, width, where[0], where[1], where[0] * width + where[1], torch.tensor(nearest, device=device)
+        )
 
     @staticmethod
     @lru_cache(maxsize=256)
@@ -154,9 +158,8 @@ class Ragged:
         """Every entry counts."""
         columns = torch.arange(width, device=device)
         numbers = torch.arange(rows, device=device)
-        return Ragged(
-            width, numbers.repeat_interleave(width, output_size=rows * width), columns.repeat(rows), None, None
-        )
+        ordered = numbers.repeat_interleave(width, output_size=rows * width)
+        return Ragged([width] * rows, width, ordered, columns.repeat(rows), None, None)
 
     @property
     def size(self) -> int:

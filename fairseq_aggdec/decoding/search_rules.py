@@ -68,7 +68,7 @@ class SearchRules:
         )
 
     def choose(
-        self, logits: Tensor, starts: Tensor, sequence: Tensor, earliest: int = 0, latest: int | None = None
+        self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int = 0, latest: int | None = None
     ) -> Choices:
         """The best allowed token at every position of a block.
 
@@ -76,13 +76,13 @@ class SearchRules:
 
         Args:
             logits: the verifier's scores, B x W x V.
-            starts: position of each row's first logit, B.
+            positions: of the logits, B x W.
             sequence: decoder inputs of each row up to the end of the block, B x L: `sequence[b, p]` is what the
-                decoder read at position p (the start symbol at 0, then the output).
-            earliest: no position is below; what the host knows of `starts` spares rules that cannot apply.
+                decoder read at position p (the start symbol at 0, then the output). Read by rules that look back; None
+                where there are none.
+            earliest: no position is below; what the host knows of positions spares rules that cannot apply.
             latest: no position is above; None for unknown.
         """
-        positions = starts[:, None] + torch.arange(logits.size(1), device=logits.device)  # B x W
         scores = self._ruled(logits, positions, sequence, earliest)
         ended = None if self.source_lengths is None else positions >= self.source_lengths[:, None]
         log_probs, tokens = best(scores)
@@ -106,7 +106,7 @@ class SearchRules:
         return Choices(tokens, log_probs, scores, forced)
 
     def rows(
-        self, logits: Tensor, positions: Tensor, sequence: Tensor, earliest: int = 0, latest: int | None = None
+        self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int = 0, latest: int | None = None
     ) -> Tensor:
         """What a beam search reads behind prefixes: all scores, minus infinity where a rule bans the token.
 
@@ -133,18 +133,19 @@ class SearchRules:
         """Steps in which some row could have a forced token; fairseq lifts the length minimum for all rows then."""
         return 0 if self.prefix is None else min(self.prefix.size(1), self.max_len)
 
-    def _ruled(self, logits: Tensor, positions: Tensor, sequence: Tensor, earliest: int) -> Tensor:
+    def _ruled(self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int) -> Tensor:
         """Log-probabilities with penalties and bans, but for those that leave a single token."""
         scores = logits.float().log_softmax(dim=-1)  # fairseq normalises first and bans afterwards
         scores[..., self.pad] = -math.inf
         if self.unk_penalty:
             scores[..., self.unk] -= self.unk_penalty
-        free = positions >= self._forced_steps
-        if earliest < self.min_len:
+        if earliest < self.min_len or self.suppressed:
+            free = positions >= self._forced_steps
             scores[..., self.eos].masked_fill_(free & (positions < min(self.min_len, self.max_len)), -math.inf)
-        for token in self.suppressed:
-            scores[..., token].masked_fill_(free & (positions < self.max_len), -math.inf)
+            for token in self.suppressed:
+                scores[..., token].masked_fill_(free & (positions < self.max_len), -math.inf)
         if self.no_repeat_ngram_size > 1:
+            assert sequence is not None
             ban_repeated_ngrams(scores, positions, sequence, self.no_repeat_ngram_size)
         if self.source_lengths is not None:  # fairseq gives the EOS probability one then, and compares it with the rest
             scores[..., self.eos] = torch.where(positions >= self.source_lengths[:, None], 0.0, -math.inf)

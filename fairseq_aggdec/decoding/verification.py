@@ -12,6 +12,7 @@ beginning of a draft in which every token passes.
 | `Acceptance.minimum` | the first few of a block, whatever the criterion | 004 §5.3 |
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -109,7 +110,10 @@ class Acceptance:
         return own, near, allowed, proposed, drafted, choices.tokens, choices.log_probs
 
     def by_block(self, own: Tensor, *judged: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What passes of a block, what becomes output and its log-probability, from `by_token`: B x W each."""
+        """What passes of a block, what becomes output and its log-probability, from `by_token`: B x W each.
+
+        Of `EXACT` that is what `by_token` returns.
+        """
         if self.is_exact:
             tokens, log_probs = judged
             return own, tokens, log_probs
@@ -131,41 +135,54 @@ def accepted_prefix_length(passed: Tensor) -> Tensor:
 
 
 class Verdict(NamedTuple):
-    """What becomes output at every position of a block, should the output get that far."""
+    """What becomes output at every entry of a block, should the output get that far; N each, on the host."""
 
-    passed: Tensor
-    """B x W: whether the draft token behind the position passes; at the end of a draft there is none"""
-    tokens: Tensor
-    """B x W: the draft token where it passed, the verifier's own elsewhere"""
-    log_probs: Tensor
-    """B x W: of `tokens`, by the verifier"""
+    widths: Sequence[int]
+    """how many entries each row has"""
+    passed: Sequence[bool]
+    """whether the draft token behind the entry passes; at the end of a draft there is none"""
+    tokens: Sequence[int]
+    """the draft token where it passed, the verifier's own elsewhere"""
+    log_probs: Sequence[float]
+    """of `tokens`, by the verifier"""
+
+    @classmethod
+    def of(cls, widths: Sequence[int], passed: Tensor, tokens: Tensor, log_probs: Tensor) -> "Verdict":
+        """Of N each: the iteration's one transfer to the host."""
+        if tokens.is_cuda:  # numbers of 64 bits hold all three exactly
+            passed, tokens, log_probs = torch.stack([passed.double(), tokens.double(), log_probs.double()]).cpu()
+            passed, tokens = passed.bool(), tokens.long()
+        return cls(widths, passed.tolist(), tokens.tolist(), log_probs.tolist())
 
 
 def judge(
-    verifier: Verifier, rules: SearchRules, accept: Acceptance, block: Block, draft: Draft, sequence: Tensor
+    verifier: Verifier, rules: SearchRules, accept: Acceptance, block: Block, draft: Draft, sequence: Tensor | None
 ) -> Verdict:
     """Read a block in one pass and judge its draft.
 
     Behind a row's first draft token that did not pass, nothing of this is used. `sequence` has the decoder's inputs up
-    to the block's end, B x L, for rules that look back.
+    to the block's end, B x L, for rules that look back; None where none does.
     """
     ragged, starts = block.ragged, block.starts
     proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING))  # N: what was drafted behind each token
     if draft.known is None or ragged.entries is not None:  # otherwise a row's tokens end with the block
         proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NOTHING)
     positions = starts[ragged.rows] + ragged.columns  # N
-    looks_back = rules.no_repeat_ngram_size > 1
     judged: list[tuple[Tensor, ...]] = []
     first = 0
     for scores in verifier.score(block):  # n x V
         part = slice(first, first + scores.size(0))
         rows = ragged.rows[part]
-        seen = sequence[rows] if looks_back else sequence
+        seen = None if sequence is None else sequence[rows]
         choices = rules.keep(rows).choose(
-            scores[:, None], positions[part], seen, block.first_start, block.last_start + ragged.width - 1
+            scores[:, None], positions[part, None], seen, block.first_start, block.last_start + ragged.width - 1
         )
         judged.append(accept.by_token(proposed[part, None], choices))
         first += scores.size(0)
     by_token = judged[0] if len(judged) == 1 else tuple(torch.cat(entries) for entries in zip(*judged, strict=True))
+    if accept.is_exact:
+        own, tokens, log_probs = by_token
+        return Verdict.of(ragged.widths, own[:, 0], tokens[:, 0], log_probs[:, 0])
     # behind a row's tokens its last one is repeated, behind which nothing was drafted
-    return Verdict(*accept.by_block(*(ragged.spread(entries.squeeze(1)) for entries in by_token)))
+    spread = accept.by_block(*(ragged.spread(entries.squeeze(1)) for entries in by_token))
+    return Verdict.of(ragged.widths, *map(ragged.pack, spread))

@@ -42,8 +42,9 @@ def test_rows_grow_and_leave(batch: list[list[tuple[int, int]]], keep_drafts: bo
             scores[sentence] += values[row, : committed[row]].tolist()
             drafts[sentence].append(draft[row, : drafted[row]].tolist())
         before = list(outputs.rows)
-        verdict = Verdict(torch.arange(5) < last[:, None], block, values)
-        outcome = outputs.commit(Draft(draft, torch.tensor(drafted), drafted), verdict, last)
+        passed = torch.arange(5) < last[:, None]
+        verdict = Verdict.of([5] * len(steps), passed.flatten(), block.flatten(), values.flatten())
+        outcome = outputs.commit(Draft(draft, torch.tensor(drafted), drafted), verdict)
         assert (outcome.drafted, outcome.committed) == (drafted, committed)
         remaining = list(range(len(before))) if outcome.remaining is None else outcome.remaining.tolist()
         assert (outcome.remaining is None) == (not any(finished))
@@ -71,9 +72,10 @@ def test_rows_grow_and_leave(batch: list[list[tuple[int, int]]], keep_drafts: bo
 
 def commit(outputs: Outputs, tokens: list[list[int]], committed: list[int]) -> None:
     """Without drafts."""
-    block, last = torch.tensor(tokens), torch.tensor(committed) - 1
-    verdict = Verdict(torch.zeros_like(block, dtype=torch.bool), block, torch.zeros(block.shape))
-    outputs.commit(Draft.none(len(tokens), block.device), verdict, last)
+    flat = [token for row in tokens for token in row]
+    passed = [column < count - 1 for row, count in zip(tokens, committed, strict=True) for column in range(len(row))]
+    verdict = Verdict([len(row) for row in tokens], passed, flat, [0.0] * len(flat))
+    outputs.commit(Draft.none(len(tokens), outputs.device), verdict)
 
 
 def test_a_block_begins_with_the_last_token_at_its_place() -> None:
@@ -83,14 +85,6 @@ def test_a_block_begins_with_the_last_token_at_its_place() -> None:
     block = outputs.block(Draft.whole(torch.tensor([[20, 21], [30, 31]])))
     assert block.tokens.tolist() == [[8, 20, 21], [9, 30, 31]]
     assert (block.starts.tolist(), block.first_start, block.last_start) == ([2, 1], 1, 2)
-    assert outputs.sequence(block, with_draft=True).tolist() == [[FIRST, 7, 8, 20, 21], [FIRST, 9, 30, 31, PAD]]
+    assert outputs.sequence(block).tolist() == [[FIRST, 7, 8, 20, 21], [FIRST, 9, 30, 31, PAD]]
     commit(outputs, [[EOS], [EOS]], [1, 1])
     assert [sentence.tokens.tolist() for sentence in outputs.finished()] == [[7, 8, EOS], [9, EOS]]
-
-
-def test_finished_sentences_are_copies() -> None:
-    outputs = Outputs(torch.tensor([FIRST, FIRST]), RULES)
-    buffer = outputs.tokens
-    commit(outputs, [[EOS], [8]], [1, 1])
-    buffer.fill_(99)
-    assert outputs.finished()[0].tokens.tolist() == [EOS]

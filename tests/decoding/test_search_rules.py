@@ -94,7 +94,7 @@ def test_choose_equals_one_position_at_a_time(
     logits = 3 * torch.randn(batch_size, width, VOCABULARY, generator=generator)
 
     bounds = data.draw(st.sampled_from([(), (int(starts.min()), length - 1), (0, length + 3)]))
-    choices = rules.choose(logits.clone(), starts, sequence, *bounds)
+    choices = rules.choose(logits.clone(), starts[:, None] + torch.arange(width), sequence, *bounds)
     tokens, log_probs = choices.tokens, choices.log_probs
 
     assert log_probs.dtype == torch.float32
@@ -116,7 +116,7 @@ def test_an_unk_of_strongly_negative_penalty_goes_on_behind_the_sources_length()
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=4, unk_penalty=-9.0, source_lengths=torch.tensor([2, 2]))
     logits = torch.zeros(2, 3, VOCABULARY)
     logits[1, :, UNK] = -20.0
-    choices = rules.choose(logits, torch.tensor([2, 2]), torch.full((2, 6), 5))
+    choices = rules.choose(logits, torch.tensor([[2, 3, 4]] * 2), torch.full((2, 6), 5))
     assert choices.tokens.tolist() == [[UNK, UNK, EOS], [EOS, EOS, EOS]]
     assert choices.log_probs[1].tolist() == [0.0, 0.0, 0.0]
     assert choices.forced is not None

@@ -1,6 +1,7 @@
 """Acceptance against the plain definitions."""
 
 import math
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
-from fairseq_aggdec.decoding.verification import EXACT, NOTHING, Acceptance, TopBeta, Verdict, accepted_prefix_length
+from fairseq_aggdec.decoding.verification import EXACT, NOTHING, Acceptance, TopBeta, accepted_prefix_length
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7
@@ -25,12 +26,20 @@ def random_case(shape: tuple[int, int], seed: int, rules: SearchRules = RULES) -
     proposed = torch.randint(NOTHING, VOCABULARY, shape, generator=generator)
     starts = torch.randint(0, 3, (shape[0],), generator=generator)
     sequence = torch.randint(EOS, VOCABULARY, (shape[0], 3 + shape[1]), generator=generator)
-    return proposed, rules.choose(logits, starts, sequence)
+    return proposed, rules.choose(logits, starts[:, None] + torch.arange(shape[1]), sequence)
 
 
-def judged(accept: Acceptance, proposed: Tensor, choices: Choices) -> Verdict:
+class Judged(NamedTuple):
+    """What `by_block` returns."""
+
+    passed: Tensor
+    tokens: Tensor
+    log_probs: Tensor
+
+
+def judged(accept: Acceptance, proposed: Tensor, choices: Choices) -> Judged:
     """Whole blocks."""
-    return Verdict(*accept.by_block(*accept.by_token(proposed, choices)))
+    return Judged(*accept.by_block(*accept.by_token(proposed, choices)))
 
 
 @examples(30)
@@ -81,7 +90,7 @@ def test_slices_of_a_block_are_judged_as_the_block_is(shape: tuple[int, int], se
 def choices_of(scores: list[float], **rules: object) -> Choices:
     """For the first output position."""
     settings = {"pad": PAD, "unk": UNK, "eos": EOS, "max_len": 9, "min_len": 0, **rules}
-    return SearchRules(**settings).choose(torch.tensor([[scores]]), torch.tensor([0]), torch.tensor([[EOS]]))  # type: ignore[arg-type]
+    return SearchRules(**settings).choose(torch.tensor([[scores]]), torch.tensor([[0]]), torch.tensor([[EOS]]))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.block import BlockModel
+from fairseq_aggdec.decoding.drafters.block import BlockModel, lengths_to_end
 from fairseq_aggdec.decoding.outputs import Decoded, Outputs
 from fairseq_aggdec.decoding.roles import Draft
 from fairseq_aggdec.decoding.search_rules import SearchRules
@@ -35,14 +35,15 @@ def draft_alone(
     while outputs.rows:
         logits = model.score(outputs.tokens, outputs.lengths, block_size, outputs.known_lengths)  # B x k x V
         block = outputs.block(Draft.whole(logits.argmax(dim=-1)))
-        sequence = outputs.sequence(block, with_draft=True)[:, :-1]  # the last token predicts nothing here
+        sequence = outputs.sequence(block)[:, :-1]  # the last token predicts nothing here
         if temperature != 1.0:
             logits = logits / temperature
-        choices = rules.choose(logits, block.starts, sequence)
-        is_end = choices.tokens == rules.eos
-        last = torch.where(is_end.any(dim=1), is_end.byte().argmax(dim=1), block_size - 1)  # B
-        verdict = Verdict(torch.ones_like(is_end), choices.tokens, choices.log_probs)
-        outcome = outputs.commit(Draft.of_lengths(choices.tokens, last + 1), verdict, last)
+        positions = block.starts[:, None] + torch.arange(block_size, device=logits.device)
+        choices = rules.choose(logits, positions, sequence)
+        draft = Draft.of_lengths(choices.tokens, lengths_to_end(choices.tokens, rules.eos))
+        passed = torch.ones_like(choices.tokens, dtype=torch.bool)
+        entries = (entry.flatten() for entry in (passed, choices.tokens, choices.log_probs))
+        outcome = outputs.commit(draft, Verdict.of([block_size] * len(outputs.rows), *entries))
         if outcome.remaining is not None and outputs.rows:
             rules = rules.keep(outcome.remaining)
             model.keep(outcome.remaining)

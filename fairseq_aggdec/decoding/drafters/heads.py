@@ -56,7 +56,7 @@ class HeadDrafter(Drafter):
         size = min(self.block_size, max(longest))
         logits = None if size == 0 else self._model.proposals(outputs.lengths, size + 1)
         if logits is None:
-            return Draft.none(len(outputs.rows), outputs.tokens.device)
+            return Draft.none(len(outputs.rows), outputs.device)
         tokens = best_tokens(logits, self._never)
         return Draft.of_lengths(tokens, lengths_to_end(tokens, self._eos))
 

@@ -75,7 +75,7 @@ class HybridDrafter(Drafter):
                 joined = self._copier.matchers[row].rejoin(draft)
                 if joined is not None and expected(row, rejoined, len(joined)) >= expected(row, modelled, length):
                     rows[row], kinds[row] = joined, rejoined
-        return draft_of(rows, kinds, outputs.tokens.device)
+        return draft_of(rows, kinds, outputs.device)
 
     def keep(self, rows: Tensor) -> None:
         self._copier.keep(rows)

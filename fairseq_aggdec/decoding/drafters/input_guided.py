@@ -157,7 +157,7 @@ class SourceCopyDrafter(Drafter):
 
     def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS."""
-        return draft_of(*self.copies(outputs), outputs.tokens.device)
+        return draft_of(*self.copies(outputs), outputs.device)
 
     def copies(self, outputs: Outputs) -> tuple[list[list[int]], list[Kind]]:
         """Each row's draft, and of which kind it is."""

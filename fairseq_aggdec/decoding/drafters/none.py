@@ -12,7 +12,7 @@ class NoDrafter(Drafter):
     """A `roles.Drafter` that has no idea."""
 
     def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
-        return Draft.none(len(outputs.rows), outputs.tokens.device)
+        return Draft.none(len(outputs.rows), outputs.device)
 
     def keep(self, rows: Tensor) -> None:
         pass

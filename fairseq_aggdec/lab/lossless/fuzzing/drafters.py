@@ -41,7 +41,7 @@ class OracleDrafter(Drafter):
         for target, seed, length in zip(self.targets, self.seeds, outputs.known_lengths, strict=True):
             drafts.append(self.draft(target[length - 1 :], random.Random(f"{seed} {length}")))
             claimed.append(self.claim(random.Random(f"{seed} {length} claim")))
-        device = outputs.tokens.device
+        device = outputs.device
         tokens = torch.tensor(drafts, dtype=torch.long, device=device).view(len(drafts), self.longest)
         return Draft(tokens, torch.tensor(claimed, device=device), claimed)
 
