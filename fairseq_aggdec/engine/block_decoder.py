@@ -76,8 +76,9 @@ class BlockDecoder(Verifier, TreeVerifier):
             None if projection is None else fused(projection, arithmetic=arithmetic)
             for projection in (decoder.project_in_dim, decoder.project_out_dim)
         )
-        # kernels have the same bits in all shapes
-        self._fixed_rows = arithmetic.fixed_rows and isinstance(self._layers, DecoderLayers)
+        self.by_kernels = not isinstance(self._layers, DecoderLayers)
+        """whether `native` runs the layers; its results have the same bits in all shapes"""
+        self._fixed_rows = arithmetic.fixed_rows and not self.by_kernels
         self.can_be_ragged = not self._fixed_rows and self._read_from[0].type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape

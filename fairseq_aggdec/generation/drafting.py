@@ -21,7 +21,7 @@ from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.scheduling.costs import Costs, DraftCost, of_pass
+from fairseq_aggdec.scheduling.costs import KERNELS, PYTORCH, Costs, DraftCost, of_pass
 from fairseq_aggdec.scheduling.goodput import Goodput
 
 _CONTINUES = "@@"
@@ -160,17 +160,19 @@ class Drafting:
 
     def costs(self, device: torch.device) -> Costs:
         """Of a pass and a draft, on a kind of device."""
-        verifiers, on_cpu = [model.decoder for model in self._models], device.type == "cpu"
+        verifiers = [model.decoder for model in self._models]
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
+        by_kernels = all(engine is not None and engine.by_kernels for engine in engines)
+        cpu = None if device.type != "cpu" else KERNELS if by_kernels else PYTORCH
         ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:
             quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
             decoder = self._block.drafter.model.decoder
-            draft = DraftCost.of(decoder, self._block.block_size, verifiers, on_cpu, quantised)
+            draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised)
         elif self._block is not None:  # proposal heads: the last k-1 of k draft
             draft = DraftCost(self._block.block_size - 1)
-        return Costs(*of_pass(verifiers, on_cpu), ragged, draft)
+        return Costs(*of_pass(verifiers, cpu), ragged, draft)
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> list[int] | None:

@@ -6,28 +6,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# What a pass costs besides its tokens. The unit is one multiplication with a weight on a CPU (docs/engine-log.md).
-_CALL = 50e6
-"""the small operations of a pass outside its layers"""
-_LAYER = 50e6
-"""the small operations of a layer"""
-_WIDE = 15e6
-"""what a layer costs more for a block than for one token a row: attention has a faster way for one, and gaps between
-rows are closed and opened"""
-_DRAFT = 60e6
-"""the small operations of a draft outside its layers"""
 _START = 0.3
 """the first draft of a batch costs so much more, as a share of a draft"""
 _CHOICE = 500
 """choosing a drafted token after the one before it, for each symbol of the vocabulary"""
-_READING = 19
-"""reading a weight from memory, for models that do not fit into the processor's caches"""
 _CACHED = 8e6
-"""weights of the largest model that fits"""
+"""weights of the largest model that fits into a processor's caches"""
 _QUANTISED = 0.4
 """what a draft in int8 takes of one in fp32"""
 _LEAST_OF_A_GPU = 256
 """c_0 on a GPU: in the time of reading its weights it could multiply so many rows"""
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What a pass costs a CPU besides its tokens, in multiplications with a weight (docs/engine-log.md)."""
+
+    call: float
+    """the small operations of a pass outside its layers"""
+    layer: float
+    """the small operations of a layer"""
+    wide: float
+    """what a layer costs more for a block than for one token a row: PyTorch's attention has a faster way for one, and
+    gaps between rows are closed and opened"""
+    draft: float
+    """the small operations of a draft outside its layers"""
+    reading: float
+    """reading a weight from memory, for models that do not fit into the processor's caches"""
+
+
+PYTORCH = Processor(call=50e6, layer=50e6, wide=15e6, draft=60e6, reading=19)
+"""with PyTorch's operations"""
+KERNELS = Processor(call=40e6, layer=2e6, wide=2e6, draft=35e6, reading=13)
+"""with the engine's kernels"""
 
 
 @dataclass(frozen=True)
@@ -49,16 +60,16 @@ class DraftCost:
 
     @classmethod
     def of(
-        cls, drafter: Any, block_size: int, verifiers: Sequence[Any], on_cpu: bool, quantised: bool = False
+        cls, drafter: Any, block_size: int, verifiers: Sequence[Any], cpu: Processor | None, quantised: bool = False
     ) -> DraftCost:
         """Derived from the sizes of a `NarDrafterDecoder` and of the verifiers' decoders, one or an ensemble.
 
-        `quantised`: the drafter alone computes in int8.
+        `cpu`: None on a GPU. `quantised`: the drafter alone computes in int8.
         """
         row, projection = sum(map(_row, verifiers)), drafter.output_projection.weight
         scale = (_QUANTISED if quantised else 1.0) / row
         share = scale * _row(drafter)
-        call = scale * (_call(drafter) - _CALL + _DRAFT) if on_cpu else _LEAST_OF_A_GPU * share
+        call = _LEAST_OF_A_GPU * share if cpu is None else scale * (_call(drafter, cpu) - cpu.call + cpu.draft)
         choice = _CHOICE * projection.size(0) / row
         unread = share - scale * projection.numel()
         return cls(block_size, call, share + choice, unread, _START * call, rereads=not drafter.is_causal)
@@ -78,12 +89,12 @@ class Costs:
     """of a model; None where there is none"""
 
 
-def of_pass(verifiers: Sequence[Any], on_cpu: bool) -> tuple[float, float]:
-    """`least` and `wide` of some decoders, one or an ensemble."""
-    if not on_cpu:
+def of_pass(verifiers: Sequence[Any], cpu: Processor | None) -> tuple[float, float]:
+    """`least` and `wide` of some decoders, one or an ensemble; `cpu`: None on a GPU."""
+    if cpu is None:
         return _LEAST_OF_A_GPU, 0.0
     row = sum(map(_row, verifiers))
-    return sum(map(_call, verifiers)) / row, _WIDE * sum(map(_layers, verifiers)) / row
+    return sum(_call(verifier, cpu) for verifier in verifiers) / row, cpu.wide * sum(map(_layers, verifiers)) / row
 
 
 def _row(decoder: Any) -> int:
@@ -96,7 +107,7 @@ def _layers(decoder: Any) -> int:
     return len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder calls them otherwise
 
 
-def _call(decoder: Any) -> float:
+def _call(decoder: Any, cpu: Processor) -> float:
     """What a block costs a CPU whatever it holds, in multiplications."""
     weights = _row(decoder)
-    return _CALL + _LAYER * _layers(decoder) + (_READING * weights if weights > _CACHED else 0)
+    return cpu.call + cpu.layer * _layers(decoder) + (cpu.reading * weights if weights > _CACHED else 0)

@@ -13,6 +13,7 @@ from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.layers import attend
 from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.generation import drafting
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel, Size
 from fairseq_aggdec.lab.benchmarking.subject import Subject
@@ -138,7 +139,8 @@ def test_other_scores_fail_under_bit_exact(subject: Subject, monkeypatch: pytest
 def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_asked_for(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(costs, "_DRAFT", 1e12)  # what a draft costs: on a CPU, none saves time in a batch
+    dear = replace(costs.KERNELS, draft=1e12)  # what a draft costs: on a CPU, none saves time in a batch
+    monkeypatch.setattr(drafting, "KERNELS", dear)
     in_vain = "gad never accepted a drafted token, so that its check proves little: fp32 in batches of 5. On a CPU, "
     shortened, whole = (
         verified(replace(subject, full_drafts=full), "gad", "fp32", sizes=(5,)) for full in (False, True)
