@@ -87,7 +87,9 @@ class TestSetup:
     def copy(self, tmp_path: Path) -> Path:
         copy = tmp_path / "a checkout"  # with a space
         (copy / "scripts").mkdir(parents=True)
-        for name in ("setup.py", "pyproject.toml", "scripts/setup.sh", "scripts/constraints.txt"):
+        kernels = "fairseq_aggdec/engine/native/kernels.c"
+        (copy / kernels).parent.mkdir(parents=True)
+        for name in ("setup.py", "pyproject.toml", "scripts/setup.sh", "scripts/constraints.txt", kernels):
             shutil.copy(ROOT / name, copy / name)
         return copy
 

@@ -17,6 +17,7 @@ code, and every public call against what its caller still uses):
                           self._cross_out(...)                      a product's result
                           self._fc2(...)                            a product's result
     linear.py             padded[...]                               a new tensor
+    modules.py            weight * ...                              a new tensor
     precision.py          weight * ...                              a new tensor
                           torch.div(self._levels, peaks).mul(...)   a new tensor
                           y                                         a product's result

@@ -107,7 +107,7 @@ def linear(
     found = kernels_for(weight, arithmetic, activation)
     if found is None:
         return Linear(weight, bias, activation, arithmetic)
-    return PackedProduct(found, weight, bias, activation)
+    return PackedProduct(found, weight, bias, activation, quantised=arithmetic.precision == "int8")
 
 
 def fused(

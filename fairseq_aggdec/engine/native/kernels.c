@@ -1,4 +1,5 @@
-/* Products with weights and a decoder's layers for blocks of few tokens, in single precision, on a CPU.
+/* Products with weights and the layers of encoders and decoders for blocks of few tokens, on a CPU: in single precision,
+   or with 8-bit integers in the products.
 
    Compiled once for each set of vector instructions (setup.py), loaded by library.py, and called with addresses of
    tensors: so it needs neither Python's nor PyTorch's headers. Threads are those of the OpenMP library that PyTorch has
@@ -11,6 +12,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 extern int omp_get_thread_num(void);
 
@@ -24,18 +28,30 @@ extern int omp_get_thread_num(void);
 #define PANEL (2 * LANES) /* outputs of a product that are computed at once */
 #define PART 512          /* inputs that are added up in one go */
 #define AHEAD 256         /* numbers of a panel; weights are asked for so early */
+#define LEVELS 127.0f     /* of a byte on either side of ZERO */
+#define ZERO 128
 #define GAP 16            /* numbers behind a row: rows a power of two apart would share few places of the first cache */
 
 typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef uint8_t bvec __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 enum { NO_ACTIVATION, RELU, GELU };
 
 typedef struct {
-    const float *weight; /* panels x inputs x PANEL */
-    const float *bias;   /* panels x PANEL */
+    const void *weight;     /* floats, panels x inputs x PANEL; integers, panels x inputs / 4 x PANEL x 4 */
+    const float *bias;      /* panels x PANEL */
+    const float *scales;    /* of integers, panels x PANEL: what one stands for, a row's largest input aside; or NULL */
+    const int32_t *offsets; /* of integers, panels x PANEL: the sum of an output's weights times ZERO */
     int64_t inputs, outputs;
 } Product;
+
+/* a product's inputs as bytes around ZERO, `stride` bytes a row, and each row's largest absolute value */
+typedef struct {
+    uint8_t *bytes;
+    float *peaks;
+    int64_t stride;
+} Levels;
 
 typedef struct {
     const float *gain, *bias; /* D, or both NULL */
@@ -156,27 +172,113 @@ static inline vec activated(vec x, int64_t activation) {
     return activation == GELU ? gelu(x) : x;
 }
 
+/* Rounds rows of inputs, each by its own scale, so that a row does not depend on others. */
+static void quantise(const float *x, int64_t x_stride, int64_t rows, int64_t inputs, Levels *levels) {
+#pragma omp for schedule(static)
+    for (int64_t r = 0; r < rows; r++) {
+        const float *from = x + r * x_stride;
+        uint8_t *to = levels->bytes + r * levels->stride;
+        float peak = 0;
+        for (int64_t i = 0; i < inputs; i++) peak = fabsf(from[i]) > peak ? fabsf(from[i]) : peak;
+        float scale = peak > 0 ? LEVELS / peak : 0;
+        int64_t i = 0;
+        for (; i + LANES <= inputs; i += LANES) {
+            ivec rounded = __builtin_convertvector(*(const vec *)(from + i) * scale + (ZERO + 0.5f), ivec);
+            *(bvec *)(to + i) = __builtin_convertvector(rounded, bvec);
+        }
+        for (; i < inputs; i++) to[i] = (uint8_t)(from[i] * scale + (ZERO + 0.5f));
+        levels->peaks[r] = peak;
+    }
+}
+
+#if defined(__AVX512F__)
+#define WITH_VNNI __attribute__((target("avx512vnni")))
+
+WITH_VNNI static inline __attribute__((always_inline)) void tile_of_bytes(const int m, const int8_t *restrict w,
+                                                                          const uint8_t *restrict x, int64_t stride,
+                                                                          int64_t inputs, ivec sums[][2]) {
+    ivec own[TILE][2];
+    for (int r = 0; r < m; r++) own[r][0] = own[r][1] = (ivec){0};
+    for (int64_t i = 0; i < inputs; i += 4) {
+        const int8_t *at = w + i * PANEL;
+        ivec first = *(const ivec *)at, second = *(const ivec *)(at + 4 * LANES);
+        __builtin_prefetch(at + 4 * AHEAD);
+        __builtin_prefetch(at + 4 * (AHEAD + LANES));
+#pragma GCC unroll 12
+        for (int r = 0; r < m; r++) {
+            int32_t four;
+            memcpy(&four, x + r * stride + i, sizeof four);
+            __m512i bytes = _mm512_set1_epi32(four);
+            own[r][0] = (ivec)_mm512_dpbusd_epi32((__m512i)own[r][0], bytes, (__m512i)first);
+            own[r][1] = (ivec)_mm512_dpbusd_epi32((__m512i)own[r][1], bytes, (__m512i)second);
+        }
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < m; r++) {
+        sums[r][0] = own[r][0];
+        sums[r][1] = own[r][1];
+    }
+}
+
+WITH_VNNI static void panel_times_bytes(int m, const int8_t *w, const uint8_t *x, int64_t stride, int64_t inputs,
+                                        ivec sums[][2]) {
+    switch (m) {
+#define BYTES(k) \
+    case k: tile_of_bytes(k, w, x, stride, inputs, sums); break;
+        BYTES(1) BYTES(2) BYTES(3) BYTES(4) BYTES(5) BYTES(6)
+        BYTES(7) BYTES(8) BYTES(9) BYTES(10) BYTES(11) BYTES(12)
+    }
+}
+#else
+static void panel_times_bytes(int m, const int8_t *w, const uint8_t *x, int64_t stride, int64_t inputs, ivec sums[][2]) {
+    (void)m, (void)w, (void)x, (void)stride, (void)inputs, (void)sums; /* see aggdec_quantises */
+}
+#endif
+
+/* One panel of x W^T + b for some rows, at most TILE: sums in parts, or of integers. */
+static void panel_of(const Product *p, int64_t first, const float *x, int64_t x_stride, int64_t from, int64_t to,
+                     const Levels *levels, vec found[][2]) {
+    const vec *bias = (const vec *)(p->bias + first);
+    if (p->scales) {
+        ivec sums[TILE][2];
+        memset(sums, 0, sizeof sums);
+        int64_t inputs = (p->inputs + 3) / 4 * 4;
+        panel_times_bytes((int)(to - from), (const int8_t *)p->weight + first * inputs,
+                          levels->bytes + from * levels->stride, levels->stride, inputs, sums);
+        const ivec *offsets = (const ivec *)(p->offsets + first);
+        const vec *scales = (const vec *)(p->scales + first);
+        for (int64_t r = 0; r < to - from; r++)
+            for (int half = 0; half < 2; half++) {
+                vec whole = __builtin_convertvector(sums[r][half] - offsets[half], vec) * scales[half];
+                found[r][half] = whole * levels->peaks[from + r] + bias[half];
+            }
+        return;
+    }
+    memset(found, 0, sizeof(vec) * 2 * (to - from));
+    panel_times_rows((int)(to - from), (const float *)p->weight + first * p->inputs, x + from * x_stride, x_stride,
+                     p->inputs, found);
+    for (int64_t r = 0; r < to - from; r++)
+        for (int half = 0; half < 2; half++) found[r][half] += bias[half];
+}
+
 /* y = activation(x W^T + b) (+ residual, which may be y), by all threads of a team; none returns before all have done */
 static void product(const Product *p, const float *x, int64_t x_stride, int64_t rows, float *y, int64_t y_stride,
-                    int64_t activation, const float *residual) {
+                    int64_t activation, const float *residual, Levels *levels) {
     int64_t panels = (p->outputs + PANEL - 1) / PANEL, tiles = (rows + TILE - 1) / TILE;
+    if (p->scales) quantise(x, x_stride, rows, p->inputs, levels);
 #pragma omp for schedule(static)
     for (int64_t panel = 0; panel < panels; panel++) {
         int64_t first = panel * PANEL, wide = p->outputs - first < PANEL ? p->outputs - first : PANEL;
         for (int64_t number = 0; number < tiles; number++) {
             int64_t from = rows * number / tiles, to = rows * (number + 1) / tiles;
-            vec sums[TILE][2];
-            memset(sums, 0, sizeof sums);
-            panel_times_rows((int)(to - from), p->weight + first * p->inputs, x + from * x_stride, x_stride, p->inputs,
-                             sums);
+            vec found[TILE][2];
+            panel_of(p, first, x, x_stride, from, to, levels, found);
             for (int64_t r = from; r < to; r++) {
-                float found[PANEL], *to_y = y + r * y_stride + first;
-                for (int half = 0; half < 2; half++) {
-                    vec sum = sums[r - from][half] + *(const vec *)(p->bias + first + half * LANES);
-                    *(vec *)(found + half * LANES) = activated(sum, activation);
-                }
+                float values[PANEL], *to_y = y + r * y_stride + first;
+                for (int half = 0; half < 2; half++)
+                    *(vec *)(values + half * LANES) = activated(found[r - from][half], activation);
                 const float *added = residual ? residual + r * y_stride + first : NULL;
-                for (int64_t j = 0; j < wide; j++) to_y[j] = added ? added[j] + found[j] : found[j];
+                for (int64_t j = 0; j < wide; j++) to_y[j] = added ? added[j] + values[j] : values[j];
             }
         }
     }
@@ -246,6 +348,35 @@ static void attend(const float *restrict query, const float *restrict memory, in
     }
 }
 
+/* ---- memory for the work on a block ---- */
+
+/* All of it one behind the other, so that the caller frees `x`, which is NULL where there is none. Strides of x, normed
+   and attended are D + GAP, of qkv 3 D + GAP, of inner its width + GAP. */
+typedef struct {
+    float *x, *normed, *attended, *qkv, *inner;
+    float *scores; /* `each` numbers for each thread */
+    int64_t each;
+    Levels levels;
+} Work;
+
+static Work work_for(const Stack *s, int64_t tokens, int64_t keys, int64_t threads) {
+    int64_t stride = s->dim + GAP, wide = 3 * s->dim + GAP, inner = s->inner + GAP, each = keys + 2 * LANES;
+    int64_t widest = (s->inner > s->dim ? s->inner : s->dim) + 64;
+    int64_t floats = tokens * (3 * stride + wide + inner + 1) + threads * each;
+    Work work = {.x = malloc(sizeof(float) * floats + tokens * widest), .each = each};
+    if (work.x) {
+        work.normed = work.x + tokens * stride;
+        work.attended = work.normed + tokens * stride;
+        work.qkv = work.attended + tokens * stride;
+        work.inner = work.qkv + tokens * wide;
+        work.scores = work.inner + tokens * inner;
+        work.levels.peaks = work.scores + threads * each;
+        work.levels.bytes = (uint8_t *)(work.x + floats);
+        work.levels.stride = widest;
+    }
+    return work;
+}
+
 /* ---- a decoder's layers ---- */
 
 static inline int64_t row_of(const Block *b, int64_t token) { return b->rows ? b->rows[token] : token / b->width; }
@@ -254,9 +385,10 @@ static inline int64_t slot_of(const Block *b, int64_t token) {
     return b->slots ? b->slots[token] : b->starts[row_of(b, token)] + column_of(b, token);
 }
 
-/* The layers' work on a block, by all threads of a team. Strides of x, normed, attended: D + GAP; of qkv 3 D + GAP. */
-static void run(const Stack *d, const Block *b, float *x, float *normed, float *attended, float *qkv, float *inner,
-                float *scores) {
+/* By all threads of a team. */
+static void run_decoder(const Stack *d, const Block *b, Work work) {
+    float *x = work.x, *normed = work.normed, *attended = work.attended, *qkv = work.qkv, *inner = work.inner;
+    float *scores = work.scores + omp_get_thread_num() * work.each;
     const int64_t dim = d->dim, heads = d->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
     const int64_t returned = b->wanted ? b->tokens / b->width * b->wanted_columns : b->tokens;
     int64_t tokens = b->tokens; /* of which the layer returns something */
@@ -273,7 +405,7 @@ static void run(const Stack *d, const Block *b, float *x, float *normed, float *
             normalise(&layer->self_norm, x, tokens, dim, stride, normed);
             input = normed;
         }
-        product(&layer->self_qkv, input, stride, tokens, qkv, wide, NO_ACTIVATION, NULL);
+        product(&layer->self_qkv, input, stride, tokens, qkv, wide, NO_ACTIVATION, NULL, &work.levels);
 #pragma omp for schedule(static)
         for (int64_t n = 0; n < tokens; n++)
             for (int64_t h = 0; h < heads; h++)
@@ -295,21 +427,21 @@ static void run(const Stack *d, const Block *b, float *x, float *normed, float *
                    2 * size, keys,
                    b->hidden ? b->hidden + place * b->hidden_slots : NULL, scores, attended + m * stride + h * size);
         }
-        product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x);
+        product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
 
         normalise(d->norm_first ? &layer->cross_norm : &layer->self_norm, x, tokens, dim, stride, normed);
-        product(&layer->cross_q, normed, stride, tokens, qkv, wide, NO_ACTIVATION, NULL);
+        product(&layer->cross_q, normed, stride, tokens, qkv, wide, NO_ACTIVATION, NULL, &work.levels);
 #pragma omp for schedule(static)
         for (int64_t part = 0; part < tokens * heads; part++) {
             int64_t m = part / heads, h = part % heads, row = row_of(b, TOKEN(m));
             attend(qkv + m * wide + h * size, cross + row * b->cross_row + h * b->source * 2 * size, size, 2 * size, b->source,
                    b->padding ? b->padding + row * b->source : NULL, scores, attended + m * stride + h * size);
         }
-        product(&layer->cross_out, attended, stride, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed);
+        product(&layer->cross_out, attended, stride, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed, &work.levels);
 
         normalise(d->norm_first ? &layer->final_norm : &layer->cross_norm, x, tokens, dim, stride, normed);
-        product(&layer->fc1, normed, stride, tokens, inner, d->inner + GAP, d->activation, NULL);
-        product(&layer->fc2, inner, d->inner + GAP, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed);
+        product(&layer->fc1, normed, stride, tokens, inner, d->inner + GAP, d->activation, NULL, &work.levels);
+        product(&layer->fc2, inner, d->inner + GAP, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed, &work.levels);
         if (!d->norm_first) normalise(&layer->final_norm, x, tokens, dim, stride, x);
     }
     if (d->last) normalise(d->last, x, tokens, dim, stride, x);
@@ -319,62 +451,42 @@ static void run(const Stack *d, const Block *b, float *x, float *normed, float *
 
 /* ---- an encoder's layers ---- */
 
-static void run_encoder(const Stack *e, float *x, const uint8_t *padding, int64_t rows, int64_t width, float *normed,
-                        float *attended, float *qkv, float *inner, float *scores) {
+static void run_encoder(const Stack *e, const uint8_t *padding, int64_t rows, int64_t width, Work work) {
+    float *x = work.x, *normed = work.normed, *attended = work.attended, *qkv = work.qkv, *inner = work.inner;
+    float *scores = work.scores + omp_get_thread_num() * work.each;
     const int64_t dim = e->dim, heads = e->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
     const int64_t tokens = rows * width;
     for (int64_t number = 0; number < e->count; number++) {
         const Layer *layer = e->layers + number;
         if (e->norm_first) normalise(&layer->self_norm, x, tokens, dim, stride, normed);
-        product(&layer->self_qkv, e->norm_first ? normed : x, stride, tokens, qkv, wide, NO_ACTIVATION, NULL);
+        product(&layer->self_qkv, e->norm_first ? normed : x, stride, tokens, qkv, wide, NO_ACTIVATION, NULL, &work.levels);
 #pragma omp for schedule(static)
         for (int64_t part = 0; part < tokens * heads; part++) {
             int64_t n = part / heads, h = part % heads, row = n / width;
             attend(qkv + n * wide + h * size, qkv + row * width * wide + dim + h * 2 * size, size, wide, width,
                    padding ? padding + row * width : NULL, scores, attended + n * stride + h * size);
         }
-        product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x);
+        product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
         normalise(e->norm_first ? &layer->final_norm : &layer->self_norm, x, tokens, dim, stride, normed);
-        product(&layer->fc1, normed, stride, tokens, inner, e->inner + GAP, e->activation, NULL);
-        product(&layer->fc2, inner, e->inner + GAP, tokens, x, stride, NO_ACTIVATION, e->norm_first ? x : normed);
+        product(&layer->fc1, normed, stride, tokens, inner, e->inner + GAP, e->activation, NULL, &work.levels);
+        product(&layer->fc2, inner, e->inner + GAP, tokens, x, stride, NO_ACTIVATION, e->norm_first ? x : normed, &work.levels);
         if (!e->norm_first) normalise(&layer->final_norm, x, tokens, dim, stride, x);
     }
     if (e->last) normalise(e->last, x, tokens, dim, stride, x);
-}
-
-/* Memory for the work on so many tokens, with `keys` scores for each thread: parts one behind the other, of which the
-   caller frees the first; NULL where there is none. */
-typedef struct {
-    float *x, *normed, *attended, *qkv, *inner, *scores;
-} Work;
-
-static Work work_for(const Stack *s, int64_t tokens, int64_t scores) {
-    int64_t stride = s->dim + GAP, wide = 3 * s->dim + GAP, inner = s->inner + GAP;
-    float *own = malloc(sizeof(float) * (tokens * (3 * stride + wide + inner) + scores));
-    Work work = {own, NULL, NULL, NULL, NULL, NULL};
-    if (own) {
-        work.normed = own + tokens * stride;
-        work.attended = work.normed + tokens * stride;
-        work.qkv = work.attended + tokens * stride;
-        work.inner = work.qkv + tokens * wide;
-        work.scores = work.inner + tokens * inner;
-    }
-    return work;
 }
 
 /* y = the layers' output for x, both B x S x D; `padding`: B x S, what no token sees, or NULL. Returns 0, or 1 where
    memory is not to be had. */
 int64_t aggdec_encode(const Stack *e, const float *x, float *y, const uint8_t *padding, int64_t rows, int64_t width,
                       int64_t threads) {
-    int64_t tokens = rows * width, stride = e->dim + GAP, each = width + 2 * LANES;
-    Work work = work_for(e, tokens, threads * each);
+    int64_t tokens = rows * width, stride = e->dim + GAP;
+    Work work = work_for(e, tokens, width, threads);
     if (!work.x) return 1;
 #pragma omp parallel num_threads(threads)
     {
 #pragma omp for schedule(static)
         for (int64_t n = 0; n < tokens; n++) memcpy(work.x + n * stride, x + n * e->dim, e->dim * sizeof *x);
-        run_encoder(e, work.x, padding, rows, width, work.normed, work.attended, work.qkv, work.inner,
-                    work.scores + omp_get_thread_num() * each);
+        run_encoder(e, padding, rows, width, work);
 #pragma omp for schedule(static)
         for (int64_t n = 0; n < tokens; n++) memcpy(y + n * e->dim, work.x + n * stride, e->dim * sizeof *x);
     }
@@ -389,11 +501,10 @@ int64_t aggdec_decode(const Stack *d, const Block *b) {
         int64_t end = b->hidden ? b->hidden_slots : (b->reach ? b->reach[row_of(b, n) * b->width + column_of(b, n)] : slot_of(b, n)) + 1;
         keys = end > keys ? end : keys;
     }
-    int64_t each = keys + 2 * LANES;
-    Work work = work_for(d, tokens, b->threads * each);
+    Work work = work_for(d, tokens, keys, b->threads);
     if (!work.x) return 1;
 #pragma omp parallel num_threads(b->threads)
-    run(d, b, work.x, work.normed, work.attended, work.qkv, work.inner, work.scores + omp_get_thread_num() * each);
+    run_decoder(d, b, work);
     free(work.x);
     return 0;
 }
@@ -401,22 +512,36 @@ int64_t aggdec_decode(const Stack *d, const Block *b) {
 /* y = activation(x W^T + b), x of `rows` rows one behind the other; 0, or 1 where memory is not to be had */
 int64_t aggdec_product(const Product *p, const float *x, float *y, int64_t rows, int64_t activation, int64_t threads) {
     int64_t stride = p->inputs;
-    float *copy = NULL;
-    if (rows > TILE && stride % 512 == 0) {
-        stride += GAP;
-        copy = malloc(sizeof(float) * rows * stride);
-        if (!copy) return 1;
+    int apart = !p->scales && rows > TILE && stride % 512 == 0;
+    Levels levels = {.stride = p->inputs + 64};
+    void *own = NULL; /* inputs with gaps between the rows, or as bytes */
+    if (apart) own = malloc(sizeof(float) * rows * (stride += GAP));
+    if (p->scales) own = malloc(rows * (sizeof(float) + levels.stride));
+    if ((apart || p->scales) && !own) return 1;
+    if (p->scales) {
+        levels.peaks = own;
+        levels.bytes = (uint8_t *)(levels.peaks + rows);
     }
+    float *copy = apart ? own : NULL;
 #pragma omp parallel num_threads(threads)
     {
         if (copy) {
 #pragma omp for schedule(static)
             for (int64_t r = 0; r < rows; r++) memcpy(copy + r * stride, x + r * p->inputs, p->inputs * sizeof *x);
         }
-        product(p, copy ? copy : x, stride, rows, y, p->outputs, activation, NULL);
+        product(p, copy ? copy : x, stride, rows, y, p->outputs, activation, NULL, &levels);
     }
-    free(copy);
+    free(own);
     return 0;
+}
+
+/* Whether products of integers are to be had on this processor. */
+int64_t aggdec_quantises(void) {
+#if defined(__AVX512F__)
+    return __builtin_cpu_supports("avx512vnni") != 0;
+#else
+    return 0;
+#endif
 }
 
 const int64_t aggdec_panel = PANEL;

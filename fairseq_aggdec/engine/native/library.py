@@ -30,6 +30,8 @@ class Kernels:
         """of the source that it was compiled from"""
         self.panel: int = ctypes.c_int64.in_dll(library, "aggdec_panel").value
         """outputs that stand together in packed weights"""
+        self.quantises = library.aggdec_quantises() != 0
+        """whether there are products of 8-bit integers for this processor"""
         self.product, self.encode, self.decode = library.aggdec_product, library.aggdec_encode, library.aggdec_decode
         self.product.argtypes = (_ADDRESS, _ADDRESS, _ADDRESS, _I64, _I64, _I64)
         self.encode.argtypes = (_ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _I64, _I64, _I64)

@@ -23,28 +23,56 @@ _ADDRESS, _I64 = ctypes.c_void_p, ctypes.c_int64
 _ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c
 
 
-class _CProduct(ctypes.Structure):
-    """`Product` of kernels.c."""
+_LEVELS, _ZERO = 127, 128  # as in kernels.c
 
-    _fields_ = (("weight", _ADDRESS), ("bias", _ADDRESS), ("inputs", _I64), ("outputs", _I64))
+
+class _CProduct(ctypes.Structure):
+    """`Product` of kernels.c, which says what each is."""
+
+    _fields_ = (
+        *((name, _ADDRESS) for name in ("weight", "bias", "scales", "offsets")),
+        ("inputs", _I64),
+        ("outputs", _I64),
+    )
 
 
 class PackedProduct:
-    """activation(x W^T + b), ... x I -> ... x O, over weights that are packed for the kernels."""
+    """activation(x W^T + b), ... x I -> ... x O, over weights that are packed for the kernels.
+
+    Of 8-bit integers: every row of weights has a scale of its own, and so has every row of inputs, found when it is
+    met. They are added up without rounding.
+    """
 
     rounds_rows = False
     """as of a `Linear`: any number of rows will do"""
 
-    def __init__(self, found: Kernels, weight: Tensor, bias: Tensor | None, activation: Any = None) -> None:
+    def __init__(
+        self,
+        found: Kernels,
+        weight: Tensor,
+        bias: Tensor | None,
+        activation: Any = None,
+        quantised: bool = False,
+    ) -> None:
         """Weights are O x I, single precision, on the CPU; biases O; they are copied."""
-        outputs, inputs = weight.shape
-        panels = -(-outputs // found.panel)
-        more = panels * found.panel - outputs
-        padded = F.pad(weight.detach(), (0, 0, 0, more)).view(panels, found.panel, inputs)
-        self._weight = padded.transpose(1, 2).contiguous()
-        self._bias = F.pad(weight.new_zeros(outputs) if bias is None else bias.detach(), (0, more))
+        weight, bias = weight.detach(), None if bias is None else bias.detach()
+        (outputs, inputs), panel = weight.shape, found.panel
+        panels = -(-outputs // panel)
+        more = panels * panel - outputs
+        scales = offsets = None
+        if quantised:
+            peaks = weight.abs().amax(dim=1)
+            scales = F.pad(peaks / _LEVELS / _LEVELS, (0, more))
+            rounded = (weight * (_LEVELS / peaks.clamp(min=torch.finfo(torch.float32).tiny))[:, None]).round_()
+            rounded = F.pad(rounded.to(torch.int8), (0, -inputs % 4, 0, more))
+            offsets = rounded.sum(dim=1, dtype=torch.int32) * _ZERO
+            packed = rounded.view(panels, panel, -1, 4).transpose(1, 2)
+        else:
+            packed = F.pad(weight, (0, 0, 0, more)).view(panels, panel, inputs).transpose(1, 2)
+        biases = F.pad(weight.new_zeros(outputs) if bias is None else bias, (0, more))
+        self._alive = (packed.contiguous(), biases, scales, offsets)
         self._kernels, self._activation = found, _ACTIVATIONS[activation]
-        self.as_c = _CProduct(self._weight.data_ptr(), self._bias.data_ptr(), inputs, outputs)
+        self.as_c = _CProduct(*map(_address, self._alive), inputs, outputs)
         """valid while this object is"""
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -54,6 +82,10 @@ class PackedProduct:
         address = ctypes.addressof(self.as_c)
         _check(self._kernels.product(address, x.data_ptr(), y.data_ptr(), rows, self._activation, threads))
         return y
+
+
+def _address(x: Tensor | None) -> int | None:
+    return None if x is None else x.data_ptr()
 
 
 class _CNorm(ctypes.Structure):
@@ -90,9 +122,9 @@ class _CBlock(ctypes.Structure):
 class _Stack:
     """Layers, copied as `Stack` of kernels.c."""
 
-    def __init__(self, model: TransformerEncoderBase | TransformerDecoderBase, found: Kernels) -> None:
-        """The weights are taken as they are now."""
-        self._kernels = found
+    def __init__(self, model: TransformerEncoderBase | TransformerDecoderBase, found: Kernels, quantised: bool) -> None:
+        """The weights are taken as they are now; `quantised`: products are of 8-bit integers."""
+        self._kernels, self._quantised = found, quantised
         self._alive: list[Any] = []  # what the structures point to
         layers = (_CLayer * len(model.layers))(*map(self._layer, model.layers))
         first = model.layers[0]
@@ -127,10 +159,10 @@ class _Stack:
     def _norm(self, module: nn.LayerNorm) -> _CNorm:
         numbers = [None if number is None else number.detach().clone() for number in (module.weight, module.bias)]
         self._alive += numbers
-        return _CNorm(*(None if number is None else number.data_ptr() for number in numbers), module.eps)
+        return _CNorm(*map(_address, numbers), module.eps)
 
     def _product(self, *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
-        product = PackedProduct(self._kernels, *fused_weights(*projections, order=order))
+        product = PackedProduct(self._kernels, *fused_weights(*projections, order=order), quantised=self._quantised)
         self._alive.append(product)
         return product.as_c
 
@@ -142,9 +174,8 @@ class EncoderStack(_Stack):
         """B x S x C -> B x S x C, normalised where the encoder does; `padding`: booleans, B x S, what no token sees."""
         x, hidden = x.contiguous(), None if padding is None else padding.contiguous()
         y, threads = torch.empty_like(x), torch.get_num_threads()
-        hides = None if hidden is None else hidden.data_ptr()
         stack = ctypes.addressof(self._stack)
-        _check(self._kernels.encode(stack, x.data_ptr(), y.data_ptr(), hides, x.size(0), x.size(1), threads))
+        _check(self._kernels.encode(stack, x.data_ptr(), y.data_ptr(), _address(hidden), x.size(0), x.size(1), threads))
         return y
 
 
@@ -186,7 +217,7 @@ class DecoderStack(_Stack):
             y=y.data_ptr(),
             memory=memory.data_ptr(),
             cross=cross.data_ptr(),
-            padding=None if padding is None else padding.data_ptr(),
+            padding=_address(padding),
             tokens=x.numel() // x.size(-1),
             width=x.size(1) if ragged is None else ragged.width,
             hidden_slots=0 if hidden is None else hidden.size(-1),
@@ -207,19 +238,22 @@ class DecoderStack(_Stack):
 def encoder_stack(encoder: TransformerEncoderBase, arithmetic: Arithmetic) -> EncoderStack | None:
     """An encoder's layers in C; None where there are no kernels for its device, precision or activation."""
     found = kernels_for(encoder.embed_tokens.weight, arithmetic, encoder.layers[0].activation_fn)
-    return None if found is None else EncoderStack(encoder, found)
+    return None if found is None else EncoderStack(encoder, found, arithmetic.precision == "int8")
 
 
 def decoder_stack(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> DecoderStack | None:
     """As `encoder_stack`, for a decoder."""
     found = kernels_for(decoder.embed_tokens.weight, arithmetic, decoder.layers[0].activation_fn)
-    return None if found is None else DecoderStack(decoder, found)
+    return None if found is None else DecoderStack(decoder, found, arithmetic.precision == "int8")
 
 
 def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kernels | None:
-    """The kernels, where they compute such layers: in single precision on a CPU."""
-    is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32 and arithmetic.precision == "own"
-    return kernels() if is_plain and activation in _ACTIVATIONS else None
+    """The kernels, where they compute such layers: on a CPU, in single precision or with products in int8."""
+    is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32 and activation in _ACTIVATIONS
+    if not is_plain or arithmetic.precision == "bf16":
+        return None
+    found = kernels()
+    return None if found is None or (arithmetic.precision == "int8" and not found.quantises) else found
 
 
 def _check(status: int) -> None:

@@ -68,7 +68,7 @@ def test_what_is_wrong_is_found_and_repeated_by_its_command(
 
     def swapped(self: Any, staying: list[int]) -> Tensor:
         remaining = right(self, staying)
-        self.tokens = self.tokens.flip(0)
+        self.texts.reverse()
         return remaining
 
     monkeypatch.setattr(running, "_SHRINKING", 0.0)
