@@ -69,7 +69,9 @@ class DraftCost:
         row, projection = sum(map(_row, verifiers)), drafter.output_projection.weight
         scale = (_QUANTISED if quantised else 1.0) / row
         share = scale * _row(drafter)
-        call = _LEAST_OF_A_GPU * share if cpu is None else scale * (_call(drafter, cpu) - cpu.call + cpu.draft)
+        call = _LEAST_OF_A_GPU * share
+        if cpu is not None:
+            call = (cpu.draft + cpu.layer * _layers(drafter)) / row + scale * _reading(drafter, cpu)
         choice = _CHOICE * projection.size(0) / row
         unread = share - scale * projection.numel()
         return cls(block_size, call, share + choice, unread, _START * call, rereads=not drafter.is_causal)
@@ -109,5 +111,10 @@ def _layers(decoder: Any) -> int:
 
 def _call(decoder: Any, cpu: Processor) -> float:
     """What a block costs a CPU whatever it holds, in multiplications."""
+    return cpu.call + cpu.layer * _layers(decoder) + _reading(decoder, cpu)
+
+
+def _reading(decoder: Any, cpu: Processor) -> float:
+    """What it costs to read a model from memory, in multiplications."""
     weights = _row(decoder)
-    return cpu.call + cpu.layer * _layers(decoder) + (cpu.reading * weights if weights > _CACHED else 0)
+    return cpu.reading * weights if weights > _CACHED else 0.0

@@ -90,8 +90,12 @@ def test_this_pytorch_has_them() -> None:
 
 
 @pytest.mark.int8
-def test_drafts_that_are_judged_take_int8_where_it_is_faster() -> None:
+@pytest.mark.parametrize("with_kernels", [True, False])
+def test_drafts_that_are_judged_take_int8_where_it_is_faster(
+    monkeypatch: pytest.MonkeyPatch, with_kernels: bool
+) -> None:
     """And no fixed shapes: what they round shows in no output."""
+    monkeypatch.setattr(precision, "kernels", lambda: SimpleNamespace(quantises=True) if with_kernels else None)
     verifier = torch.zeros(1)
     found = [
         asked.for_drafts(dim, weight)
@@ -103,7 +107,8 @@ def test_drafts_that_are_judged_take_int8_where_it_is_faster() -> None:
             (Arithmetic("bf16"), 512, verifier),
         )
     ]
-    assert [arithmetic.precision for arithmetic in found] == ["int8", "int8", "own", "own", "bf16"]
+    narrow = "int8" if with_kernels else "own"
+    assert [arithmetic.precision for arithmetic in found] == ["int8", "int8", narrow, "own", "bf16"]
     assert not any(arithmetic.fixed_shapes for arithmetic in found)
 
 

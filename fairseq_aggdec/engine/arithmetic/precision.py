@@ -14,13 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fairseq_aggdec.engine.native.library import kernels
 from fairseq_aggdec.errors import AggdecError
 
 Precision = Literal["own", "bf16", "int8"]
 
 _TYPICAL_ROWS = 16  # what weights are prepacked for; any number of rows can be multiplied
 _LEVELS = 127  # of int8 on either side of zero
-_WORTH_QUANTISING = 512  # inputs of a product; below, rounding them takes as long as is saved
+_WORTH_QUANTISING = 512  # inputs of a product; below, rounding them takes PyTorch as long as is saved
 _PREPACKABLE = (torch.float32, torch.bfloat16)
 
 
@@ -61,8 +62,11 @@ class Arithmetic:
             like: a weight of the verifier, for its device and type.
         """
         is_plain = like.device.type == "cpu" and like.dtype == torch.float32 and self.precision == "own"
-        precision = "int8" if is_plain and dim >= _WORTH_QUANTISING and can_quantise() else self.precision
-        return Arithmetic(precision, is_judged=True)
+        found = kernels() if is_plain else None
+        is_faster = is_plain and dim >= _WORTH_QUANTISING and can_quantise()
+        if found is not None:
+            is_faster = found.quantises
+        return Arithmetic("int8" if is_faster else self.precision, is_judged=True)
 
     def options(self) -> str:
         """As on a command line, for messages; empty for the defaults."""
