@@ -157,7 +157,10 @@ class _Stack:
         )
 
     def _norm(self, module: nn.LayerNorm) -> _CNorm:
-        numbers = [None if number is None else number.detach().clone() for number in (module.weight, module.bias)]
+        numbers: list[Tensor | None] = [None, None]
+        if module.weight is not None:
+            bias = torch.zeros_like(module.weight) if module.bias is None else module.bias
+            numbers = [module.weight.detach().clone(), bias.detach().clone()]
         self._alive += numbers
         return _CNorm(*map(_address, numbers), module.eps)
 

@@ -11,17 +11,19 @@ from typing import Any
 import torch
 
 import fairseq_aggdec
+from fairseq_aggdec.engine.native.library import kernels
 
 _LIBRARIES = ("torch", "fairseq", "fairseq-fixed", "numpy", "ctranslate2")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, number of threads, GPU and library versions."""
+    """Processor, number of threads, the engine's kernels, GPU and library versions."""
     facts: dict[str, Any] = {
         "processor": _processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "system": f"{platform.system()} {platform.release()}",
+        "kernels": "none" if kernels() is None else "compiled",
     }
     if torch.cuda.is_available():
         facts |= {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
