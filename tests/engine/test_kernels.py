@@ -1,0 +1,131 @@
+"""The kernels themselves: products for each set of vector instructions, and what happens where they are missing."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fairseq_aggdec.engine.arithmetic.precision import Quantised, can_quantise
+from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.native import library
+from fairseq_aggdec.engine.native.library import Kernels, kernels
+from fairseq_aggdec.engine.native.modules import PackedProduct
+from tests.random_models import dictionary, random_batch, random_model
+
+FOLDER = Path(library.__file__).parent
+WORDS = dictionary(30)
+NAMES = {"AVX2": ["avx2"], "AVX512": ["avx2", "avx512"]}.get(torch.backends.cpu.get_cpu_capability(), [])
+SIZES = [(1, 1), (37, 21), (64, 512), (100, 513), (31, 1100)]  # outputs, inputs
+
+
+@pytest.fixture
+def anew() -> Iterator[None]:
+    """The kernels are looked for again, here and afterwards."""
+    kernels.cache_clear()
+    yield
+    kernels.cache_clear()
+
+
+def layer(outputs: int, inputs: int) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(outputs + inputs)
+    return torch.randn(outputs, inputs, generator=draw) / inputs**0.5, torch.randn(outputs, generator=draw)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("activation", [None, F.relu])
+def test_a_product_is_pytorchs(name: str, size: tuple[int, int], activation: None) -> None:
+    weight, bias = layer(*size)
+    x = torch.randn(3, 11, size[1])
+    for own in (bias, None):
+        found = PackedProduct(Kernels(FOLDER / f"kernels_{name}.so"), weight, own, activation)(x)
+        expected = F.linear(x.double(), weight.double(), None if own is None else own.double())
+        expected = expected.relu() if activation else expected
+        torch.testing.assert_close(found.double(), expected, atol=4e-6, rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("quantised", [False, pytest.param(True, marks=pytest.mark.int8)])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_row_has_the_same_bits_among_any_others(name: str, quantised: bool, size: tuple[int, int]) -> None:
+    """With any number of rows and threads, wherever it stands."""
+    found = Kernels(FOLDER / f"kernels_{name}.so")
+    if quantised and not found.quantises:
+        return  # AVX2 has no such products
+    product = PackedProduct(found, *layer(*size), None, quantised)
+    x = torch.randn(40, size[1])
+    expected, threads = product(x), torch.get_num_threads()
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            for rows in range(1, 40):
+                assert torch.equal(product(x[40 - rows :]), expected[40 - rows :])
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.int8
+@pytest.mark.parametrize("size", SIZES)
+def test_a_product_of_integers_is_pytorchs(size: tuple[int, int]) -> None:
+    found, (weight, bias) = kernels(), layer(*size)
+    assert found is not None
+    assert found.quantises == can_quantise()
+    x = torch.randn(7, size[1])
+    x[3] = 0.0
+    expected = Quantised(weight, bias, True)(x)
+    torch.testing.assert_close(PackedProduct(found, weight, bias, F.relu, True)(x), expected, atol=2e-6, rtol=2e-6)
+
+
+@pytest.mark.usefixtures("anew")
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ("missing", "they were not compiled"),
+        ("other source", "they were compiled from another kernels.c"),
+        ("no library", "file too short|invalid ELF header"),
+    ],
+)
+def test_without_them_decoding_goes_on_and_says_so_once(
+    broken: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(FOLDER, tmp_path / "native")
+    for path in (tmp_path / "native").glob("*.so"):
+        if broken == "missing":
+            path.unlink()
+        elif broken == "no library":
+            path.write_bytes(b"not one")
+    if broken == "other source":
+        with (tmp_path / "native" / "kernels.c").open("a") as file:
+            file.write("/* and more */\n")
+    monkeypatch.setattr(library, "_FOLDER", tmp_path / "native")
+    assert kernels() is None
+    assert kernels() is None
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert re.search(reason, record.message)
+    assert "build_ext --inplace" in record.message
+
+
+@pytest.mark.usefixtures("anew")
+def test_they_can_be_left_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("AGGDEC_KERNELS", "0")
+    assert kernels() is None
+    assert not caplog.records
+
+
+def test_layers_keep_their_weights_alive() -> None:
+    """The model that they were read from may be gone."""
+    encoder = random_model(1, WORDS, WORDS).encoder
+    tokens = random_batch(1, WORDS, [5, 9])["net_input"]["src_tokens"]
+    engine = BlockEncoder(encoder)
+    before = engine(tokens)["encoder_out"][0].clone()
+    with torch.no_grad():
+        for layer in encoder.layers:
+            for weight in layer.parameters():
+                weight.fill_(9.0)
+    assert torch.equal(engine(tokens)["encoder_out"][0], before)
