@@ -41,7 +41,7 @@ def layer(outputs: int, inputs: int) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("activation", [None, F.relu])
 def test_a_product_is_pytorchs(name: str, size: tuple[int, int], activation: None) -> None:
     weight, bias = layer(*size)
-    x = torch.randn(3, 11, size[1])
+    x = torch.randn(3, 11, size[1], generator=torch.Generator().manual_seed(0))
     for own in (bias, None):
         found = PackedProduct(Kernels(FOLDER / f"kernels_{name}.so"), weight, own, activation)(x)
         expected = F.linear(x.double(), weight.double(), None if own is None else own.double())
@@ -58,7 +58,7 @@ def test_a_row_has_the_same_bits_among_any_others(name: str, quantised: bool, si
     if quantised and not found.quantises:
         return  # AVX2 has no such products
     product = PackedProduct(found, *layer(*size), None, quantised)
-    x = torch.randn(40, size[1])
+    x = torch.randn(40, size[1], generator=torch.Generator().manual_seed(0))
     expected, threads = product(x), torch.get_num_threads()
     try:
         for count in (1, 2, 3):
@@ -75,7 +75,7 @@ def test_a_product_of_integers_is_pytorchs(size: tuple[int, int]) -> None:
     found, (weight, bias) = kernels(), layer(*size)
     assert found is not None
     assert found.quantises == can_quantise()
-    x = torch.randn(7, size[1])
+    x = torch.randn(7, size[1], generator=torch.Generator().manual_seed(0))
     x[3] = 0.0
     expected = Quantised(weight, bias, True)(x)
     torch.testing.assert_close(PackedProduct(found, weight, bias, F.relu, True)(x), expected, atol=2e-6, rtol=2e-6)
