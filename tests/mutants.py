@@ -203,8 +203,9 @@ MUTANTS = [
     Mutant(
         "EOS is forced at the source's length whatever unk scores",
         "decoding/search_rules.py",
-        "        log_probs, tokens = best(scores)\n",
-        "        log_probs, tokens = best(scores)\n        if ended is not None:\n"
+        "        log_probs, tokens = highest.view_as(positions), names.view_as(positions)\n",
+        "        log_probs, tokens = highest.view_as(positions), names.view_as(positions)\n"
+        "        if ended is not None:\n"
         "            tokens = torch.where(ended, self.eos, tokens)\n",
         RULES,
     ),

@@ -97,14 +97,15 @@ class TableVerifier(TreeVerifier):
 
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
         rows = block.ragged.rows.tolist()
-        own = list(zip(rows, block.slots.tolist(), block.positions.tolist(), block.tokens.tolist(), strict=True))
-        for row, slot, position, token in own:
-            self.read[row][slot] = position, token
-        self.slots = max(self.slots, 1 + int(block.slots.max()))
-        hidden = block.ragged.pack(block.hidden)
+        own = list(zip(rows, block.paths.tolist(), block.positions.tolist(), block.tokens.tolist(), strict=True))
+        for row, path, position, token in own:
+            self.read[row][path[position]] = position, token
+        assert int(block.paths.max()) < block.end
+        self.slots = max(self.slots, 1 + int(block.paths.max()))
         logits = []
-        for (row, _, position, _), unseen in zip(own, hidden.tolist(), strict=True):
-            seen = sorted(self.read[row][slot] for slot, is_hidden in enumerate(unseen) if not is_hidden)
+        for row, path, position, _ in own:
+            assert set(path[position:]) == {path[position]}
+            seen = [self.read[row][slot] for slot in path[: position + 1]]
             assert [place for place, _ in seen] == list(range(position + 1)), "a prefix has each position once"
             logits.append(self.table.logits(self.sentences[row], [token for _, token in seen]))
         self.sizes.append([rows.count(row) for row in range(len(self.sentences))])

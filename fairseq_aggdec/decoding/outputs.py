@@ -25,6 +25,13 @@ class Decoded:
     """the draft of every iteration, where they are kept"""
 
 
+def moving_few(staying: Sequence[int]) -> list[int]:
+    """Rows of a batch in a new order: the last ones take the places of those that leave, so that the fewest move."""
+    places = set(staying)
+    movers = iter([row for row in staying if row >= len(staying)])
+    return [row if row in places else next(movers) for row in range(len(staying))]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What an iteration has brought, a number of tokens for each of its rows."""
@@ -155,10 +162,8 @@ class Outputs:
         self._done[sentence] = Decoded(tokens, log_probs, self._stats[sentence], drafts)
 
     def _keep(self, staying: list[int]) -> Tensor:
-        """Drop all rows but these; the last ones take the places of those that left, so that the fewest rows move."""
-        places = set(staying)
-        movers = iter([row for row in staying if row >= len(staying)])
-        order = [row if row in places else next(movers) for row in range(len(staying))]
+        """Drop all rows but these."""
+        order = moving_few(staying)
         self.rows = [self.rows[row] for row in order]
         self.texts = [self.texts[row] for row in order]
         self.failures = [self.failures[row] for row in order]

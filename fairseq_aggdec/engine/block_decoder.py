@@ -123,12 +123,9 @@ class BlockDecoder(Verifier, TreeVerifier):
 
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
         """See `decoding.beam.roles.TreeVerifier.score_tree`."""
-        slots = block.hidden.size(-1)
         x = self._placed(self.embed(block.tokens), block.positions, block.last_position + 1)
-        self._cache.reserve(slots)
-        yield from self._logits(
-            self._projected(self._layers.tree(x, self._cache, block.slots, block.hidden, block.ragged))
-        )
+        self._cache.reserve(block.end)
+        yield from self._logits(self._projected(self._layers.tree(x, self._cache, block)))
 
     def _logits(self, features: Tensor) -> Iterator[Tensor]:
         for part in features.split(features.size(0) if features.is_cuda else _PART):

@@ -10,6 +10,7 @@ from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
+from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.roles import Ragged
 from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import fused
@@ -380,22 +381,23 @@ class DecoderLayers:
             mask = self._self_mask(positions, last_start, end, keys, x)
         return self._run(x, cache.open(places, last_start, width, keys), mask, ragged, wanted)
 
-    def tree(self, x: Tensor, cache: KVCache, slots: Tensor, hidden: Tensor, ragged: Ragged) -> Tensor:
+    def tree(self, x: Tensor, cache: KVCache, block: TreeBlock) -> Tensor:
         """What the layers make of tokens that each see others of their own.
 
         Args:
-            x: N x D.
+            x: N x D, the block's tokens.
             cache: with room for the block; its keys and values are added.
-            slots: N, where the cache takes each token.
-            hidden: booleans, B x W x L, which of the first L slots each token does not see.
-            ragged: of the block.
+            block: read with what its tokens see.
 
         Returns:
             N x D.
         """
-        places = cache.places(slots, ragged.rows)
-        memories = cache.open(places, 0, 0, hidden.size(-1))
-        return self._run(x, memories, additive_mask(hidden, x)[:, None], ragged, None)
+        slots = block.paths.gather(1, block.positions[:, None]).squeeze(1)
+        memories = cache.open(cache.places(slots, block.ragged.rows), 0, 0, block.end)
+        everything = torch.ones(slots.size(0), block.end, dtype=torch.bool, device=x.device)
+        hidden = everything.scatter(1, block.paths, False)
+        mask = block.ragged.spread(additive_mask(hidden, x))[:, None]  # B x 1 x W x L
+        return self._run(x, memories, mask, block.ragged, None)
 
     def _run(
         self,

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.search_rules import best_entries
 from fairseq_aggdec.engine.arithmetic.linear import fused
+from fairseq_aggdec.engine.native.modules import best_entries
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 CANDIDATES = 16  # a position; 64 changes hardly any draft, and the head costs their square

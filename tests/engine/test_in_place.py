@@ -168,7 +168,7 @@ def test_trees_of_a_verifier(rows: int) -> None:
         leaves_alone(lambda: list(decoder.score_tree(block)), model, decoder, encoder_out, block)  # noqa: B023
         changed = (cache_memory(decoder)[:, :rows] != before[:, :rows]).flatten(4).any(-1).any(2).any(0)  # B x slots
         assert changed.nonzero().tolist() == sorted(
-            [row, node.slot] for row, read in enumerate(sentences) for node in read
+            [row, node.path[-1]] for row, read in enumerate(sentences) for node in read
         )
 
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic.precision import Quantised, can_quantise
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.native import library
+from fairseq_aggdec.engine.native import library, modules
 from fairseq_aggdec.engine.native.library import Kernels, kernels
-from fairseq_aggdec.engine.native.modules import PackedProduct
+from fairseq_aggdec.engine.native.modules import PackedProduct, best_entries
 from tests.random_models import dictionary, random_batch, random_model
 
 FOLDER = Path(library.__file__).parent
@@ -79,6 +79,23 @@ def test_a_product_of_integers_is_pytorchs(size: tuple[int, int]) -> None:
     x[3] = 0.0
     expected = Quantised(weight, bias, True)(x)
     torch.testing.assert_close(PackedProduct(found, weight, bias, F.relu, True)(x), expected, atol=2e-6, rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [1, 3, 63, 64, 65, 500, 4001])
+def test_the_best_entries_of_rows(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal ones in their order; what is banned last, and what is no number as if it were."""
+    monkeypatch.setattr(modules, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so"))
+    draw = torch.Generator().manual_seed(width)
+    for rows in (1, 2, 40):
+        scores = torch.randn(rows, width, generator=draw).mul(5).round()  # many are equal
+        scores[torch.rand(rows, width, generator=draw) < 0.3] = -torch.inf
+        scores[0, width // 2] = torch.nan
+        ordered, places = scores.nan_to_num(-torch.inf, neginf=-torch.inf).sort(dim=1, descending=True, stable=True)
+        for count in {1, min(width, 7), min(width, 16)}:
+            values, tokens = best_entries(scores, count)
+            assert torch.equal(values, ordered[:, :count])
+            assert torch.equal(tokens, places[:, :count])
 
 
 @pytest.mark.usefixtures("anew")

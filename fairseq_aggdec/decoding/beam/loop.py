@@ -18,7 +18,8 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
 from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, Output
-from fairseq_aggdec.decoding.search_rules import SearchRules, best_entries
+from fairseq_aggdec.decoding.outputs import moving_few
+from fairseq_aggdec.decoding.search_rules import SearchRules
 
 
 @dataclass
@@ -91,7 +92,7 @@ def aggressive_beam_search(
         planner.learn(going, steps)
         for sentence, made in zip(going, steps, strict=True):
             stats[sentence.number].steps.append(made)
-        staying = [place for place, sentence in enumerate(going) if not sentence.search.has_ended]
+        staying = moving_few([place for place, sentence in enumerate(going) if not sentence.search.has_ended])
         if 0 < len(staying) < len(going):  # finished sentences leave the batch
             remaining = torch.tensor(staying, dtype=torch.long, device=first_tokens.device)
             rules = rules.keep(remaining)
@@ -143,7 +144,7 @@ def _scored(
         own = rules.keep(block.ragged.rows[part])
         sequence = block.tokens[part, None] if sequences is None else sequences[part]
         whole = own.rows(scores[:, None], block.positions[part, None], sequence, earliest, block.last_position)[:, 0]
-        values, tokens = best_entries(whole, options.entries)
+        values, tokens = rules.find_best(whole, options.entries)
         for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
             yield Row(best, names, whole, number)
 

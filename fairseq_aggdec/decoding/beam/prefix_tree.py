@@ -7,6 +7,7 @@ What no live hypothesis can come to any more gives its slot back when slots run 
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -14,6 +15,9 @@ from torch import Tensor
 
 _SPARE = 256
 """slots in use from which on those of dead branches are looked for: every slot is one more key to attend to"""
+
+
+_UNREAD = array("q")
 
 
 class Row:
@@ -38,7 +42,7 @@ class Row:
 class Node:
     """A prefix: its last token, behind the prefix of all others."""
 
-    __slots__ = ("children", "depth", "parent", "row", "sees", "slot", "token", "was_live")
+    __slots__ = ("children", "depth", "parent", "path", "row", "token", "was_live")
 
     def __init__(self, token: int, parent: Node | None) -> None:
         """
@@ -51,10 +55,8 @@ class Node:
         self.depth: int = 0 if parent is None else parent.depth + 1
         """the position at which the verifier reads the token"""
         self.children: dict[int, Node] = {}
-        self.slot = -1
-        """where the verifier's cache has it; -1 where it was not read"""
-        self.sees = 0
-        """the slots of all tokens of the prefix, as bits"""
+        self.path = _UNREAD
+        """slots of the verifier's cache that have the prefix, token by token; none where it was not read"""
         self.row: Row | None = None
         self.was_live = False
         """whether the search has held it"""
@@ -111,13 +113,12 @@ class PrefixTree:
         for node in wanted:
             unread = []
             above: Node | None = node
-            while above is not None and above.slot < 0:
+            while above is not None and not above.path:
                 unread.append(above)
                 above = above.parent
             if unread and node.depth <= longest and all(0 <= new.token < vocabulary for new in unread):
                 for new in reversed(unread):
                     self._give_slot(new)
-                    new.sees = 1 << new.slot | (0 if new.parent is None else new.parent.sees)
                     admitted.append(new)
         return admitted
 
@@ -138,22 +139,23 @@ class PrefixTree:
 
     def _free_dead(self, live: Sequence[Node]) -> None:
         """Take the slots of all that neither stands before a live prefix nor behind one."""
-        in_use = 0
+        in_use: set[int] = set()
         below = list(live)
         while below:
             node = below.pop()
-            in_use |= node.sees | (0 if node.parent is None else node.parent.sees)
+            in_use.update(node.path, () if node.parent is None else node.parent.path)
             below += node.children.values()
         for slot, having in enumerate(self._slots):
-            if having is not None and not in_use >> slot & 1:
-                having.slot, having.sees = -1, 0
+            if having is not None and slot not in in_use:
+                having.path = _UNREAD
                 self._slots[slot] = None
                 self._free.append(slot)
 
     def _give_slot(self, node: Node) -> None:
         if self._free:
-            node.slot = self._free.pop()
-            self._slots[node.slot] = node
+            slot = self._free.pop()
+            self._slots[slot] = node
         else:
-            node.slot = len(self._slots)
+            slot = len(self._slots)
             self._slots.append(node)
+        node.path = array("q", [slot]) if node.parent is None else node.parent.path + array("q", [slot])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -25,33 +26,37 @@ class TreeBlock:
     """N, at which they are read"""
     last_position: int
     """the largest"""
-    slots: Tensor
-    """N, where the sentence's row of the cache takes them"""
-    hidden: Tensor
-    """B x W x L: which slots a token does not see; junk behind a sentence's tokens"""
+    paths: Tensor
+    """N x L: the slots of the sentence's row of the cache that a token sees, in their order; at its own position, and
+    behind it, the one that takes it"""
+    end: int
+    """every slot in use is below"""
     ragged: Ragged
     """whose the tokens are"""
 
     @classmethod
-    def of(cls, sentences: Sequence[Sequence[Node]], slots: int, device: torch.device) -> TreeBlock:
+    def of(cls, sentences: Sequence[Sequence[Node]], end: int, device: torch.device) -> TreeBlock:
         """The block that reads these prefixes' last tokens.
 
         Args:
             sentences: of each, the prefixes; at least one.
-            slots: every slot in use is below.
+            end: every slot in use is below.
             device: of the verifier.
         """
         nodes = list(chain.from_iterable(sentences))
         depths = [node.depth for node in nodes]
-        numbers = [node.token for node in nodes] + depths + [node.slot for node in nodes]
         ragged = Ragged.of([len(own) for own in sentences], device)
-        size = -(-slots // 8)
-        seen = b"".join([node.sees.to_bytes(size, "little") for node in nodes])
-        packed = torch.frombuffer(bytearray(seen), dtype=torch.uint8).view(-1, size).to(device)
-        bits = torch.tensor([1, 2, 4, 8, 16, 32, 64, 128], dtype=torch.uint8, device=device)
-        hidden = (packed[..., None] & bits).eq(0).flatten(1)  # N x 8 size
-        tokens, positions, places = torch.tensor(numbers, device=device).view(3, -1).unbind()
-        return cls(tokens, positions, max(depths), places, ragged.spread(hidden), ragged)
+        last = max(depths)
+        numbers = array("q", [node.token for node in nodes] + depths)
+        for node in nodes:
+            numbers += node.path
+            numbers += node.path[-1:] * (last - node.depth)
+        tokens, positions, paths = (
+            torch.frombuffer(numbers, dtype=torch.long)
+            .to(device)
+            .split([len(nodes), len(nodes), len(nodes) * (last + 1)])
+        )
+        return cls(tokens, positions, last, paths.view(-1, last + 1), end, ragged)
 
 
 class TreeVerifier(Protocol):

@@ -12,9 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__AVX512F__)
 #include <immintrin.h>
-#endif
 
 extern int omp_get_thread_num(void);
 
@@ -77,14 +75,14 @@ typedef struct {
     const int64_t *rows;    /* N, each token's row of the batch; NULL: `width` tokens of each row */
     const int64_t *columns; /* N, its place in the row's block; NULL as above */
     const int64_t *starts;  /* B, where a row's first token stands */
-    const int64_t *slots;   /* N, where the cache takes a token; NULL: at its start + column */
     const int64_t *reach;   /* B x W, the last slot that a token sees; NULL: its own */
-    const uint8_t *hidden;  /* B x W x `hidden_slots`, the slots that it does not see, in place of `reach`; or NULL */
+    const int64_t *depths;  /* N, of trees: how many other tokens each sees; NULL: those before it */
+    const int64_t *paths;   /* N x `longest`, of trees: the slots of what it sees in their order, its own the last */
     const int64_t *wanted;  /* B x `wanted_columns`, the columns to return; NULL: all N tokens */
     float *memory;          /* layers x B x H x capacity x 2D/H, keys first */
     const float *cross;     /* layers x B x H x S x 2D/H, the source's */
     const uint8_t *padding; /* B x S, what no token sees of it; or NULL */
-    int64_t tokens, width, hidden_slots, wanted_columns;
+    int64_t tokens, width, longest, wanted_columns;
     int64_t memory_layer, memory_row, capacity; /* distances in numbers; positions */
     int64_t cross_layer, cross_row, source;
     int64_t threads;
@@ -92,12 +90,36 @@ typedef struct {
 
 /* ---- sums over vectors ---- */
 
+/* Of two vectors in groups of 2 n numbers, the first (`second` = 0) or second n of every group: numbers of LANES out of
+   2 LANES. */
+#define OF_GROUP(lane, n, second) ((lane) / (n) * 2 * (n) + (lane) % (n) + (second) * (n))
+#define EIGHT(at, n, second)                                                                                             \
+    OF_GROUP(at, n, second), OF_GROUP(at + 1, n, second), OF_GROUP(at + 2, n, second), OF_GROUP(at + 3, n, second),      \
+        OF_GROUP(at + 4, n, second), OF_GROUP(at + 5, n, second), OF_GROUP(at + 6, n, second), OF_GROUP(at + 7, n, second)
+#if LANES == 16
+#define GROUPS(n, second) ((ivec){EIGHT(0, n, second), EIGHT(8, n, second)})
+#else
+#define GROUPS(n, second) ((ivec){EIGHT(0, n, second)})
+#endif
+#define HALVED(a, b, n) (__builtin_shuffle(a, b, GROUPS(n, 0)) + __builtin_shuffle(a, b, GROUPS(n, 1)))
+
+/* The sum of every one of LANES vectors, which are spoilt: halves are added, of two vectors into one. */
+static inline vec sums_of(vec v[LANES]) {
+#if LANES == 16
+    for (int i = 0; i < 8; i++) v[i] = HALVED(v[2 * i], v[2 * i + 1], 8);
+#endif
+    for (int i = 0; i < 4; i++) v[i] = HALVED(v[2 * i], v[2 * i + 1], 4);
+    for (int i = 0; i < 2; i++) v[i] = HALVED(v[2 * i], v[2 * i + 1], 2);
+    return HALVED(v[0], v[1], 1);
+}
+
 static inline float sum_of(vec v) {
-    float part[LANES];
-    memcpy(part, &v, sizeof part);
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) part[i] += part[i + half];
-    return part[0];
+#if LANES == 16
+    v = HALVED(v, v, 8);
+#endif
+    v = HALVED(v, v, 4);
+    v = HALVED(v, v, 2);
+    return v[0] + v[1];
 }
 
 /* e^x for x <= 0, and 0 below e^-87; within two units of the last place */
@@ -311,40 +333,56 @@ static void normalise(const Norm *norm, const float *x, int64_t rows, int64_t di
     }
 }
 
-/* What one query of a head finds; `memory` has a position's key and value, `size` numbers each, every `step` numbers. */
+/* What one query of a head finds in so many keys; `memory` has a position's key and value, `size` numbers each, every
+   `step` numbers. `places`: of the keys, by number; NULL: they are the first. `hidden`: which of these are not seen; or
+   NULL. */
 static void attend(const float *restrict query, const float *restrict memory, int64_t size, int64_t step, int64_t keys,
-                   const uint8_t *hidden, float *restrict scores, float *restrict found) {
+                   const int64_t *restrict places, const uint8_t *restrict hidden, float *restrict scores,
+                   float *restrict found) {
+#define PLACE(j) (memory + (places ? places[j] : (j)) * step)
     int64_t whole = size - size % LANES;
     float scale = 1 / sqrtf((float)size), highest = -INFINITY;
-    for (int64_t j = 0; j < keys; j++) {
-        scores[j] = -INFINITY;
-        if (hidden && hidden[j]) continue;
-        const float *key = memory + j * step;
-        vec sum = {0};
-        int64_t i;
-        for (i = 0; i < whole; i += LANES) sum += *(const vec *)(query + i) * *(const vec *)(key + i);
-        float dot = whole ? sum_of(sum) : 0;
-        for (; i < size; i++) dot += query[i] * key[i];
-        scores[j] = dot * scale;
-        highest = scores[j] > highest ? scores[j] : highest;
+    for (int64_t first = 0; first < keys; first += LANES) {
+        vec sums[LANES] = {0};
+        int64_t count = keys - first < LANES ? keys - first : LANES;
+        for (int64_t j = 0; j < count; j++) {
+            const float *key = PLACE(first + j);
+            for (int64_t i = 0; i < whole; i += LANES) sums[j] += *(const vec *)(query + i) * *(const vec *)(key + i);
+        }
+        vec dots = whole ? sums_of(sums) : (vec){0};
+        memcpy(scores + first, &dots, sizeof dots);
+        for (int64_t j = first; j < first + LANES; j++) {
+            if (j < keys && whole < size) {
+                const float *key = PLACE(j);
+                for (int64_t i = whole; i < size; i++) scores[j] += query[i] * key[i];
+            }
+            scores[j] = j >= keys || (hidden && hidden[j]) ? -INFINITY : scores[j] * scale;
+            highest = scores[j] > highest ? scores[j] : highest;
+        }
     }
-    int64_t padded = (keys + LANES - 1) / LANES * LANES;
-    for (int64_t j = keys; j < padded; j++) scores[j] = -INFINITY;
     vec total = {0};
-    for (int64_t j = 0; j < padded; j += LANES) {
+    for (int64_t j = 0; j < keys; j += LANES) {
         vec *part = (vec *)(scores + j);
         *part = exponential(*part - highest);
         total += *part;
     }
     float share = 1 / sum_of(total);
-    memset(found, 0, size * sizeof *found);
-    for (int64_t j = 0; j < keys; j++) {
-        if (scores[j] == 0) continue;
-        const float *value = memory + j * step + size;
-        float weight = scores[j] * share;
-        int64_t i;
-        for (i = 0; i < whole; i += LANES) *(vec *)(found + i) += *(const vec *)(value + i) * weight;
-        for (; i < size; i++) found[i] += value[i] * weight;
+    int64_t i = 0;
+#define FIND(n)                                                                                                          \
+    for (; i + n * LANES <= whole; i += n * LANES) {                                                                     \
+        vec sums[n] = {0};                                                                                               \
+        for (int64_t j = 0; j < keys; j++) {                                                                             \
+            const float *value = PLACE(j) + size + i;                                                                    \
+            for (int k = 0; k < n; k++) sums[k] += *(const vec *)(value + k * LANES) * scores[j];                        \
+        }                                                                                                                \
+        for (int k = 0; k < n; k++) *(vec *)(found + i + k * LANES) = sums[k] * share;                                   \
+    }
+    FIND(4)
+    FIND(1)
+    for (; i < size; i++) {
+        float sum = 0;
+        for (int64_t j = 0; j < keys; j++) sum += PLACE(j)[size + i] * scores[j];
+        found[i] = sum * share;
     }
 }
 
@@ -382,7 +420,12 @@ static Work work_for(const Stack *s, int64_t tokens, int64_t keys, int64_t threa
 static inline int64_t row_of(const Block *b, int64_t token) { return b->rows ? b->rows[token] : token / b->width; }
 static inline int64_t column_of(const Block *b, int64_t token) { return b->columns ? b->columns[token] : token % b->width; }
 static inline int64_t slot_of(const Block *b, int64_t token) {
-    return b->slots ? b->slots[token] : b->starts[row_of(b, token)] + column_of(b, token);
+    return b->paths ? b->paths[token * b->longest + b->depths[token]] : b->starts[row_of(b, token)] + column_of(b, token);
+}
+/* how many slots a token sees */
+static inline int64_t keys_of(const Block *b, int64_t token) {
+    if (b->paths) return b->depths[token] + 1;
+    return (b->reach ? b->reach[row_of(b, token) * b->width + column_of(b, token)] : slot_of(b, token)) + 1;
 }
 
 /* By all threads of a team. */
@@ -421,11 +464,10 @@ static void run_decoder(const Stack *d, const Block *b, Work work) {
         }
 #pragma omp for schedule(static)
         for (int64_t part = 0; part < tokens * heads; part++) {
-            int64_t m = part / heads, h = part % heads, n = TOKEN(m), place = row_of(b, n) * b->width + column_of(b, n);
-            int64_t keys = b->hidden ? b->hidden_slots : (b->reach ? b->reach[place] : slot_of(b, n)) + 1;
+            int64_t m = part / heads, h = part % heads, n = TOKEN(m);
             attend(qkv + n * wide + h * size, memory + row_of(b, n) * b->memory_row + h * b->capacity * 2 * size, size,
-                   2 * size, keys,
-                   b->hidden ? b->hidden + place * b->hidden_slots : NULL, scores, attended + m * stride + h * size);
+                   2 * size, keys_of(b, n), b->paths ? b->paths + n * b->longest : NULL, NULL, scores,
+                   attended + m * stride + h * size);
         }
         product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
 
@@ -435,7 +477,7 @@ static void run_decoder(const Stack *d, const Block *b, Work work) {
         for (int64_t part = 0; part < tokens * heads; part++) {
             int64_t m = part / heads, h = part % heads, row = row_of(b, TOKEN(m));
             attend(qkv + m * wide + h * size, cross + row * b->cross_row + h * b->source * 2 * size, size, 2 * size, b->source,
-                   b->padding ? b->padding + row * b->source : NULL, scores, attended + m * stride + h * size);
+                   NULL, b->padding ? b->padding + row * b->source : NULL, scores, attended + m * stride + h * size);
         }
         product(&layer->cross_out, attended, stride, tokens, x, stride, NO_ACTIVATION, d->norm_first ? x : normed, &work.levels);
 
@@ -464,7 +506,7 @@ static void run_encoder(const Stack *e, const uint8_t *padding, int64_t rows, in
         for (int64_t part = 0; part < tokens * heads; part++) {
             int64_t n = part / heads, h = part % heads, row = n / width;
             attend(qkv + n * wide + h * size, qkv + row * width * wide + dim + h * 2 * size, size, wide, width,
-                   padding ? padding + row * width : NULL, scores, attended + n * stride + h * size);
+                   NULL, padding ? padding + row * width : NULL, scores, attended + n * stride + h * size);
         }
         product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
         normalise(e->norm_first ? &layer->final_norm : &layer->self_norm, x, tokens, dim, stride, normed);
@@ -498,7 +540,7 @@ int64_t aggdec_encode(const Stack *e, const float *x, float *y, const uint8_t *p
 int64_t aggdec_decode(const Stack *d, const Block *b) {
     int64_t tokens = b->tokens, keys = b->source;
     for (int64_t n = 0; n < tokens; n++) {
-        int64_t end = b->hidden ? b->hidden_slots : (b->reach ? b->reach[row_of(b, n) * b->width + column_of(b, n)] : slot_of(b, n)) + 1;
+        int64_t end = keys_of(b, n);
         keys = end > keys ? end : keys;
     }
     Work work = work_for(d, tokens, keys, b->threads);
@@ -533,6 +575,54 @@ int64_t aggdec_product(const Product *p, const float *x, float *y, int64_t rows,
     }
     free(own);
     return 0;
+}
+
+/* ---- the best of many scores ---- */
+
+/* which numbers of a comparison's result are set, as bits */
+static inline unsigned set_in(ivec found) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)found, (__m512i)found);
+#else
+    return (unsigned)_mm256_movemask_ps((__m256)found);
+#endif
+}
+
+/* Takes x in among the `held` highest, falling, behind its equals; returns how many there are then, at most `count`. */
+static inline int64_t take_in(float x, int64_t place, int64_t held, int64_t count, float *values, int64_t *places) {
+    if (held == count && !(x > values[held - 1])) return held;
+    int64_t at = held < count ? held++ : count - 1;
+    for (; at > 0 && x > values[at - 1]; at--) {
+        values[at] = values[at - 1];
+        places[at] = places[at - 1];
+    }
+    values[at] = x;
+    places[at] = place;
+    return held;
+}
+
+/* Of each row of `width` scores the `count` highest, at most as many as there are, falling, equal ones in their order; and
+   their places. What is no number counts as minus infinity. */
+void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count, float *values, int64_t *places,
+                 int64_t threads) {
+    const int64_t step = 4 * LANES;
+#pragma omp parallel for schedule(static) num_threads(threads) if (rows > 1 && rows * width > 50000)
+    for (int64_t row = 0; row < rows; row++) {
+        const float *from = scores + row * width;
+        float *own = values + row * count;
+        int64_t *own_places = places + row * count, held = 0, i = 0;
+#define TAKE_IN(j) held = take_in(from[j] == from[j] ? from[j] : -INFINITY, j, held, count, own, own_places)
+        for (; i < count; i++) TAKE_IN(i);
+        for (; i + step <= width; i += step) {
+            const vec *four = (const vec *)(from + i);
+            vec least = (vec){0} + own[count - 1];
+            if (!set_in((four[0] > least) | (four[1] > least) | (four[2] > least) | (four[3] > least))) continue;
+            for (int part = 0; part < 4; part++)
+                for (unsigned higher = set_in(four[part] > least); higher; higher &= higher - 1)
+                    TAKE_IN(i + part * LANES + __builtin_ctz(higher));
+        }
+        for (; i < width; i++) TAKE_IN(i);
+    }
 }
 
 /* Whether products of integers are to be had on this processor. */

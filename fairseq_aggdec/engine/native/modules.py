@@ -11,6 +11,8 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from fairseq.modules import gelu
 from torch import Tensor, nn
 
+from fairseq_aggdec.decoding import search_rules
+from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.roles import Ragged
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import fused_weights, head_by_head
@@ -111,9 +113,9 @@ class _CBlock(ctypes.Structure):
     """`Block` of kernels.c, which says what each is."""
 
     _fields_ = (
-        *((name, _ADDRESS) for name in ("x", "y", "rows", "columns", "starts", "slots", "reach", "hidden", "wanted")),
+        *((name, _ADDRESS) for name in ("x", "y", "rows", "columns", "starts", "reach", "depths", "paths", "wanted")),
         *((name, _ADDRESS) for name in ("memory", "cross", "padding")),
-        *((name, _I64) for name in ("tokens", "width", "hidden_slots", "wanted_columns")),
+        *((name, _I64) for name in ("tokens", "width", "longest", "wanted_columns")),
         *((name, _I64) for name in ("memory_layer", "memory_row", "capacity", "cross_layer", "cross_row", "source")),
         ("threads", _I64),
     )
@@ -205,15 +207,15 @@ class DecoderStack(_Stack):
         numbers = {"starts": starts, "reach": reach, "wanted": wanted}
         return self._run(x, cache, ragged, **{name: x for name, x in numbers.items() if x is not None})
 
-    def tree(self, x: Tensor, cache: KVCache, slots: Tensor, hidden: Tensor, ragged: Ragged) -> Tensor:
-        return self._run(x, cache, ragged, slots=slots, hidden=hidden)
+    def tree(self, x: Tensor, cache: KVCache, block: TreeBlock) -> Tensor:
+        return self._run(x, cache, block.ragged, depths=block.positions, paths=block.paths)
 
     def _run(self, x: Tensor, cache: KVCache, ragged: Ragged | None, **numbers: Tensor) -> Tensor:
         """`aggdec_decode`; `numbers` by their names in `Block`."""
         if ragged is not None:
             numbers |= {"rows": ragged.rows, "columns": ragged.columns}
         numbers = {name: number.contiguous() for name, number in numbers.items()} | {"x": x.contiguous()}
-        wanted, hidden = numbers.get("wanted"), numbers.get("hidden")
+        wanted, paths = numbers.get("wanted"), numbers.get("paths")
         y = x.new_empty(x.shape if wanted is None else (*wanted.shape, x.size(-1)))
         memory, cross, padding = cache.memory, self._cross, self._padding
         block = _CBlock(
@@ -223,7 +225,7 @@ class DecoderStack(_Stack):
             padding=_address(padding),
             tokens=x.numel() // x.size(-1),
             width=x.size(1) if ragged is None else ragged.width,
-            hidden_slots=0 if hidden is None else hidden.size(-1),
+            longest=0 if paths is None else paths.size(1),
             wanted_columns=0 if wanted is None else wanted.size(1),
             memory_layer=memory.stride(0),
             memory_row=memory.stride(1),
@@ -257,6 +259,18 @@ def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kern
         return None
     found = kernels()
     return None if found is None or (arithmetic.precision == "int8" and not found.quantises) else found
+
+
+def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """As `search_rules.best_entries`, in C where there are kernels for the scores; equal ones come in their order."""
+    found = kernels() if scores.device.type == "cpu" and scores.dtype == torch.float32 else None
+    if found is None or scores.numel() == 0:
+        return search_rules.best_entries(scores, count)
+    scores = scores.contiguous()
+    values, tokens = scores.new_empty(scores.size(0), count), scores.new_empty(scores.size(0), count, dtype=torch.long)
+    addresses = (values.data_ptr(), tokens.data_ptr())
+    found.best(scores.data_ptr(), *scores.shape, count, *addresses, torch.get_num_threads())
+    return values, tokens
 
 
 def _check(status: int) -> None:
