@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic.linear import fused
-from fairseq_aggdec.engine.native.modules import best_entries
+from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
+from fairseq_aggdec.engine.native.modules import best_entries, chain, kernels_for
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
 CANDIDATES = 16  # a position; 64 changes hardly any draft, and the head costs their square
@@ -26,6 +27,7 @@ class TransitionTables:
         with torch.no_grad():
             self._before = head.before(decoder.embed(torch.arange(len(decoder.dictionary)).to(head.out.weight.device)))
             self._after = decoder.output_projection.weight @ head.out.weight
+        self._kernels = kernels_for(self._after, AS_THE_MODEL, None)
 
     def chain(self, features: Tensor, logits: Tensor, last: Tensor) -> Tensor:
         """The tokens of a draft, B x k.
@@ -37,6 +39,8 @@ class TransitionTables:
         """
         best = best_entries(logits.flatten(0, 1), min(CANDIDATES, logits.size(-1)))
         scores, candidates = (entries.view(*logits.shape[:2], -1) for entries in best)  # B x k x C
+        if self._kernels is not None:
+            return chain(self._kernels, self._before, self._after, self._here(features), candidates, scores, last)
         first = last[:, None, None].expand(-1, 1, candidates.size(-1))
         before = torch.cat([first, candidates[:, :-1]], dim=1)
         hidden = F.embedding(before, self._before).add_(self._here(features)[:, :, None]).relu_()  # B x k x C x H

@@ -172,7 +172,8 @@ class Drafting:
             draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised)
         elif self._block is not None:  # proposal heads: the last k-1 of k draft
             draft = DraftCost(self._block.block_size - 1)
-        return Costs(*of_pass(verifiers, cpu), ragged, draft)
+        least, wide, prefix = of_pass(verifiers, cpu)
+        return Costs(least, wide, ragged, draft, prefix)
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> list[int] | None:

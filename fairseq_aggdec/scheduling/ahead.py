@@ -2,7 +2,8 @@
 
     u(i)  probability that the search comes to a prefix that was scored i steps ahead of it
     G   = n_0 + sum over steps i of n_i u(i)          useful prefixes of a pass: n_0 are those that the search waits for
-    C   = c_0 / B + n_0 + sum over steps i of n_i     its cost to each of B sentences; one prefix costs 1
+    C   = c_0 / B + n_0 + sum over steps i of n_i     its cost to each of B sentences; one prefix costs 1,
+                                                      which is its row of the pass and the host's work on it
 
 Every step of a search needs about as many prefixes, whichever pass has scored them: so the fewer passes bring them, the
 better. A step ahead is worth its prefixes while u(i) > G / C, the rule of `goodput`, with some margin. A draft of k
@@ -22,10 +23,8 @@ _PRIOR = 8.0
 """as many prefixes as that counts for"""
 _MEMORY = 1000
 """prefixes of a distance after which older ones count half"""
-_LEAST_GAIN = 1.3
-"""how many times more useful prefixes a cost a step has to promise: the host's own work counts, too"""
-_LEAST_GAIN_OF_A_DRAFT = 1.1
-"""the same of a draft, whose cost has the host's work in it"""
+_LEAST_GAIN = 1.1
+"""how many times more useful prefixes a cost a step or a draft has to promise"""
 
 
 class _Shares:
@@ -58,7 +57,8 @@ class AheadGoodput(AheadSchedule):
         Args:
             costs: of the verifier and the drafter.
         """
-        self._least = costs.least
+        self._least = costs.least / (1 + costs.prefix)
+        self._prefix = 1 + costs.prefix  # in rows
         self._draft = costs.draft
         self._shares = (_Shares(), _Shares())  # without a draft, and with one
 
@@ -71,9 +71,9 @@ class AheadGoodput(AheadSchedule):
         if self._draft is None:
             return True
         size = self._draft.block_size
-        draft = self._draft.call / sentences + self._draft.token * size
+        draft = (self._draft.call / sentences + self._draft.token * size) / self._prefix
         drafted = self._cost(beam, sentences, True) + draft / (size * beam)
-        return _LEAST_GAIN_OF_A_DRAFT * drafted < self._cost(beam, sentences, False)
+        return _LEAST_GAIN * drafted < self._cost(beam, sentences, False)
 
     def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
         """See `decoding.beam.planner.AheadSchedule.learn`."""

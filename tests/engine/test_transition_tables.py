@@ -13,6 +13,8 @@ from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch
 from tests.scripted_decoding import examples
 
+pytestmark = pytest.mark.usefixtures("either_engine")
+
 VOCABULARY = dictionary(8)  # fewer symbols than candidates, so that the tables decide among all
 K = 5
 

@@ -33,6 +33,11 @@ def test_many_sentences_share_what_is_paid_once() -> None:
     assert steps(schedule) > steps(schedule, sentences=8) > steps(schedule, sentences=64) == 0
 
 
+def test_the_hosts_work_on_prefixes_counts() -> None:
+    light, heavy = (steps(learnt(AheadGoodput(Costs(40.0, prefix=own)), [0.6] * 24)) for own in (0.0, 3.0))
+    assert light > heavy > 0
+
+
 def test_a_drafter_is_asked_where_it_makes_up_for_its_cost() -> None:
     def pays(call: float, sentences: int = 1) -> bool:
         costs = Costs(40.0, draft=DraftCost(10, call=call, token=0.5))

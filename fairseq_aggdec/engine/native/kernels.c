@@ -625,6 +625,44 @@ void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count
     }
 }
 
+/* ---- the draft of a transition head ---- */
+
+typedef struct {
+    const float *before, *after; /* V x H each: the rows of a token that stands before, and of one that comes after it */
+    const float *here;           /* rows x k x H, what the features of a position bring */
+    const int64_t *candidates;   /* rows x k x C, tokens */
+    const float *scores;         /* rows x k x C, of each for itself */
+    const int64_t *last;         /* rows, the token before each block */
+    int64_t *tokens;             /* rows x k, the draft */
+    int64_t rows, k, count, dim; /* count: C; dim: H */
+} Chain;
+
+/* At each position, one after the other, the candidate with the highest score + relu(before[token before] + here) .
+   after[candidate]; of equal ones the first. */
+void aggdec_chain(const Chain *c) {
+    const int64_t dim = c->dim, whole = dim - dim % LANES;
+    for (int64_t row = 0; row < c->rows; row++) {
+        int64_t token = c->last[row];
+        for (int64_t place = row * c->k; place < (row + 1) * c->k; place++) {
+            const float *before = c->before + token * dim, *here = c->here + place * dim;
+            float highest = -INFINITY, hidden[dim];
+            for (int64_t i = 0; i < dim; i++) hidden[i] = before[i] + here[i] > 0 ? before[i] + here[i] : 0;
+            token = c->candidates[place * c->count];
+            for (int64_t j = 0; j < c->count; j++) {
+                const int64_t candidate = c->candidates[place * c->count + j];
+                const float *after = c->after + candidate * dim;
+                vec sum = {0};
+                int64_t i;
+                for (i = 0; i < whole; i += LANES) sum += *(const vec *)(hidden + i) * *(const vec *)(after + i);
+                float score = c->scores[place * c->count + j] + sum_of(sum);
+                for (; i < dim; i++) score += hidden[i] * after[i];
+                if (score > highest) highest = score, token = candidate;
+            }
+            c->tokens[place] = token;
+        }
+    }
+}
+
 /* Whether products of integers are to be had on this processor. */
 int64_t aggdec_quantises(void) {
 #if defined(__AVX512F__)

@@ -38,8 +38,9 @@ class Kernels:
         self.decode.argtypes = (_ADDRESS, _ADDRESS)
         for function in (self.product, self.encode, self.decode):
             function.restype = _I64  # 0, or 1 where memory is not to be had
-        self.best = library.aggdec_best
+        self.best, self.chain = library.aggdec_best, library.aggdec_chain
         self.best.argtypes, self.best.restype = (_ADDRESS, _I64, _I64, _I64, _ADDRESS, _ADDRESS, _I64), None
+        self.chain.argtypes, self.chain.restype = (_ADDRESS,), None
 
 
 @cache

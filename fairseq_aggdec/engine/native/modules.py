@@ -273,6 +273,40 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, tokens
 
 
+class _CChain(ctypes.Structure):
+    """`Chain` of kernels.c, which says what each is."""
+
+    _fields_ = (
+        *((name, _ADDRESS) for name in ("before", "after", "here", "candidates", "scores", "last", "tokens")),
+        *((name, _I64) for name in ("rows", "k", "count", "dim")),
+    )
+
+
+def chain(
+    found: Kernels, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
+) -> Tensor:
+    """The best candidate of each position, given the one chosen before it (`transition_tables.TransitionTables`).
+
+    Args:
+        found: the kernels.
+        before: V x H, what a token that stands before brings.
+        after: V x H, by which a token that comes after it is scored.
+        here: B x k x H, what the positions bring.
+        candidates: B x k x C tokens.
+        scores: B x k x C, of each candidate for itself.
+        last: B, the token before each block.
+
+    Returns:
+        B x k tokens.
+    """
+    inputs = [x.contiguous() for x in (before, after, here, candidates, scores, last)]
+    tokens = candidates.new_empty(candidates.shape[:2])
+    addresses = [x.data_ptr() for x in (*inputs, tokens)]
+    as_c = _CChain(*addresses, *candidates.shape, before.size(1))
+    found.chain(ctypes.addressof(as_c))
+    return tokens
+
+
 def _check(status: int) -> None:
     if status != 0:
         raise MemoryError("not enough memory for a block of this size: decode smaller batches")
