@@ -268,8 +268,8 @@ MUTANTS = [
     Mutant(
         "masks of a draft do not see each other",
         "engine/draft_decoder.py",
-        "            reach = torch.where(is_mask, reach, positions)\n",
-        "            reach = positions\n",
+        "*[end] * (width - (first - start))",
+        "*range(first, start + width)",
         "tests/engine/test_draft_decoder.py",
     ),
     Mutant(

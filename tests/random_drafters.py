@@ -1,5 +1,6 @@
 """Small random block drafters, untrained: what they draft is noise that depends on everything they read."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from fairseq.data import Dictionary
@@ -31,6 +32,11 @@ def random_drafter(
     """A drafter of a named shape, with architecture options changed as given."""
     options = {"block_size": block_size, **DRAFTER_SHAPES[shape], **changes}
     return random_network("nar_drafter", seed, src_dict, tgt_dict, **options)
+
+
+def texts_of(tokens: Tensor, lengths: Iterable[int]) -> list[list[int]]:
+    """The beginnings, of these lengths, of the rows of B x T tokens."""
+    return [row[: int(length)] for row, length in zip(tokens.tolist(), lengths, strict=True)]
 
 
 def draft_logits(

@@ -107,18 +107,17 @@ class ScriptedBlockModel(BlockModel):
         self.vocabulary = vocabulary
         self.widths: list[int] = []
 
-    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
-        return best_tokens(self.score(tokens, lengths, block_size, known_lengths), [PAD, BOS])
+    def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        return best_tokens(self.score(texts, block_size), [PAD, BOS])
 
-    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
-        assert list(known_lengths) == lengths.tolist()
-        assert len(lengths) == len(self.targets), "finished rows leave the batch"
+    def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        assert len(texts) == len(self.targets), "finished rows leave the batch"
         self.widths.append(block_size)
         logits = torch.zeros(len(self.targets), block_size, self.vocabulary)
-        for row, (target, length) in enumerate(zip(self.targets, lengths.tolist(), strict=True)):
-            assert tokens[row, 0] == EOS
+        for row, (target, text) in enumerate(zip(self.targets, texts, strict=True)):
+            assert text[0] == EOS
             for column in range(block_size):
-                step = length - 1 + column
+                step = len(text) - 1 + column
                 logits[row, column, target[step] if step < len(target) else EOS] = 4.0
                 logits[row, column, 4] += 2.0
         return logits

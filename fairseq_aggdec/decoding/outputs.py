@@ -73,11 +73,6 @@ class Outputs:
         """B, `known_lengths` on the verifier's device."""
         return torch.tensor(self.known_lengths, device=self.device)
 
-    @property
-    def tokens(self) -> Tensor:
-        """B x T, `texts` on the verifier's device; padding behind `lengths`."""
-        return self._padded(max(self.known_lengths))
-
     def room(self) -> list[int]:
         """The longest draft of each row: no block reads or predicts behind the last position, where EOS is forced."""
         return [self._rules.max_len + 1 - len(text) for text in self.texts]
@@ -103,7 +98,8 @@ class Outputs:
     def sequence(self, block: Block) -> Tensor:
         """The decoder's inputs up to a block's end, its draft included, B x L; padding behind a shorter row's block."""
         width = block.tokens.size(1)
-        inputs = self._padded(block.last_start + width)
+        length, pad = block.last_start + width, self._rules.pad
+        inputs = torch.tensor([text + [pad] * (length - len(text)) for text in self.texts], device=self.device)
         return inputs.scatter(1, block.starts[:, None] + torch.arange(width, device=self.device), block.tokens)
 
     def commit(self, draft: Draft, verdict: Verdict) -> Outcome:
@@ -131,11 +127,6 @@ class Outputs:
     def finished(self) -> list[Decoded]:
         """One entry a sentence, in the order of the batch."""
         return [sentence for sentence in self._done if sentence is not None]
-
-    def _padded(self, width: int) -> Tensor:
-        """`texts`, B x `width`."""
-        pad = self._rules.pad
-        return torch.tensor([text + [pad] * (width - len(text)) for text in self.texts], device=self.device)
 
     def _count(self, row: int, drafted: int, accepted: int, committed: int) -> None:
         stats = self._stats[self.rows[row]]

@@ -82,9 +82,12 @@ class Draft:
         return cls(tokens[:, : max(known)], torch.tensor(known, device=tokens.device), known, kinds)
 
     @classmethod
-    def of_lengths(cls, tokens: Tensor, lengths: Tensor) -> Draft:
-        """A draft whose lengths were computed on the tokens' device."""
-        return cls(tokens, lengths, lengths.tolist() if lengths.device.type == "cpu" else None)
+    def up_to_end(cls, tokens: Tensor, eos: int) -> Draft:
+        """A draft in which B x K tokens count, K at least 1, but for those behind a row's first EOS."""
+        if tokens.device.type != "cpu":  # without waiting for the device
+            return cls(tokens, 1 + (tokens[:, :-1] != eos).long().cumprod(dim=1).sum(dim=1), None)
+        known = [row.index(eos) + 1 if eos in row else len(row) for row in tokens.tolist()]
+        return cls(tokens, torch.tensor(known), known)
 
     @classmethod
     def whole(cls, tokens: Tensor) -> Draft:

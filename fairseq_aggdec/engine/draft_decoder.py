@@ -41,8 +41,7 @@ class DraftDecoder:
         self._encode: Encode | None = None  # not called yet
         self._rows: Tensor | None = None  # B, those of the batch that are left when it will be; None: all
         self._encoder_out: dict[str, list[Tensor]] = {}
-        self._read = torch.empty(0, dtype=torch.long)  # B, tokens of each row whose keys and values are cached
-        self._known_read: list[int] = []
+        self._read: list[int] = []  # tokens of each row whose keys and values are cached
 
     def is_current(self) -> bool:
         """Whether the model still has the device and precision it was read with."""
@@ -60,26 +59,23 @@ class DraftDecoder:
         """
         self._encode, self._rows = encode, None
 
-    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+    def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         """See `drafters.block.BlockModel.draft`."""
-        features = self._block(tokens, lengths, block_size, known_lengths)
-        return self._choose(features, _last_tokens(tokens, lengths))
+        return self._choose(*self._block(texts, block_size))
 
-    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+    def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         """See `drafters.block.BlockModel.score`."""
-        features = self._block(tokens, lengths, block_size, known_lengths)
+        features, last = self._block(texts, block_size)
         head = self._decoder.transitions
         if head is not None:
-            last = _last_tokens(tokens, lengths)
             before = torch.cat([last[:, None], self._choose(features, last)[:, :-1]], dim=1)
             features = head(features, self._decoder.embed(before))
         return self._engine.project(features)
 
-    def go_back(self, known_lengths: Sequence[int]) -> None:
+    def go_back(self, lengths: Sequence[int]) -> None:
         """See `decoding.beam.drafted_rows.ReturningModel.go_back`."""
-        if self._encode is None and any(map(int.__gt__, self._known_read, known_lengths)):
-            self._known_read = list(map(min, self._known_read, known_lengths))
-            self._read = torch.tensor(self._known_read, device=self._read.device)
+        if self._encode is None:
+            self._read = list(map(min, self._read, lengths))
 
     def keep(self, rows: Tensor) -> None:
         if self._encode is not None:
@@ -87,16 +83,13 @@ class DraftDecoder:
             return
         self._engine.keep(rows)
         self._encoder_out = {part: [value[rows] for value in values] for part, values in self._encoder_out.items()}
-        self._read = self._read[rows]
-        self._known_read = [self._known_read[row] for row in rows.tolist()]
+        self._read = [self._read[row] for row in rows.tolist()]
 
     def _begin(self) -> None:
         """What `start_later` has put off, for the rows that are left."""
         assert self._encode is not None
         encoder_out = self._encode(self._rows)
-        rows = encoder_out["encoder_out"][0].size(1)
-        self._read = torch.zeros(rows, dtype=torch.long, device=self._decoder.mask_embedding.device)
-        self._known_read = [0] * rows
+        self._read = [0] * encoder_out["encoder_out"][0].size(1)
         self._engine.start(encoder_out)
         parts = ("encoder_embedding", "encoder_padding_mask") if self._copies_source else ()
         self._encoder_out = {part: encoder_out[part] for part in parts}
@@ -110,31 +103,33 @@ class DraftDecoder:
         exclude(logits, self._decoder.never_drafted)
         return self._transitions.chain(features, logits, last)
 
-    def _block(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
-        """Decoder output at the masks behind each row's prefix, B x k x D; a causal prefix is then known as read.
+    def _block(self, texts: Sequence[Sequence[int]], block_size: int) -> tuple[Tensor, Tensor]:
+        """Decoder output at the masks behind each row's prefix, B x k x D, and the token before them, B.
 
         A block holds what each row has committed since the last draft, then masks: k for the row with most of that, for
-        others a few more, which are not looked at.
+        others a few more, which are not looked at. A causal prefix is then known as read.
         """
         if self._encode is not None:
             self._begin()
-        is_causal = self._decoder.is_causal
-        fresh = max(length - read for length, read in zip(known_lengths, self._known_read, strict=True))
-        positions = self._read[:, None] + torch.arange(fresh + block_size, device=tokens.device)  # B x W
-        is_mask = positions >= lengths[:, None]
-        block = tokens.gather(1, positions.clamp(max=tokens.size(1) - 1))
-        embedded = self._engine.embed(block.masked_fill(is_mask, self._decoder.padding_idx))
-        masks = self._decoder.mask_inputs(positions, self._encoder_out)
-        inputs = torch.where(is_mask[..., None], masks, embedded)
-        reach = (lengths[:, None] + block_size - 1).expand_as(positions)  # B x W: up to the last mask
+        is_causal, pad, starts = self._decoder.is_causal, self._decoder.padding_idx, self._read
+        width = block_size + max(len(text) - start for text, start in zip(texts, starts, strict=True))
+        numbers = []  # of each row: the last token, start, block, what it reaches, which columns are wanted
+        for text, start in zip(texts, starts, strict=True):
+            fresh, end = len(text) - start, len(text) + block_size - 1  # up to the last mask
+            first = start + fresh if is_causal else start
+            row = [text[-1], start, *text[start:], *[pad] * (width - fresh)]
+            row += [*range(start, first), *[end] * (width - (first - start)), *range(fresh, fresh + block_size)]
+            numbers.append(row)
+        parts = torch.tensor(numbers, device=self._decoder.mask_embedding.device)
+        last, begin, block, reach, wanted = parts.split_with_sizes([1, 1, width, width, block_size], dim=1)
+
+        columns = torch.arange(width, device=parts.device)
+        masks = self._decoder.mask_inputs(begin + columns, self._encoder_out)
+        inputs = torch.where((columns >= wanted[:, :1])[..., None], masks, self._engine.embed(block))
+        features = self._engine.features(None, begin[:, 0], max(starts), reach=reach, embeddings=inputs, wanted=wanted)
         if is_causal:
-            reach = torch.where(is_mask, reach, positions)
-        drafted = (lengths - self._read)[:, None] + torch.arange(block_size, device=tokens.device)  # B x k
-        last_start = max(self._known_read)
-        features = self._engine.features(None, self._read, last_start, reach=reach, embeddings=inputs, wanted=drafted)
-        if is_causal:
-            self._read, self._known_read = lengths, list(known_lengths)
-        return features
+            self._read = [len(text) for text in texts]
+        return features, last[:, 0]
 
 
 def _rows_of(encoder_out: dict[str, Any], rows: Tensor | None) -> dict[str, Any]:
@@ -146,7 +141,3 @@ def _rows_of(encoder_out: dict[str, Any], rows: Tensor | None) -> dict[str, Any]
         "encoder_padding_mask": [mask[rows] for mask in encoder_out["encoder_padding_mask"]],
         "encoder_embedding": [embedding[rows] for embedding in encoder_out["encoder_embedding"]],
     }
-
-
-def _last_tokens(tokens: Tensor, lengths: Tensor) -> Tensor:
-    return tokens.gather(1, lengths[:, None] - 1).squeeze(1)

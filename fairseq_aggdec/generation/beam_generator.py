@@ -101,7 +101,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         if self.block_draft is None:
             return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)
         model = self._drafting.block_model(net_input, encoder_outs)
-        drafter = RowDrafter(model, self.block_draft.block_size, options.entries, self.pad, source.device)
+        drafter = RowDrafter(model, self.block_draft.block_size, options.entries)
         return LookAhead(schedule, drafter=drafter)
 
     def _look_ahead(self, device: torch.device) -> AheadSchedule:

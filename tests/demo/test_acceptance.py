@@ -23,7 +23,7 @@ def loaded(task: str) -> DemoModel:
         ("gec", "iad", 5.65),
         ("gec", "hybrid", 6.45),
         ("mt", "gad", 4.14),
-        ("gec", "aggressive-beam", 4.03),
+        ("gec", "aggressive-beam", 3.62),
         ("mt", "aggressive-beam", 1.11),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
-from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter
+from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter, texts_of
 from tests.random_models import dictionary, random_batch
 from tests.scripted_decoding import PAD, examples
 
@@ -30,7 +30,7 @@ def check_drafts(shape: str, seed: int, rows: int, left_pad: bool, trained: int,
     tokens[:, 0] = VOCABULARY.eos()
     lengths, kept = [1] * rows, torch.arange(rows)
     while kept.numel() and min(lengths) <= longest:
-        drafted = engine.score(tokens[kept], torch.tensor(lengths), block_size, lengths)
+        drafted = engine.score(texts_of(tokens[kept], lengths), block_size)
         model.block_size = model.decoder.block_size = block_size
         source = {name: value[kept] for name, value in sources.items()}
         junk = tokens[kept].masked_fill(torch.arange(longest + 1) >= torch.tensor(lengths)[:, None], PAD)
@@ -75,7 +75,7 @@ def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(shap
     eager.start(model.encoder(**sources))
     tokens = torch.randint(VOCABULARY.nspecial, len(VOCABULARY), (4, 9))
     lengths = torch.tensor([2, 4, 6, 1])
-    eager.draft(tokens, lengths, 3, lengths.tolist())
+    eager.draft(texts_of(tokens, lengths), 3)
     for kept in ([3, 0, 2], [2, 0]):  # left: rows 2 and 3 of the batch
         index = torch.tensor(kept)
         tokens, lengths = tokens[index], lengths[index] + 1
@@ -83,7 +83,7 @@ def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(shap
         eager.keep(index)
     assert encoded == []
     for _ in range(2):
-        scores, expected = (engine.score(tokens, lengths, 3, lengths.tolist()) for engine in (lazy, eager))
+        scores, expected = (engine.score(texts_of(tokens, lengths), 3) for engine in (lazy, eager))
         torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-5)
         assert encoded == [[2, 3]]
         lengths = lengths + 1

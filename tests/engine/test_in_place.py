@@ -23,7 +23,7 @@ from fairseq_aggdec.engine.layers import KVCache
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from tests.random_blockwise import random_blockwise
-from tests.random_drafters import random_drafter
+from tests.random_drafters import random_drafter, texts_of
 from tests.random_models import dictionary, random_batch, random_model
 from tests.scripted_decoding import scored
 
@@ -184,7 +184,7 @@ def test_drafters_heads_ensembles_and_the_fallback(rows: int) -> None:
         encoder_out = model.encoder(**sample)
         drafter = DraftDecoder(model.decoder)
         drafter.start(encoder_out)
-        call = lambda: drafter.draft(tokens, lengths, 5, lengths.tolist())  # noqa: E731, B023
+        call = lambda: drafter.draft(texts_of(tokens, lengths), 5)  # noqa: E731, B023
         leaves_alone(call, model, encoder_out, tokens, lengths)
 
     heads = random_blockwise("post-norm sinusoidal", "learned", 1, WORDS, WORDS, 4)

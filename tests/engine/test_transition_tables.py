@@ -9,7 +9,7 @@ from torch import Tensor
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.transition_tables import chained
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.random_drafters import random_drafter
+from tests.random_drafters import random_drafter, texts_of
 from tests.random_models import dictionary, random_batch
 from tests.scripted_decoding import examples
 
@@ -43,8 +43,8 @@ def test_each_token_is_the_best_after_the_one_before(shape: str, rows: int) -> N
         drafter, scorer = DraftDecoder(model.decoder), DraftDecoder(model.decoder)
         for engine in (drafter, scorer):
             engine.start(model.encoder(**source))
-        drafted = drafter.draft(tokens, lengths, K, lengths.tolist())
-        logits = scorer.score(tokens, lengths, K, lengths.tolist())
+        drafted = drafter.draft(texts_of(tokens, lengths), K)
+        logits = scorer.score(texts_of(tokens, lengths), K)
         features = model.decoder(tokens, model.encode(**source), lengths[:, None] - 1)[:, 0]  # B x k x D
         for row in range(rows):
             expected, scores = walk(model, features[row], int(tokens[row, lengths[row] - 1]))

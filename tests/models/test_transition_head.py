@@ -8,7 +8,7 @@ from fairseq_aggdec.criterions.glancing_block_loss import acceptance
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.models.block_sampling import blocks_at
 from fairseq_aggdec.models.transition_head import TransitionHead
-from tests.random_drafters import random_drafter
+from tests.random_drafters import random_drafter, texts_of
 from tests.random_models import dictionary, random_batch
 
 WORDS = dictionary(20)
@@ -59,7 +59,7 @@ def test_glancing_counts_and_validation_accepts_what_decoding_drafts(seed: int) 
     inputs = torch.cat([torch.full((3, 1), few.eos()), words[:, :-1]], dim=1)
     engine = DraftDecoder(model.decoder)
     engine.start(model.encoder(**source))
-    drafts = engine.draft(inputs, prefix_lengths + 1, K, (prefix_lengths + 1).tolist())
+    drafts = engine.draft(texts_of(inputs, prefix_lengths + 1), K)
     for row, (length, step) in enumerate(zip(prefix_lengths.tolist(), right, strict=True)):
         words[row, length : length + K] = drafts[row]
         words[row, length + step] = few.nspecial + (drafts[row, step] - few.unk()) % 8  # another word

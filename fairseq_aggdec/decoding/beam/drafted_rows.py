@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Row
@@ -17,27 +16,23 @@ from fairseq_aggdec.decoding.search_rules import best_entries
 class ReturningModel(BlockModel, Protocol):
     """A `BlockModel` that can be asked behind another prefix than the one that it has read."""
 
-    def go_back(self, known_lengths: Sequence[int]) -> None:
+    def go_back(self, lengths: Sequence[int]) -> None:
         """Forget what each row held behind so many tokens."""
 
 
 class RowDrafter:
     """Asks behind the best hypothesis, whenever half of the searches have used up what was drafted last."""
 
-    def __init__(self, model: ReturningModel, block_size: int, entries: int, pad: int, device: torch.device) -> None:
+    def __init__(self, model: ReturningModel, block_size: int, entries: int) -> None:
         """
         Args:
             model: ready to draft for this batch.
             block_size: k, at most the one that the model was trained for.
             entries: of a row.
-            pad: padding symbol.
-            device: of the model.
         """
         self._model = model
         self._block_size = block_size
         self._entries = entries
-        self._pad = pad
-        self._device = device
         self._read: dict[int, list[int]] = {}  # by sentence, the prefix behind which it was drafted last
         self._rows: dict[int, dict[int, Row]] = {}  # and the rows, by depth
 
@@ -54,9 +49,7 @@ class RowDrafter:
 
     def _draft(self, sentences: Sequence[Sentence]) -> None:
         texts = [sentence.search.live[0].node.tokens() for sentence in sentences]
-        room = self._model.max_positions - max(map(len, texts))
-        known = [len(text) for text in texts]
-        size = min(self._block_size, room)
+        size = min(self._block_size, self._model.max_positions - max(map(len, texts)))
         if size < 1:
             self._rows = {sentence.number: {} for sentence in sentences}
             return
@@ -64,10 +57,7 @@ class RowDrafter:
             _shared(text, self._read.get(sentence.number, [])) for text, sentence in zip(texts, sentences, strict=True)
         ]
         self._model.go_back(shared)
-        width = max(known)
-        tokens = torch.tensor([text + [self._pad] * (width - len(text)) for text in texts], device=self._device)
-        lengths = torch.tensor(known, device=self._device)
-        scores = self._model.score(tokens, lengths, size, known).float().log_softmax(dim=-1)  # B x k x V
+        scores = self._model.score(texts, size).float().log_softmax(dim=-1)  # B x k x V
         values, names = best_entries(scores.flatten(0, 1), self._entries)
         rows = [Row(*row) for row in zip(values.tolist(), names.tolist(), strict=True)]
         for number, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):

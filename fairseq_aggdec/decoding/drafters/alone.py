@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.block import BlockModel, lengths_to_end
+from fairseq_aggdec.decoding.drafters.block import BlockModel
 from fairseq_aggdec.decoding.outputs import Decoded, Outputs
 from fairseq_aggdec.decoding.roles import Draft
 from fairseq_aggdec.decoding.search_rules import SearchRules
@@ -33,14 +33,14 @@ def draft_alone(
     """
     outputs = Outputs(first_tokens, rules, keep_drafts)
     while outputs.rows:
-        logits = model.score(outputs.tokens, outputs.lengths, block_size, outputs.known_lengths)  # B x k x V
+        logits = model.score(outputs.texts, block_size)  # B x k x V
         block = outputs.block(Draft.whole(logits.argmax(dim=-1)))
         sequence = outputs.sequence(block)[:, :-1]  # the last token predicts nothing here
         if temperature != 1.0:
             logits = logits / temperature
         positions = block.starts[:, None] + torch.arange(block_size, device=logits.device)
         choices = rules.choose(logits, positions, sequence)
-        draft = Draft.of_lengths(choices.tokens, lengths_to_end(choices.tokens, rules.eos))
+        draft = Draft.up_to_end(choices.tokens, rules.eos)
         passed = torch.ones_like(choices.tokens, dtype=torch.bool)
         entries = (entry.flatten() for entry in (passed, choices.tokens, choices.log_probs))
         outcome = outputs.commit(draft, Verdict.of([block_size] * len(outputs.rows), *entries))

@@ -9,7 +9,6 @@ from torch import Tensor
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Draft, Drafter
 from fairseq_aggdec.decoding.search_rules import best
-from fairseq_aggdec.decoding.verification import accepted_prefix_length
 
 
 class BlockModel(Protocol):
@@ -18,21 +17,18 @@ class BlockModel(Protocol):
     max_positions: int
     """how many positions it has, the start symbol's included"""
 
-    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+    def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         """Predict a block of tokens after each row's prefix, all at once.
 
         Args:
-            tokens: B x T, the start symbol, then the output; junk behind `lengths`. What a row held at the last call
-                it still holds.
-            lengths: B, the start symbol counted.
+            texts: of B rows the start symbol, then the output. What a row held at the last call it still holds.
             block_size: k.
-            known_lengths: `lengths`, on the host.
 
         Returns:
-            B x k tokens, without padding and BOS: the i-th (from 0) for position `lengths` + i.
+            B x k tokens, without padding and BOS: those that follow the texts.
         """
 
-    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+    def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         """What `draft` chooses from; the arguments are the same.
 
         Returns:
@@ -55,11 +51,9 @@ class BlockDrafter(Drafter):
 
     def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
-        known = outputs.known_lengths
-        size = min(self.block_size, max(longest))
-        tokens = self._model.draft(outputs.tokens, outputs.lengths, size, known)
-        draft = Draft.of_lengths(tokens, lengths_to_end(tokens, self._eos))
-        return draft.cut([max(0, self._model.max_positions - length) for length in known])
+        tokens = self._model.draft(outputs.texts, min(self.block_size, max(longest)))
+        draft = Draft.up_to_end(tokens, self._eos)
+        return draft.cut([max(0, self._model.max_positions - len(text)) for text in outputs.texts])
 
     def keep(self, rows: Tensor) -> None:
         self._model.keep(rows)
@@ -75,8 +69,3 @@ def exclude(logits: Tensor, never: Sequence[int]) -> None:
     """Set the scores (... x V) of tokens that are not taken to minus infinity, in place."""
     for token in never:
         logits[..., token].fill_(-torch.inf)
-
-
-def lengths_to_end(draft: Tensor, eos: int) -> Tensor:
-    """How many tokens of a draft (B x K, K at least 1) count: those up to the first EOS, B."""
-    return 1 + accepted_prefix_length(draft[:, :-1] != eos)

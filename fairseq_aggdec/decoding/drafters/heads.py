@@ -15,7 +15,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.block import best_tokens, lengths_to_end
+from fairseq_aggdec.decoding.drafters.block import best_tokens
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Draft, Drafter
 
@@ -58,7 +58,7 @@ class HeadDrafter(Drafter):
         if logits is None:
             return Draft.none(len(outputs.rows), outputs.device)
         tokens = best_tokens(logits, self._never)
-        return Draft.of_lengths(tokens, lengths_to_end(tokens, self._eos))
+        return Draft.up_to_end(tokens, self._eos)
 
     def keep(self, rows: Tensor) -> None:
         """The verifier has forgotten the other rows already."""

@@ -16,7 +16,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.block import lengths_to_end
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Draft, Drafter, DraftSchedule
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -151,7 +150,7 @@ class OracleBlockDrafter(Drafter):
         self._drafter.propose(outputs, longest)
         columns = torch.arange(min(self._block_size, max(longest)), device=self._drafts.device)
         tokens = self._drafts.gather(1, outputs.lengths[:, None] - 1 + columns)  # B x k
-        return Draft.of_lengths(tokens, lengths_to_end(tokens, self._eos))
+        return Draft.up_to_end(tokens, self._eos)
 
     def keep(self, rows: Tensor) -> None:
         self._drafter.keep(rows)

@@ -39,8 +39,9 @@ class Knowing(ReturningModel):
         self.asked: list[list[int]] = []
         self.read = 0
 
-    def score(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
-        self.asked.append(list(known_lengths))
+    def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        known_lengths = [len(text) for text in texts]
+        self.asked.append(known_lengths)
         assert self.read <= min(known_lengths)
         self.read = min(known_lengths)
         logits = torch.randn(len(known_lengths), block_size, len(WORDS), generator=torch.Generator().manual_seed(1))
@@ -50,11 +51,11 @@ class Knowing(ReturningModel):
                 logits[row, place, Follower.TEXT[position] if position < 20 else WORDS.eos()] += 9.0
         return logits
 
-    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
+    def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         raise NotImplementedError
 
-    def go_back(self, known_lengths: Sequence[int]) -> None:
-        self.read = min(self.read, *known_lengths, 10**6)
+    def go_back(self, lengths: Sequence[int]) -> None:
+        self.read = min(self.read, *lengths, 10**6)
 
     def keep(self, rows: Tensor) -> None:
         pass
@@ -79,7 +80,7 @@ def test_a_copy_of_the_source_takes_few_passes() -> None:
 def test_a_drafter_that_knows_the_text_saves_passes_and_is_not_asked_in_each() -> None:
     model = Knowing()
     taken = passes(
-        LookAhead(FixedBudget(40), drafter=RowDrafter(model, 10, SIZE + 2, WORDS.pad(), torch.device("cpu"))),
+        LookAhead(FixedBudget(40), drafter=RowDrafter(model, 10, SIZE + 2)),
         sentences=2,
     )
     assert taken < 12

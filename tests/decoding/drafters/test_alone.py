@@ -38,7 +38,7 @@ def test_a_drafter_alone_says_its_drafts(targets: list[list[int]], block_size: i
 def test_scores_of_a_drafter_alone_are_its_own() -> None:
     model = ScriptedBlockModel([[5, 4, EOS]])
     [sentence] = alone(ScriptedBlockModel([[5, 4, EOS]]), 2)
-    logits = torch.cat([model.score(torch.full((1, 4), EOS), torch.tensor([n]), 1, [n])[0] for n in (1, 2, 3)])
+    logits = torch.cat([model.score([[EOS] * n], 1)[0] for n in (1, 2, 3)])
     expected = logits.log_softmax(-1).gather(1, torch.tensor([[5], [4], [EOS]])).squeeze(1)
     torch.testing.assert_close(sentence.log_probs, expected)
 

@@ -52,7 +52,7 @@ class PerfectDrafter(Drafter):
             target[length - 1 : length - 1 + self.size]
             for target, length in zip(self.targets, outputs.known_lengths, strict=True)
         ]
-        return draft_of(rows, [BY_A_MODEL] * len(rows), outputs.tokens.device)
+        return draft_of(rows, [BY_A_MODEL] * len(rows), outputs.device)
 
     def keep(self, rows: Tensor) -> None:
         self.targets = [self.targets[row] for row in rows.tolist()]
@@ -167,12 +167,12 @@ class CatchingUp(BlockModel):
     def __init__(self, rows: int) -> None:
         self.read: list[list[int]] = [[] for _ in range(rows)]
 
-    def draft(self, tokens: Tensor, lengths: Tensor, block_size: int, known_lengths: Sequence[int]) -> Tensor:
-        for row, length in enumerate(known_lengths):
-            assert length > len(self.read[row])
-            assert tokens[row, : len(self.read[row])].tolist() == self.read[row], "what a row held it still holds"
-            self.read[row] = tokens[row, :length].tolist()
-        return torch.full((tokens.size(0), block_size), Y)
+    def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        for row, text in enumerate(texts):
+            assert len(text) > len(self.read[row])
+            assert text[: len(self.read[row])] == self.read[row], "what a row held it still holds"
+            self.read[row] = list(text)
+        return torch.full((len(texts), block_size), Y)
 
     score = draft
 
