@@ -41,6 +41,8 @@ timed shipped_mt_tatoeba_batches_cpu "${mt[@]}" --modes greedy,iad,gad --batch-s
 timed random_big_batches_cpu --random-model big --modes greedy,iad,gad --batch-sizes 8,32 --edit-ratio 0.1 --limit 32 --repeats 2
 timed shipped_gec_jfleg_beams_cpu "${gec[@]}" "${beams[@]}"
 timed shipped_mt_tatoeba_beams_cpu "${mt[@]}" "${beams[@]}"
+timed random_big_beams_cpu --random-model big --modes "beam5,aggressive-beam:5:0,aggressive-beam:5$beam_int8" \
+    --peers ctranslate2:beam5,ctranslate2:beam5@int8 --limit 4 --repeats 2
 # on two cores, CTranslate2's int8 is often slower with two threads than with one
 threads=1
 timed shipped_gec_jfleg_one_thread_cpu "${gec[@]}" --modes "beam5,aggressive-beam:5,greedy,iad$int8$beam_int8" --peers ctranslate2 \
