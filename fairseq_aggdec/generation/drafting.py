@@ -172,8 +172,8 @@ class Drafting:
             draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised)
         elif self._block is not None:  # proposal heads: the last k-1 of k draft
             draft = DraftCost(self._block.block_size - 1)
-        least, wide, prefix = of_pass(verifiers, cpu)
-        return Costs(least, wide, ragged, draft, prefix)
+        least, wide, host = of_pass(verifiers, cpu)
+        return Costs(least, wide, ragged, draft, host)
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> list[int] | None:

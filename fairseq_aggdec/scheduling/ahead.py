@@ -57,8 +57,8 @@ class AheadGoodput(AheadSchedule):
         Args:
             costs: of the verifier and the drafter.
         """
-        self._least = costs.least / (1 + costs.prefix)
-        self._prefix = 1 + costs.prefix  # in rows
+        self._least = costs.least / (1 + costs.host)
+        self._prefix = 1 + costs.host  # in rows
         self._draft = costs.draft
         self._shares = (_Shares(), _Shares())  # without a draft, and with one
 

@@ -33,8 +33,8 @@ class Processor:
     """the small operations of a draft outside its layers"""
     reading: float
     """reading a weight from memory, for models that do not fit into the processor's caches"""
-    prefix: float = 3e6
-    """the host's own work on a prefix of a beam search: searching, planning, and keeping its tree"""
+    host: float = 3e6
+    """the host's own work on a row that drafts, or on a prefix of a beam search"""
 
 
 PYTORCH = Processor(call=50e6, layer=50e6, wide=15e6, draft=60e6, reading=19)
@@ -91,17 +91,17 @@ class Costs:
     """whether the verifier can leave padding out of a block"""
     draft: DraftCost | None = None
     """of a model; None where there is none"""
-    prefix: float = 0.0
-    """what the host's own work on a prefix of a beam search costs besides its row"""
+    host: float = 0.0
+    """what the host's own work costs, on each row that drafts or on a prefix of a beam search"""
 
 
 def of_pass(verifiers: Sequence[Any], cpu: Processor | None) -> tuple[float, float, float]:
-    """`least`, `wide` and `prefix` of some decoders, one or an ensemble; `cpu`: None on a GPU."""
+    """`least`, `wide` and `host` of some decoders, one or an ensemble; `cpu`: None on a GPU."""
     if cpu is None:
         return _LEAST_OF_A_GPU, 0.0, 0.0
     row = sum(map(_row, verifiers))
     least = sum(_call(verifier, cpu) for verifier in verifiers)
-    return least / row, cpu.wide * sum(map(_layers, verifiers)) / row, cpu.prefix / row
+    return least / row, cpu.wide * sum(map(_layers, verifiers)) / row, cpu.host / row
 
 
 def _row(decoder: Any) -> int:

@@ -4,9 +4,9 @@
             (`acceptance_rates`)
     s       share of the rows that have a draft
     G(l)  = sum over rows r of [1 + s sum over i <= l_r of a_{k_r}(i)]                 tokens that an iteration commits
-    C(l)  = c_0 + sum over rows r of (1 + l_r) + c_wide + c_draft                      its cost, in rows of the verifier
-            where the verifier cannot leave padding out: c_0 + B (1 + max l) + c_wide + c_draft
-            (c_wide and c_draft only where anything is drafted)
+    C(l)  = c_0 + sum over rows r of (1 + l_r) + c_wide + B c_host + c_draft           its cost, in rows of the verifier
+            where the verifier cannot leave padding out: c_0 + B (1 + max l) + c_wide + B c_host + c_draft
+            (c_wide, c_host and c_draft only where anything is drafted; c_host is the host's own work on a row)
     choose l to maximise G / C; draft nothing where that promises less than a tenth more than no draft
 
 `a` falls with i, so the best lengths are found by adding draft tokens in the order of their `a` while G / C rises. One
@@ -142,7 +142,8 @@ class Goodput:
 
     def _benefit_of(self, rows: int, gain: float, verified: float) -> float:
         """What draft tokens of which so many pass add to G / C, as a share of it."""
-        return (rows + gain) / rows * self._pass(rows, rows) / self._pass(rows, rows + verified) - 1.0
+        drafted = self._pass(rows, rows + verified) + rows * self.costs.host
+        return (rows + gain) / rows * self._pass(rows, rows) / drafted - 1.0
 
     def _pause(self, benefit: float) -> None:
         """Begin a pause where drafts have promised too little of late."""
@@ -227,7 +228,7 @@ class Goodput:
                 verified[size] += count * (size if better else ceil(otherwise))
         unread = sum(length - self._read[sentence] for sentence, length in zip(sentences, lengths, strict=True))
         costs = [
-            self._pass(rows, verified[size]) + draft.call + rows * draft.token * size
+            self._pass(rows, verified[size]) + draft.call + rows * (draft.token * size + self.costs.host)
             + draft.unread * (unread if draft.rereads else tokens[size])
             for size in sizes
         ]  # fmt: skip

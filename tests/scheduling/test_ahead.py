@@ -34,7 +34,7 @@ def test_many_sentences_share_what_is_paid_once() -> None:
 
 
 def test_the_hosts_work_on_prefixes_counts() -> None:
-    light, heavy = (steps(learnt(AheadGoodput(Costs(40.0, prefix=own)), [0.6] * 24)) for own in (0.0, 3.0))
+    light, heavy = (steps(learnt(AheadGoodput(Costs(40.0, host=own)), [0.6] * 24)) for own in (0.0, 3.0))
     assert light > heavy > 0
 
 

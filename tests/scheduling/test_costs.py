@@ -26,8 +26,8 @@ def test_the_larger_the_model_the_fewer_rows_cost_as_much_as_a_call_on_a_cpu(cpu
     small, large = of_pass([SMALL], cpu), of_pass([LARGE], cpu)
     assert small > large > (1, 0)
     assert of_pass([LARGE, LARGE], cpu)[:2] == pytest.approx(large[:2])
-    least, wide, prefix = of_pass([SMALL], None)
-    assert (least, wide, prefix) == of_pass([LARGE], None)
+    least, wide, host = of_pass([SMALL], None)
+    assert (least, wide, host) == of_pass([LARGE], None)
     assert least > 100 > wide
 
 

@@ -135,31 +135,38 @@ class LookAhead(Planner):
         if self._drafter is not None and self._schedule.draft_pays(beam, len(sentences)):
             drafts = self._drafter.behind(sentences)
         plans: list[Sequence[Node]] = []
+        pays: dict[tuple[int, bool], bool] = {}  # by how many prefixes are waited for, and whether there is a draft
         for sentence, draft in zip(sentences, drafts, strict=True):
             if self._sources is not None and sentence.tree.root.row is None:
                 looks_ahead = self._schedule.reach(beam, len(sentences), False).pays()
                 source = self._sources[sentence.number] if looks_ahead and self._resemblance.is_enough else ()
                 plans.append(_chain(sentence.tree, source))
             else:
-                reach = self._schedule.reach(len(sentence.needed), len(sentences), bool(draft))
-                ahead = _Simulation(sentence, draft).prefixes(reach) if reach.pays() else []
-                self._waiting.setdefault(sentence.number, []).extend(ahead)
-                plans.append([one.node for one in ahead])
+                state = len(sentence.needed), bool(draft)
+                if state not in pays:
+                    pays[state] = self._schedule.reach(state[0], len(sentences), state[1]).pays()
+                plans.append(self._ahead(sentence, draft, len(sentences)) if pays[state] else ())
         return plans
+
+    def _ahead(self, sentence: Sentence, draft: Mapping[int, Row], sentences: int) -> Sequence[Node]:
+        """What a simulation comes to; it is remembered, for `learn`."""
+        reach = self._schedule.reach(len(sentence.needed), sentences, bool(draft))
+        ahead = _Simulation(sentence, draft).prefixes(reach)
+        self._waiting.setdefault(sentence.number, []).extend(ahead)
+        return [one.node for one in ahead]
 
     def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
         """See `roles.Planner.learn`."""
         for sentence in sentences:
-            self._learn(sentence)
+            if self._waiting.get(sentence.number):
+                self._learn(sentence)
             if sentence.search.has_ended and self._sources is not None:
                 best = sentence.search.outputs()[:1]
                 self._resemblance.learn(self._sources[sentence.number], best[0].tokens if best else ())
 
     def _learn(self, sentence: Sentence) -> None:
         """What has become of prefixes that the search is past."""
-        waiting = self._waiting.get(sentence.number)
-        if not waiting:
-            return
+        waiting = self._waiting[sentence.number]
         past = math.inf if sentence.search.has_ended else sentence.search.taken
         for distance, node, drafted in waiting:
             if node.depth < past:
