@@ -12,7 +12,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
 from fairseq_aggdec.decoding.beam.loop import BeamStats, aggressive_beam_search
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
-from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
+from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, Output
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
@@ -96,6 +96,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
     ) -> Planner:
         """What looks ahead in a batch; subclasses may have another."""
+        if self._budget == 0:
+            return NoLookAhead()
         source = net_input["src_tokens"]
         schedule = self._look_ahead(source.device)
         if self.block_draft is None:
