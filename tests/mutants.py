@@ -161,15 +161,15 @@ MUTANTS = [
     Mutant(
         "tokens of ragged blocks get their neighbours' places",
         "decoding/roles.py",
-        "where[0] * width + where[1], torch",
-        "where[0] * width + where[1].roll(1), torch",
+        "return self.rows * self.width + self.columns",
+        "return self.rows * self.width + self.columns.roll(1)",
         "tests/decoding/test_ragged.py",
     ),
     Mutant(
         "verdicts of ragged blocks are spread over the wrong rows",
         "decoding/roles.py",
-        "nearest += [first + wide - 1] * (width - wide)",
-        "nearest += [first] * (width - wide)",
+        "(last + 1 - widths + columns).minimum(last)",
+        "(last + 1 - widths + columns).minimum(last.roll(1))",
         "tests/decoding/test_ragged.py tests/decoding/test_loop.py",
     ),
     Mutant(

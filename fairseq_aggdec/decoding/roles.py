@@ -10,10 +10,11 @@ the verifier's own token behind a draft that passed whole.
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
@@ -130,10 +131,8 @@ class Ragged:
     """N, the row of each entry, row by row"""
     columns: Tensor
     """N, its column"""
-    entries: Tensor | None
-    """N, its place in the matrix, row by row; None where all B W entries count"""
-    nearest: Tensor | None
-    """B W, for each place of the matrix the entry (by number, of N) that stands there; the row's last one behind it"""
+    is_full: bool
+    """whether all B W entries count"""
 
     @staticmethod
     def of(widths: Sequence[int], device: torch.device) -> Ragged:
@@ -141,19 +140,13 @@ class Ragged:
         width = max(widths)
         if min(widths) == width:
             return Ragged.full(len(widths), width, device)
-        rows: list[int] = []
-        columns: list[int] = []
-        nearest: list[int] = []
+        numbers = array("q")
         for row, wide in enumerate(widths):
-            first = len(rows)
-            rows += [row] * wide
-            columns += range(wide)
-            nearest += range(first, first + wide)
-            nearest += [first + wide - 1] * (width - wide)
-        where = torch.tensor([rows, columns], device=device)
-        return Ragged(
-            widths, width, where[0], where[1], where[0] * width + where[1], torch.tensor(nearest, device=device)
-        )
+            numbers.extend([row] * wide)
+        for wide in widths:
+            numbers.extend(range(wide))
+        rows, columns = torch.frombuffer(numbers, dtype=torch.long).view(2, -1).to(device)
+        return Ragged(widths, width, rows, columns, False)
 
     @staticmethod
     @lru_cache(maxsize=256)
@@ -162,7 +155,20 @@ class Ragged:
         columns = torch.arange(width, device=device)
         numbers = torch.arange(rows, device=device)
         ordered = numbers.repeat_interleave(width, output_size=rows * width)
-        return Ragged([width] * rows, width, ordered, columns.repeat(rows), None, None)
+        return Ragged([width] * rows, width, ordered, columns.repeat(rows), True)
+
+    @cached_property
+    def _entries(self) -> Tensor:
+        """N, where in the matrix each stands, row by row."""
+        return self.rows * self.width + self.columns
+
+    @cached_property
+    def _nearest(self) -> Tensor:
+        """B W: of each place of the matrix the entry, by number of N, that is there; the row's last one behind it."""
+        widths = torch.tensor(self.widths, device=self.rows.device)[:, None]
+        last = widths.cumsum(0) - 1
+        columns = torch.arange(self.width, device=self.rows.device)
+        return (last + 1 - widths + columns).minimum(last).flatten()
 
     @property
     def size(self) -> int:
@@ -171,11 +177,11 @@ class Ragged:
 
     def pack(self, x: Tensor) -> Tensor:
         """B x W x ... -> N x ..."""
-        return x.flatten(0, 1) if self.entries is None else x.flatten(0, 1).index_select(0, self.entries)
+        return x.flatten(0, 1) if self.is_full else x.flatten(0, 1).index_select(0, self._entries)
 
     def spread(self, x: Tensor) -> Tensor:
         """N x ... -> B x W x ..., each row's last entry repeated behind it."""
-        return (x if self.nearest is None else x.index_select(0, self.nearest)).unflatten(0, (-1, self.width))
+        return (x if self.is_full else x.index_select(0, self._nearest)).unflatten(0, (-1, self.width))
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,36 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, inside.gather(1, places)
 
 
+class LogProbs:
+    """Log-probabilities of N rows, made where they are asked for."""
+
+    def __init__(self, logits: Tensor, normals: Tensor, excluded: int) -> None:
+        """
+        Args:
+            logits: N x V.
+            normals: N x 2, what is taken off the logits of a row, one number after the other.
+            excluded: this token's are minus infinity.
+        """
+        self._logits, self._normals, self._excluded = logits, normals, excluded
+
+    def __getitem__(self, rows: int | slice) -> Tensor:
+        """V of one row, n x V of several."""
+        normals = self._normals[rows]
+        scores = self._logits[rows] - normals[..., :1] - normals[..., 1:]
+        scores[..., self._excluded] = -math.inf
+        return scores
+
+
+def likeliest(logits: Tensor, count: int, excluded: int) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
+    """The highest log-probabilities of each row and their tokens, N x V -> twice N x `count`, falling.
+
+    Those of the token `excluded` are minus infinity. Returns all of them, too, to be read row by row.
+    """
+    scores = logits.float().log_softmax(dim=-1)
+    scores[:, excluded] = -math.inf
+    return *best_entries(scores, count), scores
+
+
 @dataclass(frozen=True)
 class Choices:
     """The best allowed token at every position of a block, and what it takes to judge another."""
@@ -65,10 +95,15 @@ class Choices:
     """B x W"""
     log_probs: Tensor
     """of `tokens`, B x W, fp32"""
-    scores: Tensor
-    """log-probabilities, penalties taken off, B x W x V, fp32; minus infinity where a rule bans the token"""
+    whole: LogProbs | Tensor
+    """`scores`, position by position: (B W) x V"""
     forced: Tensor | None
     """B x W: where a rule leaves no choice whatever the scores are; None for nowhere"""
+
+    @property
+    def scores(self) -> Tensor:
+        """Log-probabilities, penalties taken off, B x W x V, fp32; minus infinity where a rule bans the token."""
+        return self.whole[:].unflatten(0, self.tokens.shape)
 
 
 @dataclass(frozen=True)
@@ -100,6 +135,10 @@ class SearchRules:
     """B: an output must end exactly at this position (fairseq's --match-source-len)"""
     find_best: Callable[[Tensor, int], tuple[Tensor, Tensor]] = field(default=best_entries, repr=False)
     """`best_entries`, or what finds the same in less time"""
+    find_likeliest: Callable[[Tensor, int, int], tuple[Tensor, Tensor, LogProbs | Tensor]] = field(
+        default=likeliest, repr=False
+    )
+    """as `find_best`"""
 
     def keep(self, rows: Tensor) -> "SearchRules":
         """The same rules for a subset of the batch, given as row numbers."""
@@ -127,6 +166,9 @@ class SearchRules:
             earliest: no position is below; what the host knows of positions spares rules that cannot apply.
             latest: no position is above; None for unknown.
         """
+        if self._change_nothing(earliest, latest):
+            values, names, whole = self.find_likeliest(logits.flatten(0, 1), 1, self.pad)
+            return Choices(names.view_as(positions), values.view_as(positions), whole, None)
         scores = self._ruled(logits, positions, sequence, earliest)
         ended = None if self.source_lengths is None else positions >= self.source_lengths[:, None]
         highest, names = self.find_best(scores.flatten(0, 1), 1)
@@ -148,15 +190,36 @@ class SearchRules:
         if ended is not None:
             is_end = ended & (tokens == self.eos)
             forced = is_end if forced is None else forced | is_end
-        return Choices(tokens, log_probs, scores, forced)
+        return Choices(tokens, log_probs, scores.flatten(0, 1), forced)
 
-    def rows(
-        self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int = 0, latest: int | None = None
-    ) -> Tensor:
-        """What a beam search reads behind prefixes: all scores, minus infinity where a rule bans the token.
+    def find_entries(
+        self,
+        count: int,
+        logits: Tensor,
+        positions: Tensor,
+        sequence: Tensor | None,
+        earliest: int = 0,
+        latest: int | None = None,
+    ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
+        """What a beam search reads behind prefixes: the best entries of all scores, falling, twice N x `count`.
 
-        As `choose`, but for the `positions` of the logits, B x W; returns B x W x V, fp32.
+        Other arguments as of `choose`, for N positions of a row each. Returns all scores, too, N x V, minus infinity
+        where a rule bans the token.
         """
+        if self._change_nothing(earliest, latest):
+            return self.find_likeliest(logits, count, self.pad)
+        scores = self._rows(logits[:, None], positions[:, None], sequence, earliest, latest)[:, 0]
+        return *self.find_best(scores, count), scores
+
+    def _change_nothing(self, earliest: int, latest: int | None) -> bool:
+        """Whether scores at such positions are log-probabilities, but for `pad`."""
+        has_rules = self.unk_penalty or self.suppressed or self.no_repeat_ngram_size > 1
+        is_inside = earliest >= max(self.min_len, self._forced_steps) and latest is not None and latest < self.max_len
+        return is_inside and not has_rules and self.source_lengths is None
+
+    def _rows(
+        self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int, latest: int | None
+    ) -> Tensor:
         scores = self._ruled(logits, positions, sequence, earliest)
         only: Tensor | None = None  # B x W, the one token that is left; minus 1 for any
         if self._forced_steps > 0:
@@ -180,8 +243,9 @@ class SearchRules:
 
     def _ruled(self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int) -> Tensor:
         """Log-probabilities with penalties and bans, but for those that leave a single token."""
-        scores = logits.float().log_softmax(dim=-1)  # fairseq normalises first and bans afterwards
-        scores[..., self.pad] = -math.inf
+        # fairseq normalises first and bans afterwards; in `choose`, too, the same function does it
+        whole = self.find_likeliest(logits.flatten(0, 1), 1, self.pad)[2]
+        scores = whole[:].unflatten(0, positions.shape)
         if self.unk_penalty:
             scores[..., self.unk] -= self.unk_penalty
         if earliest < self.min_len or self.suppressed:

@@ -163,7 +163,7 @@ def judge(
     """
     ragged, starts = block.ragged, block.starts
     proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING))  # N: what was drafted behind each token
-    if draft.known is None or ragged.entries is not None:  # otherwise a row's tokens end with the block
+    if draft.known is None or not ragged.is_full:  # otherwise a row's tokens end with the block
         proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NOTHING)
     positions = starts[ragged.rows] + ragged.columns  # N
     judged: list[tuple[Tensor, ...]] = []

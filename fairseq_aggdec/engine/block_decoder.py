@@ -26,7 +26,7 @@ from fairseq_aggdec.engine.layers import (
     keep_rows,
     moved_rows,
 )
-from fairseq_aggdec.engine.native.modules import PackedProduct, decoder_stack
+from fairseq_aggdec.engine.native.modules import PackedProduct, decoder_stack, embedding
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 
 _PART = 128
@@ -78,6 +78,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         )
         self.by_kernels = not isinstance(self._layers, DecoderLayers)
         """whether `native` runs the layers; its results have the same bits in all shapes"""
+        self._embedding = embedding(decoder, self._positions) if self.by_kernels else None
         self._fixed_rows = arithmetic.fixed_rows and not self.by_kernels
         self.can_be_ragged = not self._fixed_rows and self._read_from[0].type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
@@ -123,7 +124,7 @@ class BlockDecoder(Verifier, TreeVerifier):
 
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
         """See `decoding.beam.roles.TreeVerifier.score_tree`."""
-        x = self._placed(self.embed(block.tokens), block.positions, block.last_position + 1)
+        x = self._read(block.tokens, block.positions, block.last_position + 1)
         self._cache.reserve(block.end)
         yield from self._logits(self._projected(self._layers.tree(x, self._cache, block)))
 
@@ -171,22 +172,27 @@ class BlockDecoder(Verifier, TreeVerifier):
         Returns:
             B x W x D, or fewer columns; ragged, N x D.
         """
-        x = embeddings
-        if x is None:
-            assert block is not None
-            x = self.embed(block if ragged is None else ragged.pack(block))
-        width = x.size(1) if ragged is None else ragged.width
+        read = block if embeddings is None else embeddings
+        assert read is not None
+        width = read.size(1) if ragged is None else ragged.width
         end = last_start + width
         positions: range | Tensor = range(last_start, end)  # of one row the host knows them
-        if starts.size(0) > 1 or ragged is not None:
-            positions = starts[:, None] + torch.arange(width, device=x.device)
-            positions = positions if ragged is None else ragged.pack(positions)
-        x = self._placed(x, positions, end)
+        if ragged is not None:
+            read, positions = ragged.pack(read), starts[ragged.rows] + ragged.columns
+        elif starts.size(0) > 1:
+            positions = starts[:, None] + torch.arange(width, device=starts.device)
+        x = self._read(read, positions, end) if embeddings is None else self._placed(read, positions, end)
         self._cache.reserve(end)
         cache = self._cache
         return self._projected(
             self._layers.block(x, cache, starts, last_start, ragged=ragged, reach=reach, wanted=wanted)
         )
+
+    def _read(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
+        """What the first layer reads of tokens, ... -> ... x D, at these positions, all below `end`."""
+        if self._embedding is not None:
+            return self._embedding(tokens, positions, end)
+        return self._placed(self.embed(tokens), positions, end)
 
     def _placed(self, x: Tensor, positions: Tensor | range, end: int) -> Tensor:
         """Embeddings, ... x D, as the first layer reads them at these positions, all below `end`."""

@@ -97,7 +97,8 @@ class BlockEncoder:
 
         Returns:
             fairseq's encoder output: `encoder_out` S x B x C, `encoder_padding_mask` B x S, `encoder_embedding`
-            B x S x C; what only training reads is left out. In `fixed_shapes` S is longer, and the padding is behind.
+            B x S x C; what only training reads is left out. What `encoder_out` has for padding is to be read by nobody.
+            In `fixed_shapes` S is longer, and the padding is behind.
         """
         if self._fixed_shapes:
             tokens = aligned(tokens, self.pad)

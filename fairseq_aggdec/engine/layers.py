@@ -110,16 +110,17 @@ class Positions:
 
     def look_up(self, positions: Tensor, end: int) -> Tensor:
         """... -> ... x D, for positions from 0, below `end` except in padding; behind the table they are clamped."""
-        return look_up(self._reaching(end), positions)
+        return look_up(self.reaching(end), positions)
 
     def span(self, start: int, end: int) -> Tensor:
         """(end - start) x D, for consecutive positions, clamped as by `look_up`."""
-        table = self._reaching(end)
+        table = self.reaching(end)
         if end > table.size(0):
             return look_up(table, torch.arange(start, end, device=table.device))
         return table[start:end]
 
-    def _reaching(self, end: int) -> Tensor:
+    def reaching(self, end: int) -> Tensor:
+        """The table, P x D, with a row for each position below `end` that there is."""
         if end > self._table.size(0):
             self._table = position_table(self._module, end, self._table).detach()
         return self._table

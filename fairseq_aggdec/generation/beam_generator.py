@@ -86,7 +86,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
                 "no hypothesis was left to end the sentence: --prefix-size, suppressed tokens, blocked n-grams and the "
                 "lengths allowed leave none (fairseq's own search stops there, too)"
             )
-        return [[_Scored.of(output, stats, first_tokens.device) for output in outputs] for outputs, stats in found]
+        return [_Scored.list_of(outputs, stats, first_tokens.device) for outputs, stats in found]
 
     def _score(self, sentence: Decoded) -> Tensor:
         assert isinstance(sentence, _Scored)
@@ -161,9 +161,12 @@ class _Scored(Decoded):
     """by which the n-best list is sorted"""
 
     @classmethod
-    def of(cls, output: Output, stats: BeamStats, device: torch.device) -> "_Scored":
-        """What the search has found; an iteration's draft is what was scored before the search asked for it."""
+    def list_of(cls, outputs: Sequence[Output], stats: BeamStats, device: torch.device) -> "list[_Scored]":
+        """What one search has found; an iteration's draft is what was scored before the search asked for it."""
         drafted = [positions - needed for positions, needed in zip(stats.positions, stats.needed, strict=True)]
-        accepted = [max(0, steps - 1) for steps in stats.steps]
-        tokens, log_probs = torch.tensor(output.tokens, device=device), torch.tensor(output.log_probs, device=device)
-        return cls(tokens, log_probs, SentenceStats(drafted, accepted, stats.steps), score=output.score)
+        taken = SentenceStats(drafted, [max(0, steps - 1) for steps in stats.steps], stats.steps)
+        lengths = [len(output.tokens) for output in outputs]
+        tokens = torch.tensor([token for output in outputs for token in output.tokens], device=device)
+        log_probs = torch.tensor([number for output in outputs for number in output.log_probs], device=device)
+        found = zip(tokens.split(lengths), log_probs.split(lengths), outputs, strict=True)
+        return [cls(own, scores, taken, score=output.score) for own, scores, output in found]

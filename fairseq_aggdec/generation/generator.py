@@ -23,7 +23,7 @@ from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
-from fairseq_aggdec.engine.native.modules import best_entries
+from fairseq_aggdec.engine.native.modules import best_entries, likeliest
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
@@ -179,6 +179,7 @@ class AggressiveGenerator(SequenceGenerator):
             prefix=prefix_tokens,
             source_lengths=source_lengths,
             find_best=best_entries,
+            find_likeliest=likeliest,
         )
 
     def make_drafter(

@@ -80,7 +80,7 @@ def test_slices_of_a_block_are_judged_as_the_block_is(shape: tuple[int, int], se
     accept = Acceptance(TopBeta(3, 0.6), minimum=3)
     parts = []
     for here in (slice(0, cut), slice(cut, None)):
-        choices = Choices(whole.tokens[:, here], whole.log_probs[:, here], whole.scores[:, here], None)
+        choices = Choices(whole.tokens[:, here], whole.log_probs[:, here], whole.scores[:, here].flatten(0, 1), None)
         parts.append(accept.by_token(proposed[:, here], choices))
     together = accept.by_block(*(torch.cat(entries, dim=1) for entries in zip(*parts, strict=True)))
     for ours, expected in zip(together, judged(accept, proposed, whole), strict=True):

@@ -23,6 +23,14 @@ pytestmark = pytest.mark.usefixtures("either_engine")
 VOCABULARY = dictionary(12)
 
 
+def assert_same_text(actual: dict[str, Any], expected: dict[str, Any]) -> None:
+    """What padding is encoded as is nobody's business, but it has to be a number."""
+    seen = ~expected["encoder_padding_mask"][0].T
+    states = actual["encoder_out"][0]
+    torch.testing.assert_close(states[seen], expected["encoder_out"][0][seen], atol=1e-5, rtol=1e-5)
+    assert states.isfinite().all()
+
+
 @pytest.mark.parametrize("shape", ENGINE_SHAPES)
 @examples(8)
 @given(st.integers(0, 10_000), st.lists(st.integers(0, 12), min_size=1, max_size=4), st.booleans())
@@ -32,16 +40,16 @@ def test_it_encodes_as_fairseq_does(shape: str, seed: int, lengths: list[int], l
     net_input = random_batch(seed, VOCABULARY, lengths, left_pad)["net_input"]
     expected = encoder(**net_input)
     actual = BlockEncoder(encoder)(net_input["src_tokens"])
-    for part in ("encoder_out", "encoder_embedding", "encoder_padding_mask"):
+    for part in ("encoder_embedding", "encoder_padding_mask"):
         torch.testing.assert_close(actual[part][0], expected[part][0], atol=1e-5, rtol=1e-5)
+    assert_same_text(actual, expected)
 
 
 @torch.no_grad()
 def test_a_padding_symbol_in_the_text_is_padding() -> None:
     encoder = model_of_shape("post-norm sinusoidal", 1, VOCABULARY, VOCABULARY).encoder
     tokens = torch.tensor([[5, PAD, 6, 2]])
-    expected = encoder(tokens, torch.tensor([4]))["encoder_out"][0]
-    torch.testing.assert_close(BlockEncoder(encoder)(tokens)["encoder_out"][0], expected, atol=1e-5, rtol=1e-5)
+    assert_same_text(BlockEncoder(encoder)(tokens), encoder(tokens, torch.tensor([4])))
 
 
 @torch.no_grad()
@@ -50,8 +58,7 @@ def test_sinusoidal_positions_go_on_behind_those_computed_ahead() -> None:
     engine = BlockEncoder(encoder)
     for lengths in ([200], [3], [90, 260]):
         net_input = random_batch(3, VOCABULARY, lengths)["net_input"]
-        expected = encoder(**net_input)["encoder_out"][0]
-        torch.testing.assert_close(engine(net_input["src_tokens"])["encoder_out"][0], expected, atol=1e-5, rtol=1e-5)
+        assert_same_text(engine(net_input["src_tokens"]), encoder(**net_input))
 
 
 @pytest.mark.parametrize("shape", LIGHTCONV_SHAPES)

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic.precision import Quantised, can_quantise
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.layers import Positions
 from fairseq_aggdec.engine.native import library, modules
 from fairseq_aggdec.engine.native.library import Kernels, kernels
-from fairseq_aggdec.engine.native.modules import PackedProduct, best_entries
+from fairseq_aggdec.engine.native.modules import Embedding, PackedProduct, best_entries, likeliest
 from tests.random_models import dictionary, random_batch, random_model
 
 FOLDER = Path(library.__file__).parent
@@ -96,6 +98,41 @@ def test_the_best_entries_of_rows(name: str, width: int, monkeypatch: pytest.Mon
             values, tokens = best_entries(scores, count)
             assert torch.equal(values, ordered[:, :count])
             assert torch.equal(tokens, places[:, :count])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [3, 64, 65, 500, 4001])
+def test_the_likeliest_of_rows(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one token left out; a score is what the whole row has there, to the bit."""
+    monkeypatch.setattr(modules, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so"))
+    draw = torch.Generator().manual_seed(width)
+    for rows in (1, 2, 40):
+        logits = torch.randn(rows, width, generator=draw).mul(5).round()  # many are equal
+        logits[torch.rand(rows, width, generator=draw) < 0.3] = -torch.inf
+        logits[:, 0], logits[:, 1] = 1.0, 30.0
+        expected = logits.double().log_softmax(dim=1)
+        expected[:, 1] = -torch.inf
+        ordered, places = expected.sort(dim=1, descending=True, stable=True)
+        for count in {1, min(width, 7)}:
+            values, tokens, whole = likeliest(logits, count, 1)
+            assert torch.equal(tokens, places[:, :count])
+            torch.testing.assert_close(values.double(), ordered[:, :count], atol=1e-5, rtol=1e-6)
+            assert torch.equal(values, whole[:].gather(1, tokens))
+            assert torch.equal(values[-1], whole[rows - 1][tokens[-1]])
+
+
+@pytest.mark.parametrize("position", [True, False], ids=["positions", "no positions"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_decoder_reads(name: str, position: bool) -> None:
+    words, places = torch.randn(9, 40), SinusoidalPositionalEmbedding(40, 1, 50)
+    positions = Positions(places, words) if position else None
+    read = Embedding(Kernels(FOLDER / f"kernels_{name}.so"), words, 6.5, positions)
+    tokens, at = torch.tensor([[3, 8, 0], [1, 1, 4]]), torch.tensor([[0, 1, 2], [30, 31, 32]])
+    expected = 6.5 * words[tokens] + (positions.look_up(at, 33) if positions else 0.0)
+    torch.testing.assert_close(read(tokens, at, 33), expected)
+    torch.testing.assert_close(read(tokens[1:], range(30, 33), 33), expected[1:])
+    with pytest.raises(IndexError, match="a token is not one of the 9 symbols"):
+        read(tokens + 1, at, 33)
 
 
 @pytest.mark.usefixtures("anew")

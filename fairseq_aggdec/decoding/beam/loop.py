@@ -143,8 +143,9 @@ def _scored(
         first = part.stop
         own = rules.keep(block.ragged.rows[part])
         sequence = block.tokens[part, None] if sequences is None else sequences[part]
-        whole = own.rows(scores[:, None], block.positions[part, None], sequence, earliest, block.last_position)[:, 0]
-        values, tokens = rules.find_best(whole, options.entries)
+        values, tokens, whole = own.find_entries(
+            options.entries, scores, block.positions[part], sequence, earliest, block.last_position
+        )
         for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
             yield Row(best, names, whole, number)
 

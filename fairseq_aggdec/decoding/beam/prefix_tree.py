@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
+from fairseq_aggdec.decoding.search_rules import LogProbs
+
 _SPARE = 256
 """slots in use from which on those of dead branches are looked for: every slot is one more key to attend to"""
 
@@ -25,7 +27,9 @@ class Row:
 
     __slots__ = ("number", "scores", "tokens", "whole")
 
-    def __init__(self, scores: list[float], tokens: list[int], whole: Tensor | None = None, number: int = 0) -> None:
+    def __init__(
+        self, scores: list[float], tokens: list[int], whole: LogProbs | Tensor | None = None, number: int = 0
+    ) -> None:
         """
         Args:
             scores: log-probabilities of the best entries, falling.

@@ -51,12 +51,8 @@ class TreeBlock:
         for node in nodes:
             numbers += node.path
             numbers += node.path[-1:] * (last - node.depth)
-        tokens, positions, paths = (
-            torch.frombuffer(numbers, dtype=torch.long)
-            .to(device)
-            .split([len(nodes), len(nodes), len(nodes) * (last + 1)])
-        )
-        return cls(tokens, positions, last, paths.view(-1, last + 1), end, ragged)
+        rows = torch.frombuffer(numbers, dtype=torch.long).to(device).view(-1, len(nodes))
+        return cls(rows[0], rows[1], last, rows[2:].view(-1, last + 1), end, ragged)
 
 
 class TreeVerifier(Protocol):

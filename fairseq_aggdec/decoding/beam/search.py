@@ -23,6 +23,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 
 import torch
 
@@ -161,8 +162,7 @@ class BeamSearch:
     def outputs(self) -> list[Output]:
         """What has finished, best first; as many as fairseq has, which can be fewer than N."""
         outputs = [self._output(*finished) for finished in self._finished]
-        scores = torch.tensor([output.score for output in outputs])
-        return [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]  # as fairseq settles ties
+        return sorted(outputs, key=attrgetter("score"), reverse=True)  # equal ones in their order, as fairseq has them
 
     def _best(self, rows: Sequence[Row | None], guessed: bool = False) -> list[Candidate] | None:
         """Of the known rows, the best candidates up to the N-th that is not EOS; None where some of them are equal."""

@@ -493,20 +493,41 @@ static void run_decoder(const Stack *d, const Block *b, Work work) {
 
 /* ---- an encoder's layers ---- */
 
-static void run_encoder(const Stack *e, const uint8_t *padding, int64_t rows, int64_t width, Work work) {
+/* what an encoder reads: a batch without its padding */
+typedef struct {
+    int64_t *places; /* N, where in B x S each token stands */
+    int64_t *firsts; /* B + 1, the first token of each row, and N */
+    int64_t width;   /* S */
+} Text;
+
+/* The tokens that are seen of B x S, row by row; `places` is freed by the caller, and NULL where no memory is to be had. */
+static Text text_of(const uint8_t *padding, int64_t rows, int64_t width) {
+    Text text = {.places = malloc(sizeof(int64_t) * (rows * width + rows + 1)), .width = width};
+    if (!text.places) return text;
+    text.firsts = text.places + rows * width;
+    int64_t tokens = 0;
+    for (int64_t place = 0; place < rows * width; place++) {
+        if (place % width == 0) text.firsts[place / width] = tokens;
+        if (!padding || !padding[place]) text.places[tokens++] = place;
+    }
+    text.firsts[rows] = tokens;
+    return text;
+}
+
+static void run_encoder(const Stack *e, const Text *text, int64_t tokens, Work work) {
     float *x = work.x, *normed = work.normed, *attended = work.attended, *qkv = work.qkv, *inner = work.inner;
     float *scores = work.scores + omp_get_thread_num() * work.each;
     const int64_t dim = e->dim, heads = e->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
-    const int64_t tokens = rows * width;
     for (int64_t number = 0; number < e->count; number++) {
         const Layer *layer = e->layers + number;
         if (e->norm_first) normalise(&layer->self_norm, x, tokens, dim, stride, normed);
         product(&layer->self_qkv, e->norm_first ? normed : x, stride, tokens, qkv, wide, NO_ACTIVATION, NULL, &work.levels);
 #pragma omp for schedule(static)
         for (int64_t part = 0; part < tokens * heads; part++) {
-            int64_t n = part / heads, h = part % heads, row = n / width;
-            attend(qkv + n * wide + h * size, qkv + row * width * wide + dim + h * 2 * size, size, wide, width,
-                   NULL, padding ? padding + row * width : NULL, scores, attended + n * stride + h * size);
+            int64_t n = part / heads, h = part % heads;
+            const int64_t *row = text->firsts + text->places[n] / text->width;
+            attend(qkv + n * wide + h * size, qkv + row[0] * wide + dim + h * 2 * size, size, wide, row[1] - row[0], NULL, NULL,
+                   scores, attended + n * stride + h * size);
         }
         product(&layer->self_out, attended, stride, tokens, x, stride, NO_ACTIVATION, x, &work.levels);
         normalise(e->norm_first ? &layer->final_norm : &layer->self_norm, x, tokens, dim, stride, normed);
@@ -517,23 +538,34 @@ static void run_encoder(const Stack *e, const uint8_t *padding, int64_t rows, in
     if (e->last) normalise(e->last, x, tokens, dim, stride, x);
 }
 
-/* y = the layers' output for x, both B x S x D; `padding`: B x S, what no token sees, or NULL. Returns 0, or 1 where
-   memory is not to be had. */
+/* y = the layers' output for x, both B x S x D; `padding`: B x S, what no token sees, or NULL: 0 in y. Returns 0, or 1
+   where memory is not to be had. */
 int64_t aggdec_encode(const Stack *e, const float *x, float *y, const uint8_t *padding, int64_t rows, int64_t width,
                       int64_t threads) {
-    int64_t tokens = rows * width, stride = e->dim + GAP;
+    const int64_t dim = e->dim, stride = dim + GAP;
+    Text text = text_of(padding, rows, width);
+    if (!text.places) return 1;
+    const int64_t tokens = text.firsts[rows];
     Work work = work_for(e, tokens, width, threads);
-    if (!work.x) return 1;
+    const int64_t failed = !work.x;
+    if (!failed) {
 #pragma omp parallel num_threads(threads)
-    {
+        {
 #pragma omp for schedule(static)
-        for (int64_t n = 0; n < tokens; n++) memcpy(work.x + n * stride, x + n * e->dim, e->dim * sizeof *x);
-        run_encoder(e, padding, rows, width, work);
+            for (int64_t n = 0; n < tokens; n++) memcpy(work.x + n * stride, x + text.places[n] * dim, dim * sizeof *x);
+            run_encoder(e, &text, tokens, work);
+            if (padding) {
 #pragma omp for schedule(static)
-        for (int64_t n = 0; n < tokens; n++) memcpy(y + n * e->dim, work.x + n * stride, e->dim * sizeof *x);
+                for (int64_t n = 0; n < rows * width; n++)
+                    if (padding[n]) memset(y + n * dim, 0, dim * sizeof *y);
+            }
+#pragma omp for schedule(static)
+            for (int64_t n = 0; n < tokens; n++) memcpy(y + text.places[n] * dim, work.x + n * stride, dim * sizeof *x);
+        }
     }
+    free(text.places);
     free(work.x);
-    return 0;
+    return failed;
 }
 
 /* 0, or 1 where memory is not to be had */
@@ -601,28 +633,84 @@ static inline int64_t take_in(float x, int64_t place, int64_t held, int64_t coun
     return held;
 }
 
-/* Of each row of `width` scores the `count` highest, at most as many as there are, falling, equal ones in their order; and
-   their places. What is no number counts as minus infinity. */
+/* The `count` highest of `width` scores, falling, equal ones in their order, and their places; the one at `excluded` (-1 for
+   none), and what is no number, counts as minus infinity. */
+static void best_of_row(const float *from, int64_t width, int64_t count, int64_t excluded, float *values, int64_t *places) {
+    const int64_t step = 4 * LANES;
+    int64_t held = 0, i = 0;
+#define TAKE_IN(j)                                                                                                          \
+    held = take_in(from[j] == from[j] && (j) != excluded ? from[j] : -INFINITY, j, held, count, values, places)
+    for (; i < count; i++) TAKE_IN(i);
+    for (; i + step <= width; i += step) {
+        const vec *four = (const vec *)(from + i);
+        vec least = (vec){0} + values[count - 1];
+        if (!set_in((four[0] > least) | (four[1] > least) | (four[2] > least) | (four[3] > least))) continue;
+        for (int part = 0; part < 4; part++)
+            for (unsigned higher = set_in(four[part] > least); higher; higher &= higher - 1)
+                TAKE_IN(i + part * LANES + __builtin_ctz(higher));
+    }
+    for (; i < width; i++) TAKE_IN(i);
+}
+
+/* Of each row of `width` scores the `count` highest, at most as many as there are, as `best_of_row` has them. */
 void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count, float *values, int64_t *places,
                  int64_t threads) {
-    const int64_t step = 4 * LANES;
 #pragma omp parallel for schedule(static) num_threads(threads) if (rows > 1 && rows * width > 50000)
+    for (int64_t row = 0; row < rows; row++)
+        best_of_row(scores + row * width, width, count, -1, values + row * count, places + row * count);
+}
+
+/* log of the sum of e^(x - highest) */
+static float log_sum(const float *x, int64_t width, float highest) {
+    vec sums[4] = {0}, rest = (vec){0} - INFINITY;
+    int64_t i = 0;
+    for (; i + 4 * LANES <= width; i += 4 * LANES)
+        for (int part = 0; part < 4; part++) sums[part] += exponential(*(const vec *)(x + i + part * LANES) - highest);
+    for (; i + LANES <= width; i += LANES) sums[0] += exponential(*(const vec *)(x + i) - highest);
+    for (int lane = 0; i < width; i++) rest[lane++] = x[i] - highest;
+    return logf(sum_of((sums[0] + sums[1]) + (sums[2] + sums[3] + exponential(rest))));
+}
+
+/* As `aggdec_best`, of the rows' log-probabilities, that at `excluded` left out. `normals`: rows x 2, the two numbers whose
+   subtraction, one after the other, makes log-probabilities of a row's scores. */
+void aggdec_likeliest(const float *scores, int64_t rows, int64_t width, int64_t count, int64_t excluded, float *values,
+                      int64_t *places, float *normals, int64_t threads) {
+#pragma omp parallel for schedule(static) num_threads(threads) if (rows > 1 && rows * width > 20000)
     for (int64_t row = 0; row < rows; row++) {
         const float *from = scores + row * width;
-        float *own = values + row * count;
-        int64_t *own_places = places + row * count, held = 0, i = 0;
-#define TAKE_IN(j) held = take_in(from[j] == from[j] ? from[j] : -INFINITY, j, held, count, own, own_places)
-        for (; i < count; i++) TAKE_IN(i);
-        for (; i + step <= width; i += step) {
-            const vec *four = (const vec *)(from + i);
-            vec least = (vec){0} + own[count - 1];
-            if (!set_in((four[0] > least) | (four[1] > least) | (four[2] > least) | (four[3] > least))) continue;
-            for (int part = 0; part < 4; part++)
-                for (unsigned higher = set_in(four[part] > least); higher; higher &= higher - 1)
-                    TAKE_IN(i + part * LANES + __builtin_ctz(higher));
+        float *own = values + row * count, *normal = normals + 2 * row;
+        best_of_row(from, width, count, excluded, own, places + row * count);
+        normal[0] = from[excluded] > own[0] ? from[excluded] : own[0];
+        normal[1] = log_sum(from, width, normal[0]);
+        for (int64_t i = 0; i < count; i++) {
+            own[i] = own[i] - normal[0] - normal[1];
+            if (own[i] != own[i]) own[i] = -INFINITY;
         }
-        for (; i < width; i++) TAKE_IN(i);
     }
+}
+
+/* ---- what a decoder reads ---- */
+
+/* x = `scale` times the rows of `words` (V x D) for N tokens, plus the rows of `places` (P x D, or NULL for none) for their
+   positions: those given, the last row behind the table, or consecutive ones from `first` where `positions` is NULL. Returns
+   0, or 1 where a token is not below V. */
+int64_t aggdec_embed(const float *words, int64_t symbols, double scale, const float *places, int64_t limit, const int64_t *tokens,
+                     const int64_t *positions, int64_t first, int64_t count, int64_t dim, float *x, int64_t threads) {
+    const float by = (float)scale;
+    int64_t unknown = 0;
+#pragma omp parallel for schedule(static) num_threads(threads) reduction(| : unknown) if (count * dim > 50000)
+    for (int64_t n = 0; n < count; n++) {
+        const int64_t token = tokens[n], position = positions ? positions[n] : first + n;
+        if (token < 0 || token >= symbols) {
+            unknown = 1;
+            continue;
+        }
+        const float *word = words + token * dim, *place = places ? places + (position < limit ? position : limit - 1) * dim : NULL;
+        float *own = x + n * dim;
+        for (int64_t i = 0; i < dim; i++) own[i] = by * word[i];
+        for (int64_t i = 0; place && i < dim; i++) own[i] += place[i];
+    }
+    return unknown;
 }
 
 /* ---- the draft of a transition head ---- */

@@ -38,9 +38,14 @@ class Kernels:
         self.decode.argtypes = (_ADDRESS, _ADDRESS)
         for function in (self.product, self.encode, self.decode):
             function.restype = _I64  # 0, or 1 where memory is not to be had
-        self.best, self.chain = library.aggdec_best, library.aggdec_chain
-        self.best.argtypes, self.best.restype = (_ADDRESS, _I64, _I64, _I64, _ADDRESS, _ADDRESS, _I64), None
+        self.best, self.likeliest = library.aggdec_best, library.aggdec_likeliest
+        self.chain, self.embed = library.aggdec_chain, library.aggdec_embed
+        scores, found = (_ADDRESS, _I64, _I64, _I64), (_ADDRESS, _ADDRESS)
+        self.best.argtypes, self.best.restype = (*scores, *found, _I64), None
+        self.likeliest.argtypes, self.likeliest.restype = (*scores, _I64, *found, _ADDRESS, _I64), None
         self.chain.argtypes, self.chain.restype = (_ADDRESS,), None
+        tables, numbers = (_ADDRESS, _I64, ctypes.c_double, _ADDRESS, _I64), (_ADDRESS, _ADDRESS, _I64, _I64, _I64)
+        self.embed.argtypes, self.embed.restype = (*tables, *numbers, _ADDRESS, _I64), _I64
 
 
 @cache

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from fairseq_aggdec.decoding import search_rules
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.roles import Ragged
+from fairseq_aggdec.decoding.search_rules import LogProbs
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import fused_weights, head_by_head
 from fairseq_aggdec.engine.native.library import Kernels, kernels
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.engine.layers import KVCache
+    from fairseq_aggdec.engine.layers import KVCache, Positions
 
 _ADDRESS, _I64 = ctypes.c_void_p, ctypes.c_int64
 _ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c
@@ -240,6 +241,44 @@ class DecoderStack(_Stack):
         return y
 
 
+class Embedding:
+    """What the layers of a decoder read: tokens' embeddings, scaled, with those of their positions."""
+
+    def __init__(self, found: Kernels, words: Tensor, scale: float, positions: Positions | None) -> None:
+        """
+        Args:
+            found: the kernels.
+            words: V x D, of the tokens; single precision.
+            scale: of `words`.
+            positions: added where there are any.
+        """
+        self._kernels = found
+        self._words, self._scale, self._positions = words.detach().contiguous(), scale, positions
+
+    def __call__(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
+        """... -> ... x D; `positions`: of the tokens, all below `end` but in padding; a range is of one row.
+
+        Raises:
+            IndexError: a token is not in the vocabulary.
+        """
+        tokens, first, given = tokens.contiguous(), 0, None
+        if isinstance(positions, range):
+            first = positions.start
+        else:
+            given = positions.contiguous()
+        places, limit = None, 0
+        if self._positions is not None:
+            places = self._positions.reaching(end)
+            limit = places.size(0)
+        symbols, dim = self._words.shape
+        x = self._words.new_empty(*tokens.shape, dim)
+        tables = (self._words.data_ptr(), symbols, self._scale, _address(places), limit)
+        numbers = (tokens.data_ptr(), _address(given), first, tokens.numel(), dim)
+        if self._kernels.embed(*tables, *numbers, x.data_ptr(), torch.get_num_threads()) != 0:
+            raise IndexError(f"a token is not one of the {symbols} symbols")
+        return x
+
+
 def encoder_stack(encoder: TransformerEncoderBase, arithmetic: Arithmetic) -> EncoderStack | None:
     """An encoder's layers in C; None where there are no kernels for its device, precision or activation."""
     found = kernels_for(encoder.embed_tokens.weight, arithmetic, encoder.layers[0].activation_fn)
@@ -250,6 +289,14 @@ def decoder_stack(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> De
     """As `encoder_stack`, for a decoder."""
     found = kernels_for(decoder.embed_tokens.weight, arithmetic, decoder.layers[0].activation_fn)
     return None if found is None else DecoderStack(decoder, found, arithmetic.precision == "int8")
+
+
+def embedding(decoder: TransformerDecoderBase, positions: Positions | None) -> Embedding | None:
+    """What a decoder whose layers are in C reads, in C; None where more than a sum stands before its first layer."""
+    found, words = kernels(), decoder.embed_tokens.weight
+    if found is None or decoder.project_in_dim is not None or decoder.layernorm_embedding is not None:
+        return None
+    return Embedding(found, words, decoder.embed_scale, positions)
 
 
 def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kernels | None:
@@ -271,6 +318,19 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     addresses = (values.data_ptr(), tokens.data_ptr())
     found.best(scores.data_ptr(), *scores.shape, count, *addresses, torch.get_num_threads())
     return values, tokens
+
+
+def likeliest(logits: Tensor, count: int, excluded: int) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
+    """As `search_rules.likeliest`, in C where there are kernels for the logits; equal ones come in their order."""
+    found = kernels() if logits.device.type == "cpu" and logits.dtype == torch.float32 else None
+    if found is None or logits.numel() == 0:
+        return search_rules.likeliest(logits, count, excluded)
+    logits, (rows, width) = logits.contiguous(), logits.shape
+    values, tokens = logits.new_empty(rows, count), logits.new_empty(rows, count, dtype=torch.long)
+    normals = logits.new_empty(rows, 2)
+    addresses = (values.data_ptr(), tokens.data_ptr(), normals.data_ptr())
+    found.likeliest(logits.data_ptr(), rows, width, count, excluded, *addresses, torch.get_num_threads())
+    return values, tokens, LogProbs(logits, normals, excluded)
 
 
 class _CChain(ctypes.Structure):
