@@ -3,13 +3,16 @@
 A page holds a table between two comments, `<!-- figures: KIND NAME... -->` and `<!-- end of figures -->`. A record is
 named with its commit, as in `name.json` (commit 0123456789ab), which is kept up to date, too.
 
-    python -m tests.measured_tables       after something was measured: writes them anew
+    python -m tests.measured_tables       after something was measured, or the engine was changed: writes them anew
+
+It also lists the records that are older than the engine, in docs/benchmarks/README.md.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,9 +27,13 @@ from fairseq_aggdec.lab.lossless import beam_lists
 from fairseq_aggdec.structured_files import made_of
 
 ROOT = Path(__file__).resolve().parents[1]
+RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
+RECORDS_PAGE = "docs/benchmarks/README.md"
+ENGINE = ("fairseq_aggdec/decoding", "fairseq_aggdec/engine")
 PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md")
 _BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 _COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")
+_OLDER = re.compile(r"(## Older than the engine\n.*?\n\n)((?:- `[^\n]*\n)*)\Z", re.DOTALL)
 _PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
 
 
@@ -221,9 +228,40 @@ def filled(page: str) -> str:
     return _COMMIT.sub(lambda match: f"{match[1]}{(_record(match[2]).commit or '')[:12]})", _BLOCK.sub(table, page))
 
 
+def git(*arguments: str) -> str:
+    """What git says here; `subprocess.CalledProcessError` where it has nothing to say."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def older_records() -> list[str]:
+    """Names of the records that were measured before the engine's last change, one that is not committed included."""
+    is_changed = git("status", "--porcelain", "--", *ENGINE) != ""
+    change = git("log", "-1", "--format=%H", "--", *ENGINE)
+    return [path.name for path in RECORDS if is_changed or _is_older(load_record(path), change)]
+
+
+def _is_older(record: Record, change: str) -> bool:
+    """Whether a record was measured by a state that does not hold a commit."""
+    commit = (record.commit or "").partition("-")[0]
+    if not commit:
+        return True
+    done = subprocess.run(["git", "merge-base", "--is-ancestor", change, commit], cwd=ROOT, capture_output=True)
+    return done.returncode != 0
+
+
+def marked_older(page: str) -> str:
+    """docs/benchmarks/README.md with the list that it ends with; what stands behind a name's colon there is kept."""
+    match = _OLDER.search(page)
+    if match is None:
+        raise AggdecError(f"{RECORDS_PAGE} does not end with a section 'Older than the engine', some text and a list")
+    lines = {line.split("`")[1]: line for line in match[2].splitlines()}
+    return page[: match.end(1)] + "".join(f"{lines.get(name, f'- `{name}`')}\n" for name in older_records())
+
+
 def main(pages: Sequence[str] = PAGES) -> None:
     """Write the tables of all pages anew, or, where a record or a kind is misspelt, none."""
     texts = {name: filled((ROOT / name).read_text(encoding="utf-8")) for name in pages}
+    texts[RECORDS_PAGE] = marked_older((ROOT / RECORDS_PAGE).read_text(encoding="utf-8"))
     for name, text in texts.items():
         (ROOT / name).write_text(text, encoding="utf-8")
 

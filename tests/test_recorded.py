@@ -8,11 +8,7 @@ import pytest
 
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
-from tests.measured_tables import PAGES, filled
-
-ROOT = Path(__file__).resolve().parents[1]
-RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
-ENGINE = ("fairseq_aggdec/decoding", "fairseq_aggdec/engine")
+from tests.measured_tables import PAGES, RECORDS, RECORDS_PAGE, ROOT, filled, git, marked_older
 
 
 def mode_of(run: Run) -> Mode | None:
@@ -46,10 +42,6 @@ def test_a_recorded_lossless_row_has_greedys_output(path: Path) -> None:
     assert faults(load_record(path)) == []
 
 
-def git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def has_history() -> bool:
     try:
         return git("rev-parse", "--is-shallow-repository") == "false"
@@ -57,24 +49,11 @@ def has_history() -> bool:
         return False
 
 
-def is_older(record: Record, change: str) -> bool:
-    """Whether a record was measured by a state that does not hold a commit."""
-    commit = (record.commit or "").partition("-")[0]
-    if not commit:
-        return True
-    done = subprocess.run(["git", "merge-base", "--is-ancestor", change, commit], cwd=ROOT, capture_output=True)
-    return done.returncode != 0
-
-
 @pytest.mark.skipif(not has_history(), reason="no git history here to compare commits with")
 def test_records_older_than_the_engine_are_marked() -> None:
-    """Measure again, or mark: the list in docs/benchmarks/README.md is what this says."""
-    change = git("log", "-1", "--format=%H", "--", *ENGINE)
-    older = [f"- `{path.name}`" for path in RECORDS if is_older(load_record(path), change)]
-    text = (ROOT / "docs" / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    (section,) = re.findall(r"## Older than the engine\n(.*?)(?:\n## |\Z)", text, re.DOTALL)
-    marked = [line.partition(":")[0] for line in section.splitlines() if line.startswith("- ")]
-    assert marked == older, "docs/benchmarks/README.md, 'Older than the engine', should list:\n" + "\n".join(older)
+    """Measure again, or mark: `python -m tests.measured_tables` writes the list."""
+    text = (ROOT / RECORDS_PAGE).read_text(encoding="utf-8")
+    assert marked_older(text) == text
 
 
 @pytest.mark.parametrize("page", PAGES)
