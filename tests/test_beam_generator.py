@@ -19,6 +19,7 @@ from fairseq_aggdec.generation import beam_generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import twin_words
 from tests.random_drafters import random_drafter
 from tests.random_models import (
     ENGINE_SHAPES,
@@ -185,6 +186,20 @@ def test_a_beam_of_one_is_greedy_decoding(options: dict[str, Any], shape: str, s
     models, sample = [cached_model(shape, seed)], random_batch(seed, WORDS, lengths)
     greedy = AggressiveGenerator(models, WORDS, src_dict=WORDS, decoding="greedy", **options)
     assert_same_lists(beams(models, 1, **options).generate(models, sample), greedy.generate(models, sample))
+
+
+@pytest.mark.parametrize("size", [3, 16, 17, 20])
+def test_words_with_the_same_score(size: int) -> None:
+    """fairseq's order is that of `topk`, and in the list of a beam of more than 16 that of an unstable sort."""
+    words = dictionary(300)
+    models, sample = [model_of_shape(ENGINE_SHAPES[0], size, words, words, 0.1)], random_batch(size, words, [3, 6, 9])
+    twin_words(models[0])
+    generator = AggressiveBeamGenerator(
+        models, words, src_dict=words, decoding="aggressive-beam", beam_size=size, max_len_b=8
+    )
+    stock = SequenceGenerator(models, words, beam_size=size, max_len_b=8).generate(models, sample)
+    assert any(len({float(one["score"]) for one in outputs}) < size for outputs in stock)
+    assert_same_lists(generator.generate(models, sample), stock)
 
 
 def test_half_precision() -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator, CopyLimits
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import twin_words
 from tests.random_models import (
     ALL_SHAPES,
     ENGINE_SHAPES,
@@ -300,6 +301,43 @@ def test_half_precision(shape: str) -> None:
                     )
             assert sum(same) >= 3, "more than a near-tie differs"
             assert all(hypothesis["positional_scores"].dtype == torch.float32 for hypothesis in found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_words_with_the_same_score_fairseqs_is_taken(seed: int) -> None:
+    """For each vocabulary, `topk` decides otherwise which of equal scores is the first."""
+    for words in (dictionary(40), dictionary(300)):
+        models, sample = [model_of_shape(ENGINE_SHAPES[0], seed, words, words)], random_batch(seed, words, [3, 6, 9])
+        twin_words(models[0])
+        stock = stock_beam_one(models, words, sample, max_len_b=12)
+        for decoding in ("greedy", "iad"):
+            generator = AggressiveGenerator(models, words, src_dict=words, decoding=decoding, max_len_b=12)
+            found = decode(generator, models, sample)
+            assert [one["tokens"].tolist() for one in found] == [one["tokens"].tolist() for one in stock]
+
+
+def test_a_source_that_lies_otherwise_in_memory() -> None:
+    models, sample = [cached_model(ENGINE_SHAPES[0], 1)], random_batch(1, JOINED, [3, 9, 14, 2])
+    sample["net_input"]["src_tokens"] = sample["net_input"]["src_tokens"].t().contiguous().t()
+    check_all_modes(models, sample, 1, max_len_b=20)
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_models_without_layers(side: str) -> None:
+    shape: dict[str, Any] = {f"{side}_layers": 0}
+    models = [model_of_shape(ENGINE_SHAPES[0], 1, JOINED, JOINED, 0.1, **shape)]
+    check_all_modes(models, random_batch(1, JOINED, [3, 9]), 1, max_len_b=20)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_a_model_whose_weights_are_no_numbers_is_refused(side: str, number: float) -> None:
+    model = model_of_shape(ENGINE_SHAPES[0], 1, JOINED, JOINED)
+    with torch.no_grad():
+        getattr(model, side).layers[1].fc2.weight[3, 2] = number
+    generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="greedy")
+    with pytest.raises(AggdecError, match=rf"{side}.layers.1.fc2.weight holds NaN or infinity"):
+        generator.generate([model], random_batch(0, JOINED, [3]))
 
 
 def test_min_len_above_the_longest_output_is_refused() -> None:

@@ -16,9 +16,10 @@ from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import twin_words
 from fairseq_aggdec.tasks.loading import batches_of, load
 from tests.random_blockwise import random_blockwise
-from tests.random_models import ENGINE_SHAPES, random_batch
+from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 from tests.scripted_decoding import examples
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode, seeds
 from tests.test_generator_gad import cached_drafter
@@ -124,6 +125,23 @@ def test_hybrid_and_heads_give_the_same_bits(options: str, drafts: str) -> None:
         blockwise = AggressiveGenerator(models, JOINED, decoding="blockwise", block_draft=block_draft, **common)
         for size in (1, 3, 5):
             assert_same_bits(decoded_in_parts(blockwise, models, sample, size), expected)
+
+
+@pytest.mark.parametrize("limit", [15, 200])
+def test_words_that_differ_in_the_last_bit(limit: int) -> None:
+    """Which of two words with equal log-probabilities is taken does not depend on what else is in the block."""
+    words = dictionary(2000)
+    engines = Engines(Arithmetic(bit_exact=True))
+    settings: dict[str, Any] = {"src_dict": words, "engines": engines, "max_len_b": limit}
+    for seed in range(3):
+        models, sample = [model_of_shape(ENGINE_SHAPES[0], seed, words, words, 0.05)], random_batch(seed, words, [7])
+        twin_words(models[0], apart=True)
+        models[0].decoder.output_projection.weight.data *= 0.15
+        expected = decode(AggressiveGenerator(models, words, decoding="greedy", **settings), models, sample)
+        answers = [hypothesis["tokens"].tolist() for hypothesis in expected]
+        for adversary in range(3):
+            oracle = OracleGenerator(models, words, answers=answers, seed=adversary, **settings)
+            assert_same_bits(decode(oracle, models, sample), expected)
 
 
 @pytest.mark.parametrize("precision", ["bf16", pytest.param("int8", marks=pytest.mark.int8)])

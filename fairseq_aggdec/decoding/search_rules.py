@@ -7,6 +7,7 @@ Lossless means: the same as `fairseq-generate --beam 1` with the same options. T
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -57,34 +58,69 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, inside.gather(1, places)
 
 
+class Bans(NamedTuple):
+    """Tokens whose log-probabilities are minus infinity."""
+
+    never: int
+    """everywhere"""
+    late: int = -1
+    """in the rows `early`, too"""
+    early: Tensor | None = None
+    """N booleans; None for nowhere"""
+
+    def apply(self, scores: Tensor, rows: int | slice = slice(None)) -> Tensor:
+        """Ban them in place, in the scores of these rows: V of one, n x V of several."""
+        scores[..., self.never] = -math.inf
+        if self.early is not None:
+            scores[..., self.late].masked_fill_(self.early[rows], -math.inf)
+        return scores
+
+
 class LogProbs:
     """Log-probabilities of N rows, made where they are asked for."""
 
-    def __init__(self, logits: Tensor, normals: Tensor, excluded: int) -> None:
+    def __init__(self, logits: Tensor, normals: Tensor, bans: Bans) -> None:
         """
         Args:
             logits: N x V.
             normals: N x 2, what is taken off the logits of a row, one number after the other.
-            excluded: this token's are minus infinity.
+            bans: of these rows.
         """
-        self._logits, self._normals, self._excluded = logits, normals, excluded
+        self._logits, self._normals, self._bans = logits, normals, bans
 
     def __getitem__(self, rows: int | slice) -> Tensor:
         """V of one row, n x V of several."""
         normals = self._normals[rows]
-        scores = self._logits[rows] - normals[..., :1] - normals[..., 1:]
-        scores[..., self._excluded] = -math.inf
-        return scores
+        return self._bans.apply(self._logits[rows] - normals[..., :1] - normals[..., 1:], rows)
 
 
-def likeliest(logits: Tensor, count: int, excluded: int) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
+def likeliest(logits: Tensor, count: int, bans: Bans) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
     """The highest log-probabilities of each row and their tokens, N x V -> twice N x `count`, falling.
 
-    Those of the token `excluded` are minus infinity. Returns all of them, too, to be read row by row.
+    Returns all of them, too, to be read row by row.
     """
-    scores = logits.float().log_softmax(dim=-1)
-    scores[:, excluded] = -math.inf
+    scores = bans.apply(logits.float().log_softmax(dim=-1))
     return *best_entries(scores, count), scores
+
+
+def settled(tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor:
+    """The best token of each row, N, as fairseq finds it.
+
+    Of several that are equally good, a beam of one takes what `topk` makes of the whole row.
+
+    Args:
+        tokens: the best two of each row, N x 2, or the best one alone.
+        values: their log-probabilities.
+        scores: all log-probabilities, N x V.
+    """
+    best = tokens[:, 0]
+    if tokens.size(1) == 2:
+        tied = values[:, 0] == values[:, 1]
+        if bool(tied.any()):
+            best = best.clone()
+            for row in tied.nonzero().flatten().tolist():
+                best[row] = scores[row].topk(2).indices[0]
+    return best
 
 
 @dataclass(frozen=True)
@@ -135,7 +171,7 @@ class SearchRules:
     """B: an output must end exactly at this position (fairseq's --match-source-len)"""
     find_best: Callable[[Tensor, int], tuple[Tensor, Tensor]] = field(default=best_entries, repr=False)
     """`best_entries`, or what finds the same in less time"""
-    find_likeliest: Callable[[Tensor, int, int], tuple[Tensor, Tensor, LogProbs | Tensor]] = field(
+    find_likeliest: Callable[[Tensor, int, Bans], tuple[Tensor, Tensor, LogProbs | Tensor]] = field(
         default=likeliest, repr=False
     )
     """as `find_best`"""
@@ -166,13 +202,18 @@ class SearchRules:
             earliest: no position is below; what the host knows of positions spares rules that cannot apply.
             latest: no position is above; None for unknown.
         """
-        if self._change_nothing(earliest, latest):
-            values, names, whole = self.find_likeliest(logits.flatten(0, 1), 1, self.pad)
-            return Choices(names.view_as(positions), values.view_as(positions), whole, None)
+        # a GPU would have to be waited for to see ties
+        looked_at = 2 if logits.device.type == "cpu" and logits.size(-1) > 1 else 1
+        bans = self._only_bans(positions, earliest, latest)
+        if bans is not None:
+            values, names, whole = self.find_likeliest(logits.flatten(0, 1), looked_at, bans)
+            tokens = settled(names, values, whole)
+            return Choices(tokens.view_as(positions), values[:, 0].view_as(positions), whole, None)
         scores = self._ruled(logits, positions, sequence, earliest)
         ended = None if self.source_lengths is None else positions >= self.source_lengths[:, None]
-        highest, names = self.find_best(scores.flatten(0, 1), 1)
-        log_probs, tokens = highest.view_as(positions), names.view_as(positions)
+        values, names = self.find_best(scores.flatten(0, 1), looked_at)
+        tokens = settled(names, values, scores.flatten(0, 1)).view_as(positions)
+        log_probs = values[:, 0].view_as(positions)
         forced: Tensor | None = None
         if latest is None or latest >= self.max_len:
             forced = positions >= self.max_len
@@ -206,16 +247,22 @@ class SearchRules:
         Other arguments as of `choose`, for N positions of a row each. Returns all scores, too, N x V, minus infinity
         where a rule bans the token.
         """
-        if self._change_nothing(earliest, latest):
-            return self.find_likeliest(logits, count, self.pad)
+        bans = self._only_bans(positions, earliest, latest)
+        if bans is not None:
+            return self.find_likeliest(logits, count, bans)
         scores = self._rows(logits[:, None], positions[:, None], sequence, earliest, latest)[:, 0]
         return *self.find_best(scores, count), scores
 
-    def _change_nothing(self, earliest: int, latest: int | None) -> bool:
-        """Whether scores at such positions are log-probabilities, but for `pad`."""
-        has_rules = self.unk_penalty or self.suppressed or self.no_repeat_ngram_size > 1
-        is_inside = earliest >= max(self.min_len, self._forced_steps) and latest is not None and latest < self.max_len
-        return is_inside and not has_rules and self.source_lengths is None
+    def _only_bans(self, positions: Tensor, earliest: int, latest: int | None) -> Bans | None:
+        """What the rules come to where they ban `pad` and too early an end, and no more; None where they do more."""
+        has_more = (
+            self.unk_penalty or self.suppressed or self.no_repeat_ngram_size > 1 or self.source_lengths is not None
+        )
+        if has_more or earliest < self._forced_steps or latest is None or latest >= self.max_len:
+            return None
+        if earliest >= self.min_len:
+            return Bans(self.pad)
+        return Bans(self.pad, self.eos, positions.flatten() < self.min_len)
 
     def _rows(
         self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int, latest: int | None
@@ -244,7 +291,7 @@ class SearchRules:
     def _ruled(self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int) -> Tensor:
         """Log-probabilities with penalties and bans, but for those that leave a single token."""
         # fairseq normalises first and bans afterwards; in `choose`, too, the same function does it
-        whole = self.find_likeliest(logits.flatten(0, 1), 1, self.pad)[2]
+        whole = self.find_likeliest(logits.flatten(0, 1), 1, Bans(self.pad))[2]
         scores = whole[:].unflatten(0, positions.shape)
         if self.unk_penalty:
             scores[..., self.unk] -= self.unk_penalty

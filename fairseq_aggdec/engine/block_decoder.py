@@ -105,7 +105,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._padding = None
         # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
         if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
-            self._padding = masks[0].clone()  # rows that leave are taken out in place
+            # rows that leave are taken out in place, and the kernels read it from end to end
+            self._padding = masks[0].clone(memory_format=torch.contiguous_format)
         by_head = self._cross_kv(memory).unflatten(-1, (self._cache.memory.size(0), self._heads, -1))
         self._cross = by_head.permute(2, 0, 3, 1, 4).contiguous()
         self._layers.attend_to(self._cross, self._padding)

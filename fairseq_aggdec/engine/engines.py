@@ -16,7 +16,7 @@ from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.engine.supported_models import broken_weight, unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
@@ -66,6 +66,7 @@ class Engines:
     def _new_decoder(self, decoder: nn.Module) -> BlockDecoder | None:
         reason = unsupported_decoder(decoder)
         if reason is None:
+            _check_weights(decoder, "decoder")
             if next(decoder.parameters()).device.type == "cpu":
                 keep_freed_memory()
             if isinstance(decoder, BlockwiseDecoder):
@@ -81,6 +82,7 @@ class Engines:
             if reason is not None:
                 self._refuse_all_but_default(reason)
             return None
+        _check_weights(model.encoder, "encoder")
         encoder = BlockEncoder(model.encoder, self.arithmetic)
         if self.arithmetic.bit_exact:
             objection = BitExactProbe(encoder, decoder).objection()
@@ -96,6 +98,16 @@ class Engines:
             raise AggdecError(
                 f"{self.arithmetic.options()} needs this plugin's engine, which does not support {reason}"
             )
+
+
+def _check_weights(model: nn.Module, side: str) -> None:
+    """fairseq's own search fails where scores are no numbers; here they could pass for bad ones."""
+    name = broken_weight(model)
+    if name is not None:
+        raise AggdecError(
+            f"the model's {side}.{name} holds NaN or infinity, so that its scores are no numbers: "
+            "its training has gone wrong; use an earlier checkpoint"
+        )
 
 
 class LoadedDrafter:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from fairseq.models.transformer import (
     TransformerDecoder,
     TransformerDecoderBase,
@@ -36,6 +37,8 @@ def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> st
         return "cross-self-attention"
     if decoder.quant_noise is not None:
         return "quantisation noise"
+    if len(decoder.layers) == 0:
+        return "a decoder without layers"
     for layer in decoder.layers:
         if type(layer) not in (TransformerDecoderLayer, TransformerDecoderLayerBase):
             return f"a layer of type {type(layer).__name__}"
@@ -57,6 +60,8 @@ def unsupported_encoder(encoder: Any) -> str | None:
         return f"{type(encoder).__name__} is not fairseq's plain Transformer encoder"
     if encoder.quant_noise is not None:
         return "quantisation noise"
+    if len(encoder.layers) == 0:
+        return "an encoder without layers"
     for layer in encoder.layers:
         if type(layer) not in (TransformerEncoderLayer, TransformerEncoderLayerBase):
             return f"a layer of type {type(layer).__name__}"
@@ -84,4 +89,12 @@ def unsupported_feed_forward(layer: Any) -> str | None:
     """Why the engine cannot run a layer's feed-forward part, or None where it can."""
     if type(layer.fc1) is not nn.Linear or type(layer.fc2) is not nn.Linear:
         return "feed-forward projections that are not plain linear layers"
+    return None
+
+
+def broken_weight(model: nn.Module) -> str | None:
+    """The name of a weight with NaN or infinity, of those that every sentence is multiplied with; None for none."""
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        if "embed" not in name and not torch.isfinite(weight).all():
+            return name
     return None

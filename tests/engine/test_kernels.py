@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
+from fairseq_aggdec.decoding.search_rules import Bans
 from fairseq_aggdec.engine.arithmetic.precision import Quantised, can_quantise
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.layers import Positions
@@ -103,22 +104,26 @@ def test_the_best_entries_of_rows(name: str, width: int, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [3, 64, 65, 500, 4001])
 def test_the_likeliest_of_rows(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one token left out; a score is what the whole row has there, to the bit."""
+    """With one token banned, and another in some rows; a score is what the whole row has there, to the bit."""
     monkeypatch.setattr(modules, "kernels", lambda: Kernels(FOLDER / f"kernels_{name}.so"))
     draw = torch.Generator().manual_seed(width)
     for rows in (1, 2, 40):
         logits = torch.randn(rows, width, generator=draw).mul(5).round()  # many are equal
         logits[torch.rand(rows, width, generator=draw) < 0.3] = -torch.inf
-        logits[:, 0], logits[:, 1] = 1.0, 30.0
-        expected = logits.double().log_softmax(dim=1)
-        expected[:, 1] = -torch.inf
-        ordered, places = expected.sort(dim=1, descending=True, stable=True)
-        for count in {1, min(width, 7)}:
-            values, tokens, whole = likeliest(logits, count, 1)
-            assert torch.equal(tokens, places[:, :count])
-            torch.testing.assert_close(values.double(), ordered[:, :count], atol=1e-5, rtol=1e-6)
-            assert torch.equal(values, whole[:].gather(1, tokens))
-            assert torch.equal(values[-1], whole[rows - 1][tokens[-1]])
+        logits[:, 0], logits[:, 1], logits[:, 2] = 1.0, 30.0, 31.0
+        early = torch.rand(rows, generator=draw) < 0.5
+        for bans in (Bans(1), Bans(1, 2, early)):
+            expected = logits.double().log_softmax(dim=1)
+            expected[:, 1] = -torch.inf
+            if bans.early is not None:
+                expected[early, 2] = -torch.inf
+            ordered, places = expected.sort(dim=1, descending=True, stable=True)
+            for count in {1, min(width, 7)}:
+                values, tokens, whole = likeliest(logits, count, bans)
+                assert torch.equal(tokens, places[:, :count])
+                torch.testing.assert_close(values.double(), ordered[:, :count], atol=1e-5, rtol=1e-6)
+                assert torch.equal(values, whole[:].gather(1, tokens))
+                assert torch.equal(values[-1], whole[rows - 1][tokens[-1]])
 
 
 @pytest.mark.parametrize("position", [True, False], ids=["positions", "no positions"])

@@ -23,7 +23,6 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
 
 import torch
 
@@ -31,6 +30,8 @@ from fairseq_aggdec.decoding.beam.prefix_tree import Node, Row
 
 _ROUNDING = 1e-5
 """by how much the log-probability of a token can be computed too high"""
+_SUMS = 1e-6
+"""sums of two numbers that are equal in single precision differ by less, as a share of them"""
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,10 @@ class BeamSearch:
         Returns:
             the hypotheses, by number, whose rows are missing; empty where the step was taken.
         """
-        best = self._best(rows)
         missing = [number for number, row in enumerate(rows) if row is None]
+        if len(missing) == len(rows):
+            return missing
+        best = self._best(rows)
         if missing:
             if best is not None and self._fills_the_beam(best):  # no candidate beats the hypothesis that it follows
                 least = best[-1][0] - self._options.highest - _ROUNDING
@@ -162,14 +165,26 @@ class BeamSearch:
     def outputs(self) -> list[Output]:
         """What has finished, best first; as many as fairseq has, which can be fewer than N."""
         outputs = [self._output(*finished) for finished in self._finished]
-        return sorted(outputs, key=attrgetter("score"), reverse=True)  # equal ones in their order, as fairseq has them
+        scores = torch.tensor([output.score for output in outputs])
+        order = torch.sort(scores, descending=True)[1]  # fairseq's own call: of more than 16, equal ones change places
+        return [outputs[place] for place in order.tolist()]
 
     def _best(self, rows: Sequence[Row | None], guessed: bool = False) -> list[Candidate] | None:
         """Of the known rows, the best candidates up to the N-th that is not EOS; None where some of them are equal."""
-        known = [(number, row) for number, row in enumerate(rows) if row is not None]
-        scores = [hypothesis.score for hypothesis in self.live]
-        sums = _single([scores[number] + score for number, row in known for score in row.scores])
-        entries, eos, words = self._options.entries, self._options.eos, self._options.size
+        eos, words = self._options.eos, self._options.size
+        found: list[Candidate] = []
+        least = -math.inf  # of what can be among them
+        for number, row in enumerate(rows):
+            if row is not None:
+                before = self.live[number].score
+                if not found:  # of one row's best N + 1, N are not EOS
+                    least = before + row.scores[words]
+                    least -= _SUMS * abs(least)
+                for score, token in zip(row.scores, row.tokens, strict=True):
+                    if before + score < least:
+                        break
+                    found.append((before + score, number, token))
+        sums = _single([score for score, _, _ in found])
         best: list[Candidate] = []
         last = math.nan
         for place in sorted(range(len(sums)), key=sums.__getitem__, reverse=True):
@@ -179,8 +194,7 @@ class BeamSearch:
             if words == 0 or score == -math.inf:
                 break
             last = score
-            number, row = known[place // entries]
-            token = row.tokens[place % entries]
+            _, number, token = found[place]
             best.append((score, number, token))
             words -= token != eos
         return best
@@ -191,7 +205,9 @@ class BeamSearch:
     def _best_of_all(self, rows: Sequence[Row | None]) -> list[Candidate]:
         """fairseq's own call on its own matrix; needs all rows."""
         size, vocabulary = self._options.size, self._options.vocabulary
-        matrix = torch.stack([row.whole[row.number] for row in rows if row is not None and row.whole is not None])
+        whole = [row.whole[row.number] for row in rows if row is not None and row.whole is not None]
+        assert len(whole) == len(self.live)
+        matrix = torch.stack(whole)
         if self.taken > 0:
             matrix = matrix + torch.tensor([[hypothesis.score] for hypothesis in self.live], device=matrix.device)
             gone = matrix.new_full((size - len(rows), vocabulary), -math.inf)

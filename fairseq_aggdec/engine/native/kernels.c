@@ -32,6 +32,7 @@ extern int omp_get_thread_num(void);
 
 typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef uint32_t uvec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef uint8_t bvec __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 enum { NO_ACTIVATION, RELU, GELU };
@@ -135,8 +136,8 @@ static inline vec exponential(vec x) {
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    ivec bits = (ivec)p + (((ivec)shifted - (ivec)magic) << 23);
-    return (vec)(bits & (x > (vec){0} - 87.0f));
+    uvec bits = (uvec)p + (((uvec)shifted - (uvec)magic) << 23);
+    return (vec)((ivec)bits & (x > (vec){0} - 87.0f));
 }
 
 /* ---- products with weights ---- */
@@ -633,13 +634,14 @@ static inline int64_t take_in(float x, int64_t place, int64_t held, int64_t coun
     return held;
 }
 
-/* The `count` highest of `width` scores, falling, equal ones in their order, and their places; the one at `excluded` (-1 for
-   none), and what is no number, counts as minus infinity. */
-static void best_of_row(const float *from, int64_t width, int64_t count, int64_t excluded, float *values, int64_t *places) {
+/* The `count` highest of `width` scores, falling, equal ones in their order, and their places; those at two places (-1 for
+   none), and what is no number, count as minus infinity. */
+static void best_of_row(const float *from, int64_t width, int64_t count, int64_t one, int64_t other, float *values,
+                        int64_t *places) {
     const int64_t step = 4 * LANES;
     int64_t held = 0, i = 0;
 #define TAKE_IN(j)                                                                                                          \
-    held = take_in(from[j] == from[j] && (j) != excluded ? from[j] : -INFINITY, j, held, count, values, places)
+    held = take_in(from[j] == from[j] && (j) != one && (j) != other ? from[j] : -INFINITY, j, held, count, values, places)
     for (; i < count; i++) TAKE_IN(i);
     for (; i + step <= width; i += step) {
         const vec *four = (const vec *)(from + i);
@@ -657,7 +659,7 @@ void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count
                  int64_t threads) {
 #pragma omp parallel for schedule(static) num_threads(threads) if (rows > 1 && rows * width > 50000)
     for (int64_t row = 0; row < rows; row++)
-        best_of_row(scores + row * width, width, count, -1, values + row * count, places + row * count);
+        best_of_row(scores + row * width, width, count, -1, -1, values + row * count, places + row * count);
 }
 
 /* log of the sum of e^(x - highest) */
@@ -671,16 +673,18 @@ static float log_sum(const float *x, int64_t width, float highest) {
     return logf(sum_of((sums[0] + sums[1]) + (sums[2] + sums[3] + exponential(rest))));
 }
 
-/* As `aggdec_best`, of the rows' log-probabilities, that at `excluded` left out. `normals`: rows x 2, the two numbers whose
-   subtraction, one after the other, makes log-probabilities of a row's scores. */
-void aggdec_likeliest(const float *scores, int64_t rows, int64_t width, int64_t count, int64_t excluded, float *values,
-                      int64_t *places, float *normals, int64_t threads) {
+/* As `aggdec_best`, of the rows' log-probabilities, those of the token `never` left out, and of `late` in the rows that are
+   `early` (or NULL). `normals`: rows x 2, the two numbers whose subtraction, one after the other, makes log-probabilities of a
+   row's scores. */
+void aggdec_likeliest(const float *scores, int64_t rows, int64_t width, int64_t count, int64_t never, int64_t late,
+                      const uint8_t *early, float *values, int64_t *places, float *normals, int64_t threads) {
 #pragma omp parallel for schedule(static) num_threads(threads) if (rows > 1 && rows * width > 20000)
     for (int64_t row = 0; row < rows; row++) {
         const float *from = scores + row * width;
         float *own = values + row * count, *normal = normals + 2 * row;
-        best_of_row(from, width, count, excluded, own, places + row * count);
-        normal[0] = from[excluded] > own[0] ? from[excluded] : own[0];
+        const int64_t other = early && early[row] ? late : never;
+        best_of_row(from, width, count, never, other, own, places + row * count);
+        normal[0] = fmaxf(own[0], fmaxf(from[never], from[other]));
         normal[1] = log_sum(from, width, normal[0]);
         for (int64_t i = 0; i < count; i++) {
             own[i] = own[i] - normal[0] - normal[1];

@@ -42,7 +42,8 @@ class Kernels:
         self.chain, self.embed = library.aggdec_chain, library.aggdec_embed
         scores, found = (_ADDRESS, _I64, _I64, _I64), (_ADDRESS, _ADDRESS)
         self.best.argtypes, self.best.restype = (*scores, *found, _I64), None
-        self.likeliest.argtypes, self.likeliest.restype = (*scores, _I64, *found, _ADDRESS, _I64), None
+        banned = (_I64, _I64, _ADDRESS)
+        self.likeliest.argtypes, self.likeliest.restype = (*scores, *banned, *found, _ADDRESS, _I64), None
         self.chain.argtypes, self.chain.restype = (_ADDRESS,), None
         tables, numbers = (_ADDRESS, _I64, ctypes.c_double, _ADDRESS, _I64), (_ADDRESS, _ADDRESS, _I64, _I64, _I64)
         self.embed.argtypes, self.embed.restype = (*tables, *numbers, _ADDRESS, _I64), _I64

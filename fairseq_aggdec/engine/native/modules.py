@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.decoding import search_rules
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.decoding.search_rules import LogProbs
+from fairseq_aggdec.decoding.search_rules import Bans, LogProbs
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import fused_weights, head_by_head
 from fairseq_aggdec.engine.native.library import Kernels, kernels
@@ -320,17 +320,18 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, tokens
 
 
-def likeliest(logits: Tensor, count: int, excluded: int) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
+def likeliest(logits: Tensor, count: int, bans: Bans) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
     """As `search_rules.likeliest`, in C where there are kernels for the logits; equal ones come in their order."""
     found = kernels() if logits.device.type == "cpu" and logits.dtype == torch.float32 else None
     if found is None or logits.numel() == 0:
-        return search_rules.likeliest(logits, count, excluded)
+        return search_rules.likeliest(logits, count, bans)
     logits, (rows, width) = logits.contiguous(), logits.shape
     values, tokens = logits.new_empty(rows, count), logits.new_empty(rows, count, dtype=torch.long)
     normals = logits.new_empty(rows, 2)
     addresses = (values.data_ptr(), tokens.data_ptr(), normals.data_ptr())
-    found.likeliest(logits.data_ptr(), rows, width, count, excluded, *addresses, torch.get_num_threads())
-    return values, tokens, LogProbs(logits, normals, excluded)
+    banned = (bans.never, bans.late, _address(bans.early))
+    found.likeliest(logits.data_ptr(), rows, width, count, *banned, *addresses, torch.get_num_threads())
+    return values, tokens, LogProbs(logits, normals, bans)
 
 
 class _CChain(ctypes.Structure):

@@ -89,16 +89,16 @@ def _tatoeba(folder: Path, args: argparse.Namespace) -> tuple[Path, Path]:
     return data, _DEMO / "mt/model.pt"
 
 
-def _trained(experiment: str, model: str) -> Callable[[Path, argparse.Namespace], tuple[Path, Path]]:
-    """The test set of an experiment and a model that it trains."""
+def _trained(experiment: str, stage: str, model: str) -> Callable[[Path, argparse.Namespace], tuple[Path, Path]]:
+    """The test set of an experiment and a model that one of its stages trains."""
 
     def make(folder: Path, args: argparse.Namespace) -> tuple[Path, Path]:
         work = Path("work") / experiment
-        data, checkpoint = work / "data-bin", work / model / "model.pt"
+        data, checkpoint = work / "data-bin", work / model
         for path in (data, checkpoint):
             if not path.exists():
                 raise AggdecError(
-                    f"{path}: not there; bash scripts/reproduce.sh {experiment} prepare {model} "
+                    f"{path}: not there; bash scripts/reproduce.sh {experiment} prepare {stage} "
                     "makes it, or --sets leaves this set out"
                 )
         return data, checkpoint
@@ -175,7 +175,11 @@ SETS = {
         "WikiSplit test, the shipped corrector", _correction(_first_column("wikisplit/test.tsv.gz"))
     ),
     "tatoeba_de_en": Sentences(
-        "Tatoeba German-English test, the teacher of configs/tatoeba_de_en", _trained("tatoeba_de_en", "teacher")
+        "Tatoeba German-English test, the teacher of configs/tatoeba_de_en",
+        _trained("tatoeba_de_en", "teacher", "teacher/model.pt"),
+    ),
+    "post_editing": Sentences(
+        "MLQE-PE German post-editing test, the model of configs/ape_small", _trained("ape_small", "train", "model.pt")
     ),
 }
 

@@ -37,6 +37,8 @@ class Case:
     """for each model, `kind`, `arch` and options of the architecture"""
     eos_share: float
     """see `random_models.random_network`"""
+    twins: str
+    """"equal" or "apart" where words have twins, see `random_models.twin_words`; else empty"""
     batches: list[list[list[int]]]
     """number and length (in words) of each sentence of each batch"""
     left_pad: bool
@@ -79,6 +81,7 @@ def draw(number: int) -> Case:
         joined=joined,
         models=models,
         eos_share=rng.choice((0.02, 0.05, 0.1, 0.2)),
+        twins=Random(f"twins {number}").choice(("equal", "apart", *[""] * 10)),
         batches=_batches(rng, most=8 if many else 32 if search["max_len_b"] == 200 else 256),
         left_pad=rng.random() < 0.7,
         prefix=prefix,
@@ -249,7 +252,7 @@ def _beams(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict
     """`aggressive-beam`, in every other case."""
     if rng.random() < 0.5:
         return []
-    mode: dict[str, Any] = {"decoding": "aggressive-beam", "beam": rng.randint(1, 8)}
+    mode: dict[str, Any] = {"decoding": "aggressive-beam", "beam": rng.choice((*range(1, 9), 20))}
     if rng.random() < 0.5:
         mode["budget"] = rng.choice((1, 9, 20, 60))
     if rng.random() < 0.3:

@@ -21,7 +21,12 @@ from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.lossless.differences import beam_gap_of, differences, gap_of
 from fairseq_aggdec.lab.lossless.fuzzing.cases import Case
 from fairseq_aggdec.lab.lossless.fuzzing.drafters import FuzzedGenerator
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary, random_network, share_encoder
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import (
+    dictionary,
+    random_network,
+    share_encoder,
+    twin_words,
+)
 
 _TRAINED = 8
 """block size that drafters are made with"""
@@ -254,10 +259,13 @@ class Checker:
 
     def _model(self, options: Mapping[str, Any], number: int) -> Any:
         options = {name: value for name, value in options.items() if name != "kind"}
-        return random_network(
+        model = random_network(
             seed=1000 * self.case.number + number, src_dict=self.source, tgt_dict=self.target,
             eos_share=self.case.eos_share, **options,
         )  # fmt: skip
+        if self.case.twins:
+            twin_words(model, apart=self.case.twins == "apart")
+        return model
 
     def _drafter(self, options: Mapping[str, Any]) -> LoadedDrafter:
         options = dict(options)

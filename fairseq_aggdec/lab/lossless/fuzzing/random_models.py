@@ -126,6 +126,22 @@ def let_end(model: Any, tgt_dict: Dictionary, share: float) -> None:
     weight[tgt_dict.eos()] += mean / mean.dot(mean) * to_best.quantile(share)
 
 
+@torch.no_grad()
+def twin_words(model: Any, apart: bool = False) -> None:
+    """Let words come in pairs that are read alike and have the same score.
+
+    `apart`: they are read as before, and their scores differ in the last bit or not at all. Models whose output
+    projection is not a plain one stay as they are.
+    """
+    projection = getattr(model.decoder, "output_projection", None)
+    if projection is None or projection.bias is not None:
+        return
+    for weight in [projection.weight] if apart else [projection.weight, model.decoder.embed_tokens.weight]:
+        ordinary = weight[4:]
+        first, second = ordinary[: len(ordinary) // 2 * 2].unflatten(0, (-1, 2)).unbind(1)
+        second.copy_(torch.nextafter(first, 2 * first) if apart else first)
+
+
 def _projection(decoder: Any) -> torch.nn.Linear:
     """The output projection, whose weights can be changed."""
     for name in ("output_projection", "fc_out", "fc3"):

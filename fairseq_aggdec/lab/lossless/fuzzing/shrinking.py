@@ -58,6 +58,8 @@ def _smaller(case: Case) -> Iterator[Case]:
                 yield case.changed(batches=_put(case.batches, number, _put(batch, row, [sentence, less])))
     if case.search["max_len_b"] > 1:
         yield case.changed(search={**case.search, "max_len_b": case.search["max_len_b"] // 2})
+    if case.twins:
+        yield case.changed(twins="")
     if not case.joined:
         yield case.changed(joined=True)
     if max(case.words) > 6:
