@@ -12,6 +12,8 @@ tokens serves k steps, each of as many prefixes as the beam has.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, Reach
 from fairseq_aggdec.scheduling.costs import Costs
 
@@ -34,14 +36,15 @@ class _Shares:
         self._scored = [_PRIOR] * (_DISTANCES + 1)
         self._used = [_PRIOR * _UNSEEN] * (_DISTANCES + 1)
 
-    def learn(self, distance: int, was_used: bool) -> None:
-        """Take in what has become of a prefix."""
-        place = min(distance, _DISTANCES)
-        if self._scored[place] >= _MEMORY:
-            self._scored[place] /= 2
-            self._used[place] /= 2
-        self._scored[place] += 1
-        self._used[place] += was_used
+    def learn(self, scored: Sequence[tuple[int, bool]]) -> None:
+        """Take in what has become of prefixes: how many steps ahead each was scored, and whether it was used."""
+        for distance, was_used in scored:
+            place = distance if distance < _DISTANCES else _DISTANCES
+            if self._scored[place] >= _MEMORY:
+                self._scored[place] /= 2
+                self._used[place] /= 2
+            self._scored[place] += 1
+            self._used[place] += was_used
 
     def of(self, distance: int) -> float:
         """u(i)"""
@@ -75,9 +78,9 @@ class AheadGoodput(AheadSchedule):
         drafted = self._cost(beam, sentences, True) + draft / (size * beam)
         return _LEAST_GAIN * drafted < self._cost(beam, sentences, False)
 
-    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
+    def learn(self, scored: Sequence[tuple[int, bool]], drafted: bool) -> None:
         """See `decoding.beam.planner.AheadSchedule.learn`."""
-        self._shares[drafted].learn(distance, was_used)
+        self._shares[drafted].learn(scored)
 
     def _cost(self, beam: int, sentences: int, drafted: bool) -> float:
         """C / G where every step takes as many prefixes as the beam has."""

@@ -8,7 +8,7 @@ def learnt(schedule: AheadGoodput, used: list[float], drafted: bool = False) -> 
     """The schedule after 400 prefixes of each distance, of which so large a share was used."""
     for distance, share in enumerate(used, start=1):
         for number in range(400):
-            schedule.learn(distance, number < 400 * share, drafted)
+            schedule.learn([(distance, number < 400 * share)], drafted)
     return schedule
 
 

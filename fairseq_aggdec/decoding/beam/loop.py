@@ -99,7 +99,10 @@ def aggressive_beam_search(
             verifier.keep(remaining)
             planner.keep(remaining)
         going = [going[place] for place in staying]
-    return [(sentence.search.outputs(), stats[sentence.number]) for sentence in sentences]
+    found = [(sentence.search.outputs(), stats[sentence.number]) for sentence in sentences]
+    for sentence in sentences:
+        sentence.tree.forget()
+    return found
 
 
 def _begun(rules: SearchRules, options: BeamOptions, first_tokens: Tensor) -> Iterator[Sentence]:
@@ -117,11 +120,12 @@ def _go_on(sentence: Sentence) -> int:
     """Search as far as rows reach; returns the number of steps."""
     search, before = sentence.search, sentence.search.taken
     while not search.has_ended:
-        for hypothesis in search.live:
-            hypothesis.node.was_live = True
-        missing = search.step([hypothesis.node.row for hypothesis in search.live])
+        nodes = [hypothesis.node for hypothesis in search.live]
+        for node in nodes:
+            node.was_live = True
+        missing = search.step([node.row for node in nodes])
         if missing:
-            sentence.needed = [search.live[number].node for number in missing]
+            sentence.needed = [nodes[number] for number in missing]
             break
     sentence.tree.move_on([hypothesis.node for hypothesis in search.live], search.taken)
     return search.taken - before

@@ -53,8 +53,8 @@ class AheadSchedule(Protocol):
     def draft_pays(self, beam: int, sentences: int) -> bool:
         """Whether to ask a model for its drafts, for so many sentences at once."""
 
-    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
-        """Take in whether the search has come to a prefix that was scored so many steps ahead of it."""
+    def learn(self, scored: Sequence[tuple[int, bool]], drafted: bool) -> None:
+        """Take in of each prefix how many steps ahead it was scored, and whether the search has come to it."""
 
 
 class FixedBudget(AheadSchedule, Reach):
@@ -79,7 +79,7 @@ class FixedBudget(AheadSchedule, Reach):
     def draft_pays(self, beam: int, sentences: int) -> bool:
         return True
 
-    def learn(self, distance: int, was_used: bool, drafted: bool) -> None:
+    def learn(self, scored: Sequence[tuple[int, bool]], drafted: bool) -> None:
         pass
 
 
@@ -166,12 +166,19 @@ class LookAhead(Planner):
 
     def _learn(self, sentence: Sentence) -> None:
         """What has become of prefixes that the search is past."""
-        waiting = self._waiting[sentence.number]
         past = math.inf if sentence.search.has_ended else sentence.search.taken
-        for distance, node, drafted in waiting:
+        waiting: list[_Ahead] = []
+        scored: tuple[list[tuple[int, bool]], ...] = ([], [])
+        for one in self._waiting[sentence.number]:
+            distance, node, drafted = one
             if node.depth < past:
-                self._schedule.learn(distance, node.was_live, drafted)
-        self._waiting[sentence.number] = [one for one in waiting if one.node.depth >= past]
+                scored[drafted].append((distance, node.was_live))
+            else:
+                waiting.append(one)
+        self._waiting[sentence.number] = waiting
+        for with_draft in (False, True):
+            if scored[with_draft]:
+                self._schedule.learn(scored[with_draft], with_draft)
 
     def keep(self, rows: Tensor) -> None:
         if self._drafter is not None:
@@ -218,7 +225,7 @@ class _Simulation:
         distance = 0
         while not search.has_ended:
             live = search.live
-            rows = [self._row(hypothesis.node) for hypothesis in live]
+            rows = [hypothesis.node.row or self._borrowed_row(hypothesis.node) for hypothesis in live]
             if not any(rows):
                 break
             least = search.go_ahead(rows)
@@ -231,9 +238,7 @@ class _Simulation:
             distance += 1
         return ahead
 
-    def _row(self, node: Node) -> Row | None:
-        if node.row is not None:
-            return node.row
+    def _borrowed_row(self, node: Node) -> Row | None:
         if node not in self._borrowed:
             self._borrowed[node] = self._borrow(node)
         return self._borrowed[node][0]

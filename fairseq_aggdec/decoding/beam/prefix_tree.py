@@ -115,12 +115,14 @@ class PrefixTree:
         """
         admitted: list[Node] = []
         for node in wanted:
+            if node.path:
+                continue
             unread = []
             above: Node | None = node
             while above is not None and not above.path:
                 unread.append(above)
                 above = above.parent
-            if unread and node.depth <= longest and all(0 <= new.token < vocabulary for new in unread):
+            if node.depth <= longest and all(0 <= new.token < vocabulary for new in unread):
                 for new in reversed(unread):
                     self._give_slot(new)
                     admitted.append(new)
@@ -128,10 +130,11 @@ class PrefixTree:
 
     def take_in(self, nodes: Sequence[Node], rows: Sequence[Row]) -> None:
         """What a pass has said behind the prefixes that it has read."""
+        ending_in, whole = self.ending_in, self._whole
         for node, row in zip(nodes, rows, strict=True):
             node.row = row
-            self.ending_in[node.token].append(node)
-            self._whole[node.depth].append(row)
+            ending_in[node.token].append(node)
+            whole[node.depth].append(row)
 
     def move_on(self, live: Sequence[Node], depth: int) -> None:
         """Give back what a search needs no more that goes on from these prefixes, all of that depth."""
@@ -140,6 +143,15 @@ class PrefixTree:
                 row.whole = None
         if self.slots - len(self._free) > _SPARE:
             self._free_dead(live)
+
+    def forget(self) -> None:
+        """Let go of all prefixes: they hold each other, and would wait for Python's collector of cycles."""
+        below = [self.root]
+        while below:
+            node = below.pop()
+            below += node.children.values()
+            node.children = {}
+            node.parent = None
 
     def _free_dead(self, live: Sequence[Node]) -> None:
         """Take the slots of all that neither stands before a live prefix nor behind one."""

@@ -50,7 +50,8 @@ class TreeBlock:
         numbers = array("q", [node.token for node in nodes] + depths)
         for node in nodes:
             numbers += node.path
-            numbers += node.path[-1:] * (last - node.depth)
+            if node.depth < last:
+                numbers += node.path[-1:] * (last - node.depth)
         rows = torch.frombuffer(numbers, dtype=torch.long).to(device).view(-1, len(nodes))
         return cls(rows[0], rows[1], last, rows[2:].view(-1, last + 1), end, ragged)
 

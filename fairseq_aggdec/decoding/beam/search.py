@@ -22,6 +22,7 @@ import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
 
 import torch
@@ -30,8 +31,6 @@ from fairseq_aggdec.decoding.beam.prefix_tree import Node, Row
 
 _ROUNDING = 1e-5
 """by how much the log-probability of a token can be computed too high"""
-_SUMS = 1e-6
-"""sums of two numbers that are equal in single precision differ by less, as a share of them"""
 
 
 @dataclass(frozen=True)
@@ -112,6 +111,7 @@ class BeamSearch:
         self._prefix = prefix
         self._last_length = last_length
         self._finished: list[tuple[Hypothesis, float]] = []  # what EOS follows, and the score with EOS
+        self._outputs: list[Output] | None = None
 
     @property
     def size(self) -> int:
@@ -134,12 +134,13 @@ class BeamSearch:
         Returns:
             the hypotheses, by number, whose rows are missing; empty where the step was taken.
         """
-        missing = [number for number, row in enumerate(rows) if row is None]
-        if len(missing) == len(rows):
+        missing = [number for number, row in enumerate(rows) if row is None] if None in rows else []
+        if missing and len(missing) == len(rows):
             return missing
-        best = self._best(rows)
+        ranked, fills_the_beam = self._ranked(rows)
+        best = _rounded(ranked, fills_the_beam)
         if missing:
-            if best is not None and self._fills_the_beam(best):  # no candidate beats the hypothesis that it follows
+            if best is not None and fills_the_beam:  # no candidate beats the hypothesis that it follows
                 least = best[-1][0] - self._options.highest - _ROUNDING
                 missing = [number for number in missing if self.live[number].score >= least]
             if missing:
@@ -156,51 +157,50 @@ class BeamSearch:
         Returns:
             the score below which a hypothesis has no part in the step.
         """
-        best = self._best(rows, guessed=True)
-        assert best is not None
-        least = best[-1][0] if self._fills_the_beam(best) else -math.inf
-        self._take(best)
-        return least
+        ranked, fills_the_beam = self._ranked(rows)
+        if fills_the_beam:
+            ranked.pop()
+        self._take(ranked)
+        return ranked[-1][0] if fills_the_beam else -math.inf
 
     def outputs(self) -> list[Output]:
         """What has finished, best first; as many as fairseq has, which can be fewer than N."""
-        outputs = [self._output(*finished) for finished in self._finished]
-        scores = torch.tensor([output.score for output in outputs])
-        order = torch.sort(scores, descending=True)[1]  # fairseq's own call: of more than 16, equal ones change places
-        return [outputs[place] for place in order.tolist()]
+        if self._outputs is None or not self.has_ended:
+            outputs = [self._output(*finished) for finished in self._finished]
+            scores = torch.tensor([output.score for output in outputs])
+            # fairseq's own call: of more than 16, equal ones change places
+            self._outputs = [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]
+        return self._outputs
 
-    def _best(self, rows: Sequence[Row | None], guessed: bool = False) -> list[Candidate] | None:
-        """Of the known rows, the best candidates up to the N-th that is not EOS; None where some of them are equal."""
-        eos, words = self._options.eos, self._options.size
-        found: list[Candidate] = []
-        least = -math.inf  # of what can be among them
-        for number, row in enumerate(rows):
-            if row is not None:
-                before = self.live[number].score
-                if not found:  # of one row's best N + 1, N are not EOS
-                    least = before + row.scores[words]
-                    least -= _SUMS * abs(least)
-                for score, token in zip(row.scores, row.tokens, strict=True):
-                    if before + score < least:
-                        break
-                    found.append((before + score, number, token))
-        sums = _single([score for score, _, _ in found])
-        best: list[Candidate] = []
-        last = math.nan
-        for place in sorted(range(len(sums)), key=sums.__getitem__, reverse=True):
-            score = sums[place]
-            if score == last and not guessed:
-                return None
-            if words == 0 or score == -math.inf:
+    def _ranked(self, rows: Sequence[Row | None]) -> tuple[list[Candidate], bool]:
+        """Of the known rows, the best candidates up to the N-th that is not EOS, and one behind it.
+
+        Returns:
+            them, their sums not rounded, all finite but that of the one behind; and whether there are N that are not
+            EOS, and so the one behind.
+        """
+        last, eos, words = self._options.entries - 1, self._options.eos, self._options.size
+        before = [hypothesis.score for hypothesis in self.live]
+        # of each row the best sum that was not taken yet, negated, its hypothesis and its place in the row
+        heads = [(-before[number] - row.scores[0], number, 0) for number, row in enumerate(rows) if row is not None]
+        heapify(heads)
+        ranked: list[Candidate] = []
+        while heads:
+            fallen, number, place = heads[0]
+            if fallen == math.inf and words > 0:
                 break
-            last = score
-            _, number, token = found[place]
-            best.append((score, number, token))
+            row = rows[number]
+            assert row is not None
+            token = row.tokens[place]
+            ranked.append((-fallen, number, token))
+            if words == 0:
+                return ranked, True
             words -= token != eos
-        return best
-
-    def _fills_the_beam(self, best: list[Candidate]) -> bool:
-        return sum(token != self._options.eos for _, _, token in best) == self._options.size
+            if place < last:
+                heapreplace(heads, (-before[number] - row.scores[place + 1], number, place + 1))
+            else:
+                heappop(heads)
+        return ranked, False
 
     def _best_of_all(self, rows: Sequence[Row | None]) -> list[Candidate]:
         """fairseq's own call on its own matrix; needs all rows."""
@@ -220,7 +220,7 @@ class BeamSearch:
 
     def _take(self, candidates: list[Candidate]) -> None:
         """Finish what EOS follows, and go on with the best others."""
-        size, eos = self._options.size, self._options.eos
+        size, eos, live = self._options.size, self._options.eos, self.live
         going = []
         finishes = False
         for place, (score, number, token) in enumerate(candidates):
@@ -231,13 +231,12 @@ class BeamSearch:
             elif place < size:
                 finishes = True
                 if len(self._finished) < size:
-                    self._finished.append((self.live[number], score))
+                    self._finished.append((live[number], score))
         at_end = self.taken == self._options.max_len
         self.has_ended = at_end or not going or (finishes and len(self._finished) == size)
         self.taken += 1
         self.live = [
-            Hypothesis(self.live[number].node.child(token), score, self.live[number])
-            for score, number, token in going[:size]
+            Hypothesis(live[number].node.child(token), score, live[number]) for score, number, token in going[:size]
         ]
         if self._prefix[self.taken : self.taken + 1] == [eos] and self.taken < self._options.max_len:
             self.live = self.live[:1] * size  # where the prefix ends the sentence, fairseq copies the first hypothesis
@@ -259,6 +258,21 @@ class BeamSearch:
         if self._last_length is not None and length - 1 > self._last_length:
             score = -math.inf
         return Output(tokens[::-1], score, log_probs[::-1])
+
+
+def _rounded(ranked: Sequence[Candidate], has_one_behind: bool) -> list[Candidate] | None:
+    """The candidates, the one behind left out, with their sums as fairseq has them; None where some are equal."""
+    sums = _single([score for score, _, _ in ranked])
+    best: list[Candidate] = []
+    last = math.nan
+    for score, (_, number, token) in zip(sums, ranked, strict=True):
+        if score == last:
+            return None
+        last = score
+        best.append((score, number, token))
+    if has_one_behind:
+        best.pop()
+    return best
 
 
 def _single(numbers: list[float]) -> list[float]:
