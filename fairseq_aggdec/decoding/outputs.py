@@ -82,6 +82,8 @@ class Outputs:
 
         A symbol that the verifier does not know becomes one that it knows, which passes if it is right.
         """
+        if draft.tokens.size(1) == 0:
+            return draft
         draft = draft.cut([min(limits) for limits in zip(longest, self.room(), strict=True)])
         if self._rules.symbols is None:
             return draft
@@ -91,7 +93,9 @@ class Outputs:
         """Each row's last token and its draft."""
         known = [len(text) - 1 for text in self.texts]
         numbers = torch.tensor([known, [text[-1] for text in self.texts]], device=self.device)
-        tokens = torch.cat([numbers[1, :, None], draft.tokens], dim=1)  # B x W
+        tokens = numbers[1, :, None]
+        if draft.tokens.size(1) > 0:
+            tokens = torch.cat([tokens, draft.tokens], dim=1)  # B x W
         widths = None if draft.known is None else [1 + length for length in draft.known]
         return Block.of(tokens, numbers[0], known, widths)
 

@@ -207,6 +207,16 @@ class Block:
             ragged = Ragged.of(widths, tokens.device)
         return cls(tokens, starts, min(known_starts), max(known_starts), ragged)
 
+    @cached_property
+    def positions(self) -> Tensor:
+        """N, at which the tokens are read."""
+        ragged = self.ragged
+        if ragged.width == 1:
+            return self.starts
+        if ragged.is_full:
+            return (self.starts[:, None] + ragged.columns[: ragged.width]).flatten()
+        return self.starts[ragged.rows] + ragged.columns
+
 
 class Drafter(Protocol):
     """Proposes what the verifier will probably say next."""

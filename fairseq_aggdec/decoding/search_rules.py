@@ -115,10 +115,10 @@ def settled(tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor
     """
     best = tokens[:, 0]
     if tokens.size(1) == 2:
-        tied = values[:, 0] == values[:, 1]
-        if bool(tied.any()):
+        tied = [row for row, (first, second) in enumerate(values.tolist()) if first == second]
+        if tied:
             best = best.clone()
-            for row in tied.nonzero().flatten().tolist():
+            for row in tied:
                 best[row] = scores[row].topk(2).indices[0]
     return best
 

@@ -161,21 +161,24 @@ def judge(
     Behind a row's first draft token that did not pass, nothing of this is used. `sequence` has the decoder's inputs up
     to the block's end, B x L, for rules that look back; None where none does.
     """
-    ragged, starts = block.ragged, block.starts
-    proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING))  # N: what was drafted behind each token
-    if draft.known is None or not ragged.is_full:  # otherwise a row's tokens end with the block
-        proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NOTHING)
-    positions = starts[ragged.rows] + ragged.columns  # N
+    ragged, positions = block.ragged, block.positions
+    if block.tokens.size(1) == 1:
+        proposed = torch.full_like(positions, NOTHING)
+    else:
+        proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING))  # N: what was drafted behind each
+        if draft.known is None or not ragged.is_full:  # otherwise a row's tokens end with the block
+            proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NOTHING)
     judged: list[tuple[Tensor, ...]] = []
     first = 0
     for scores in verifier.score(block):  # n x V
-        part = slice(first, first + scores.size(0))
-        rows = ragged.rows[part]
+        rows, at, drafted = ragged.rows, positions, proposed
+        if scores.size(0) < ragged.size:
+            rows, at, drafted = (entries[first : first + scores.size(0)] for entries in (rows, at, drafted))
         seen = None if sequence is None else sequence[rows]
         choices = rules.keep(rows).choose(
-            scores[:, None], positions[part, None], seen, block.first_start, block.last_start + ragged.width - 1
+            scores[:, None], at[:, None], seen, block.first_start, block.last_start + ragged.width - 1
         )
-        judged.append(accept.by_token(proposed[part, None], choices))
+        judged.append(accept.by_token(drafted[:, None], choices))
         first += scores.size(0)
     by_token = judged[0] if len(judged) == 1 else tuple(torch.cat(entries) for entries in zip(*judged, strict=True))
     if accept.is_exact:

@@ -130,7 +130,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         yield from self._logits(self._projected(self._layers.tree(x, self._cache, block)))
 
     def _logits(self, features: Tensor) -> Iterator[Tensor]:
-        for part in features.split(features.size(0) if features.is_cuda else _PART):
+        is_one = features.is_cuda or features.size(0) <= _PART
+        for part in (features,) if is_one else features.split(_PART):
             logits = self.project(part)
             yield logits if self._temperature == 1.0 else logits / self._temperature
 

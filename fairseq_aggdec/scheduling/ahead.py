@@ -64,6 +64,7 @@ class AheadGoodput(AheadSchedule):
         self._prefix = 1 + costs.host  # in rows
         self._draft = costs.draft
         self._shares = (_Shares(), _Shares())  # without a draft, and with one
+        self._asks: dict[tuple[int, int], bool] = {}  # `draft_pays`, as long as nothing is learnt
 
     def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
         """See `decoding.beam.planner.AheadSchedule.reach`."""
@@ -73,14 +74,17 @@ class AheadGoodput(AheadSchedule):
         """See `decoding.beam.planner.AheadSchedule.draft_pays`."""
         if self._draft is None:
             return True
-        size = self._draft.block_size
-        draft = (self._draft.call / sentences + self._draft.token * size) / self._prefix
-        drafted = self._cost(beam, sentences, True) + draft / (size * beam)
-        return _LEAST_GAIN * drafted < self._cost(beam, sentences, False)
+        if (beam, sentences) not in self._asks:
+            size = self._draft.block_size
+            draft = (self._draft.call / sentences + self._draft.token * size) / self._prefix
+            drafted = self._cost(beam, sentences, True) + draft / (size * beam)
+            self._asks[beam, sentences] = _LEAST_GAIN * drafted < self._cost(beam, sentences, False)
+        return self._asks[beam, sentences]
 
     def learn(self, scored: Sequence[tuple[int, bool]], drafted: bool) -> None:
         """See `decoding.beam.planner.AheadSchedule.learn`."""
         self._shares[drafted].learn(scored)
+        self._asks.clear()
 
     def _cost(self, beam: int, sentences: int, drafted: bool) -> float:
         """C / G where every step takes as many prefixes as the beam has."""

@@ -39,7 +39,7 @@ class Processor:
 
 PYTORCH = Processor(call=50e6, layer=50e6, wide=15e6, draft=60e6, reading=19)
 """with PyTorch's operations"""
-KERNELS = Processor(call=40e6, layer=2e6, wide=2e6, draft=35e6, reading=13)
+KERNELS = Processor(call=12e6, layer=3e6, wide=2e6, draft=90e6, reading=13, host=1.2e6)
 """with the engine's kernels"""
 
 

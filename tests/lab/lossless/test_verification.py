@@ -47,6 +47,7 @@ def printed(done: Verification) -> str:
 
 
 def test_a_correct_model_passes_in_every_mode_precision_and_batch(subject: Subject) -> None:
+    subject = replace(subject, full_drafts=True)  # in batches of a tiny model none pays
     done = verified(subject, "greedy,iad,hybrid,gad,gad++", "fp32", "bf16", "exact", sizes=(1, 50))
     assert not done.failed
     assert all(check.identical == check.sentences == 5 for check in done.checks if check.lossless)
