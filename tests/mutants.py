@@ -201,10 +201,31 @@ MUTANTS = [
         RULES,
     ),
     Mutant(
+        "of words with equal scores the first is taken",
+        "decoding/search_rules.py",
+        "if first == second]",
+        "if first < second]",
+        "tests/test_generator.py",
+    ),
+    Mutant(
+        "equal hypotheses of a list stay in their order",
+        "decoding/beam/search.py",
+        "torch.sort(scores, descending=True)[1]",
+        "torch.sort(scores, descending=True, stable=True)[1]",
+        "tests/test_beam_generator.py",
+    ),
+    Mutant(
+        "the kernels let an output end too early",
+        "engine/native/modules.py",
+        "_address(bans.early))",
+        "None)",
+        "tests/engine/test_kernels.py",
+    ),
+    Mutant(
         "EOS is forced at the source's length whatever unk scores",
         "decoding/search_rules.py",
-        "        log_probs, tokens = highest.view_as(positions), names.view_as(positions)\n",
-        "        log_probs, tokens = highest.view_as(positions), names.view_as(positions)\n"
+        "        log_probs = values[:, 0].view_as(positions)\n",
+        "        log_probs = values[:, 0].view_as(positions)\n"
         "        if ended is not None:\n"
         "            tokens = torch.where(ended, self.eos, tokens)\n",
         RULES,
