@@ -21,14 +21,17 @@ def loaded(task: str) -> DemoModel:
     ("task", "decoding", "tokens"),
     [
         ("gec", "iad", 5.65),
-        ("gec", "hybrid", 6.45),
+        ("gec", "hybrid", 5.53),
         ("mt", "gad", 4.14),
         ("gec", "aggressive-beam", 3.62),
-        ("mt", "aggressive-beam", 1.11),
+        ("mt", "aggressive-beam", 1.01),
     ],
 )
 def test_tokens_an_iteration(task: str, decoding: str, tokens: float) -> None:
-    """Within 5 %, of every third sentence; of a beam of 5, steps a pass."""
+    """Within 5 %, of every third sentence; of a beam of 5, steps a pass.
+
+    `hybrid` and `aggressive-beam` draft what saves time, which is less than would be accepted.
+    """
     shown, model = TASKS[task], loaded(task)
     model.task.cfg.decoding = decoding
     generator = model.task.build_generator(model.models, Namespace(beam=5 if decoding == "aggressive-beam" else 1))
