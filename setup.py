@@ -10,7 +10,8 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).parent
 README = ROOT / "README.md"
 
-KERNELS = Path("fairseq_aggdec/engine/native/kernels.c")
+NATIVE = Path("fairseq_aggdec/engine/native")
+SOURCES = [NATIVE / name for name in ("kernels.c", "beams.c")]
 VECTORS = {  # of x86 processors, by PyTorch's names; on others the engine runs PyTorch's operations
     "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma"],
     "avx2": ["-mavx2", "-mfma"],
@@ -18,7 +19,7 @@ VECTORS = {  # of x86 processors, by PyTorch's names; on others the engine runs 
 
 
 class BuildKernels(build_ext):
-    """kernels.c for each set of vector instructions. It is loaded with ctypes, and so the same for every Python."""
+    """The sources for each set of vector instructions. It is loaded with ctypes, and so the same for every Python."""
 
     def get_ext_filename(self, fullname: str) -> str:
         return fullname.replace(".", "/") + ".so"
@@ -30,10 +31,10 @@ class BuildKernels(build_ext):
 def kernels(name: str) -> Extension:
     return Extension(
         f"fairseq_aggdec.engine.native.kernels_{name}",
-        [str(KERNELS)],
+        [str(source) for source in SOURCES],
         # compiled for OpenMP and not linked with it: the library that PyTorch has loaded is the one to use
         extra_compile_args=["-std=gnu11", "-O3", "-fopenmp", *VECTORS[name]],
-        define_macros=[("SOURCE", f"{zlib.crc32((ROOT / KERNELS).read_bytes())}u")],
+        define_macros=[("SOURCE", f"{zlib.crc32(b''.join((ROOT / source).read_bytes() for source in SOURCES))}u")],
         depends=["setup.py"],
         optional=True,  # without a compiler the plugin is slower, and whole
     )

@@ -23,7 +23,7 @@ supported() { [[ $1 == 3.11 || $1 == 3.12 ]]; }
 # Changes with the requirements, this script, the versions, the folder (console scripts name it) and the venv's Python.
 fingerprint() {
     {
-        cat setup.py pyproject.toml scripts/constraints.txt scripts/setup.sh fairseq_aggdec/engine/native/kernels.c
+        cat setup.py pyproject.toml scripts/constraints.txt scripts/setup.sh fairseq_aggdec/engine/native/*.c
         pwd
         readlink -f "$venv/bin/python" 2>/dev/null || true
         python_version "$venv/bin/python" || true

@@ -215,6 +215,20 @@ MUTANTS = [
         "tests/test_beam_generator.py",
     ),
     Mutant(
+        "where sentences leave, hypotheses get the paths of others",
+        "decoding/beam/plain.py",
+        "self.paths[rows]",
+        "self.paths[: len(rows)]",
+        "tests/decoding/beam/test_search.py",
+    ),
+    Mutant(
+        "between equal sums the rows decide, and not the sums",
+        "decoding/beam/plain.py",
+        "beams.sums[own, -1].tolist()",
+        "beams.sums[own, 0].tolist()",
+        "tests/decoding/beam/test_search.py",
+    ),
+    Mutant(
         "the kernels let an output end too early",
         "engine/native/modules.py",
         "_address(bans.early))",

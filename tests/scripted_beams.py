@@ -14,10 +14,13 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
+from fairseq_aggdec.decoding.beam.plain import plain_beam_search
+from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree
-from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner, Sentence, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, Output
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.native.beam_step import beam_step
 
 Outputs = list[tuple[list[int], float, list[float]]]
 """Of a sentence, best first: tokens, score, log-probabilities."""
@@ -164,9 +167,13 @@ def by_fairseq(
 def by_us(
     verifier: TableVerifier, rules: SearchRules, options: BeamOptions, planner: Planner | None = None
 ) -> list[Outputs]:
-    """The n-best lists of `aggressive_beam_search`."""
+    """The n-best lists of `aggressive_beam_search`; without a planner, of `plain_beam_search` where it can do this."""
     first = torch.full((len(verifier.sentences),), rules.eos)
-    found = aggressive_beam_search(verifier, rules, options, planner or NoLookAhead(), first)
+    step = beam_step(len(first), options.size, options.eos)
+    if planner is None and step is not None and rules.prefix is None:
+        found = plain_beam_search(verifier, rules, options, first, step)
+    else:
+        found = aggressive_beam_search(verifier, rules, options, planner or LookAhead(FixedBudget(0)), first)
     return [[_plain(output) for output in outputs] for outputs, _ in found]
 
 

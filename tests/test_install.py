@@ -87,9 +87,10 @@ class TestSetup:
     def copy(self, tmp_path: Path) -> Path:
         copy = tmp_path / "a checkout"  # with a space
         (copy / "scripts").mkdir(parents=True)
-        kernels = "fairseq_aggdec/engine/native/kernels.c"
-        (copy / kernels).parent.mkdir(parents=True)
-        for name in ("setup.py", "pyproject.toml", "scripts/setup.sh", "scripts/constraints.txt", kernels):
+        native = "fairseq_aggdec/engine/native"
+        (copy / native).mkdir(parents=True)
+        sources = [f"{native}/{name}" for name in ("kernels.c", "beams.c")]
+        for name in ("setup.py", "pyproject.toml", "scripts/setup.sh", "scripts/constraints.txt", *sources):
             shutil.copy(ROOT / name, copy / name)
         return copy
 

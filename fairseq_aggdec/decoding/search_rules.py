@@ -88,6 +88,9 @@ class LogProbs:
         """
         self._logits, self._normals, self._bans = logits, normals, bans
 
+    def __len__(self) -> int:
+        return len(self._logits)
+
     def __getitem__(self, rows: int | slice) -> Tensor:
         """V of one row, n x V of several."""
         normals = self._normals[rows]

@@ -24,6 +24,6 @@ code, and every public call against what its caller still uses):
     recompute.py          read and read[...]                        a new tensor
     transition_tables.py  F.embedding(...)                          a new tensor
 
-native/kernels.c writes to tensors that were made for its results, to memory of its own, and to the cache, where the
-block's tokens stand.
+native/kernels.c and native/beams.c write to tensors that were made for their results, to memory of their own, and to
+the cache, where the block's tokens stand.
 """

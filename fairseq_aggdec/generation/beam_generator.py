@@ -10,14 +10,16 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
-from fairseq_aggdec.decoding.beam.loop import BeamStats, aggressive_beam_search
+from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
+from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
-from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner, TreeVerifier
-from fairseq_aggdec.decoding.beam.search import BeamOptions, Output
+from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
+from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
+from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -80,7 +82,14 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             max(0.0, -self.unk_penalty),
         )
         planner = self.make_planner(net_input, encoder_outs, options)
-        found = aggressive_beam_search(verifier, rules, options, planner, first_tokens)
+        step = None
+        if planner is None and rules.prefix is None and self._by_kernels:
+            step = beam_step(first_tokens.size(0), options.size, options.eos)
+        if step is None:
+            planner = planner or LookAhead(FixedBudget(0))
+            found = aggressive_beam_search(verifier, rules, options, planner, first_tokens)
+        else:
+            found = plain_beam_search(verifier, rules, options, first_tokens, step)
         if not all(outputs for outputs, _ in found):
             raise AggdecError(
                 "no hypothesis was left to end the sentence: --prefix-size, suppressed tokens, blocked n-grams and the "
@@ -94,12 +103,12 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def make_planner(
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
-    ) -> Planner:
-        """What looks ahead in a batch; subclasses may have another."""
-        if self._budget == 0:
-            return NoLookAhead()
+    ) -> Planner | None:
+        """What looks ahead in a batch, None where that does not pay; subclasses may have another."""
         source = net_input["src_tokens"]
         schedule = self._look_ahead(source.device)
+        if not schedule.pays(options.size, source.size(0)):
+            return None
         if self.block_draft is None:
             return LookAhead(schedule, [sentence[:-1] for sentence in self._drafting.align(source)], self._resemblance)
         model = self._drafting.block_model(net_input, encoder_outs)
@@ -112,6 +121,12 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             own = AheadGoodput(self._drafting.costs(device)) if self._budget is None else FixedBudget(self._budget)
             self._schedules[device.type] = own
         return self._schedules[device.type]
+
+    @property
+    def _by_kernels(self) -> bool:
+        """Whether there are kernels for the verifiers' layers."""
+        engines = [self._engines.decoder(model.decoder) for model in self.model.models]
+        return all(engine is not None and engine.by_kernels for engine in engines)
 
     def _tree_verifier(self, encoder_outs: list[dict[str, Any]]) -> TreeVerifier:
         """The verifier, ready for a batch."""

@@ -66,6 +66,11 @@ class AheadGoodput(AheadSchedule):
         self._shares = (_Shares(), _Shares())  # without a draft, and with one
         self._asks: dict[tuple[int, int], bool] = {}  # `draft_pays`, as long as nothing is learnt
 
+    def pays(self, beam: int, sentences: int) -> bool:
+        """See `decoding.beam.planner.AheadSchedule.pays`."""
+        asks = self._draft is not None and self.draft_pays(beam, sentences)
+        return asks or self.reach(beam, sentences, False).pays()
+
     def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
         """See `decoding.beam.planner.AheadSchedule.reach`."""
         return _Reach(self._shares[drafted], needed, self._least / sentences)

@@ -145,7 +145,7 @@ def test_what_a_decoder_reads(name: str, position: bool) -> None:
     ("broken", "reason"),
     [
         ("missing", "they were not compiled"),
-        ("other source", "they were compiled from another kernels.c"),
+        ("other source", "they were compiled from other sources"),
         ("no library", "file too short|invalid ELF header"),
     ],
 )
@@ -159,7 +159,7 @@ def test_without_them_decoding_goes_on_and_says_so_once(
         elif broken == "no library":
             path.write_bytes(b"not one")
     if broken == "other source":
-        with (tmp_path / "native" / "kernels.c").open("a") as file:
+        with (tmp_path / "native" / "beams.c").open("a") as file:
             file.write("/* and more */\n")
     monkeypatch.setattr(library, "_FOLDER", tmp_path / "native")
     assert kernels() is None

@@ -10,28 +10,15 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
-from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, Output
+from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier, best_entries_behind
+from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, BeamStats, Output
 from fairseq_aggdec.decoding.outputs import moving_few
 from fairseq_aggdec.decoding.search_rules import SearchRules
-
-
-@dataclass
-class BeamStats:
-    """What one sentence took; an entry a pass."""
-
-    positions: list[int] = field(default_factory=list)
-    """prefixes that were scored"""
-    needed: list[int] = field(default_factory=list)
-    """those that the search was waiting for"""
-    steps: list[int] = field(default_factory=list)
-    """steps that the search made with what the pass had brought"""
 
 
 @contextmanager
@@ -141,15 +128,7 @@ def _scored(
     """The rows behind the prefixes of a block, one after the other."""
     sequences = _sequences(planned, rules, block.tokens.device) if rules.no_repeat_ngram_size > 1 else None
     earliest = min(node.depth for nodes in planned for node in nodes)
-    first = 0
-    for scores in verifier.score_tree(block):  # n x V
-        part = slice(first, first + scores.size(0))
-        first = part.stop
-        own = rules.keep(block.ragged.rows[part])
-        sequence = block.tokens[part, None] if sequences is None else sequences[part]
-        values, tokens, whole = own.find_entries(
-            options.entries, scores, block.positions[part], sequence, earliest, block.last_position
-        )
+    for values, tokens, whole in best_entries_behind(verifier, rules, options, block, earliest, sequences):
         for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
             yield Row(best, names, whole, number)
 

@@ -41,6 +41,9 @@ class Reach(Protocol):
 class AheadSchedule(Protocol):
     """Decides how far to simulate."""
 
+    def pays(self, beam: int, sentences: int) -> bool:
+        """Whether to score anything ahead, in batches of so many sentences."""
+
     def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
         """Begin a simulation.
 
@@ -57,7 +60,7 @@ class AheadSchedule(Protocol):
         """Take in of each prefix how many steps ahead it was scored, and whether the search has come to it."""
 
 
-class FixedBudget(AheadSchedule, Reach):
+class FixedBudget(AheadSchedule):
     """Whole steps, until so many prefixes of a sentence are in a pass."""
 
     def __init__(self, prefixes: int) -> None:
@@ -65,6 +68,25 @@ class FixedBudget(AheadSchedule, Reach):
         Args:
             prefixes: of a pass, beside those that the search waits for.
         """
+        self._prefixes = prefixes
+
+    def pays(self, beam: int, sentences: int) -> bool:
+        return self._prefixes > 0
+
+    def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
+        return _Budget(self._prefixes)
+
+    def draft_pays(self, beam: int, sentences: int) -> bool:
+        return True
+
+    def learn(self, scored: Sequence[tuple[int, bool]], drafted: bool) -> None:
+        pass
+
+
+class _Budget(Reach):
+    """What is left of a `FixedBudget`."""
+
+    def __init__(self, prefixes: int) -> None:
         self._left = prefixes
 
     def pays(self) -> bool:
@@ -72,15 +94,6 @@ class FixedBudget(AheadSchedule, Reach):
 
     def go_on(self, prefixes: int) -> None:
         self._left -= prefixes
-
-    def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
-        return FixedBudget(self._left)
-
-    def draft_pays(self, beam: int, sentences: int) -> bool:
-        return True
-
-    def learn(self, scored: Sequence[tuple[int, bool]], drafted: bool) -> None:
-        pass
 
 
 class Resemblance:

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree
-from fairseq_aggdec.decoding.beam.search import BeamSearch
+from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch
 from fairseq_aggdec.decoding.roles import Ragged
+from fairseq_aggdec.decoding.search_rules import LogProbs, SearchRules
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,37 @@ class TreeVerifier(Protocol):
         """Forget all sentences but these; the next call has them in this order."""
 
 
+def best_entries_behind(
+    verifier: TreeVerifier,
+    rules: SearchRules,
+    options: BeamOptions,
+    block: TreeBlock,
+    earliest: int,
+    sequences: Tensor | None,
+) -> Iterator[tuple[Tensor, Tensor, LogProbs | Tensor]]:
+    """What a search reads behind the tokens of a block, piece by piece.
+
+    Args:
+        verifier: reads the block.
+        rules: what may be chosen, for this batch.
+        options: of the search.
+        block: N tokens.
+        earliest: no token is read at a position below.
+        sequences: N x L, the decoder's inputs up to each token, padding behind it; for rules that look back.
+
+    Returns:
+        as of `SearchRules.find_entries`, of the first n tokens; then of the next.
+    """
+    first = 0
+    for scores in verifier.score_tree(block):  # n x V
+        part = slice(first, first + scores.size(0))
+        first = part.stop
+        sequence = block.tokens[part, None] if sequences is None else sequences[part]
+        yield rules.keep(block.ragged.rows[part]).find_entries(
+            options.entries, scores, block.positions[part], sequence, earliest, block.last_position
+        )
+
+
 @dataclass
 class Sentence:
     """A sentence on its way."""
@@ -100,16 +132,3 @@ class Planner(Protocol):
 
     def keep(self, rows: Tensor) -> None:
         """Forget all sentences but these; the next call has them in this order."""
-
-
-class NoLookAhead(Planner):
-    """Ordinary beam search: one position a live hypothesis."""
-
-    def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
-        return [()] * len(sentences)
-
-    def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
-        pass
-
-    def keep(self, rows: Tensor) -> None:
-        pass

@@ -21,11 +21,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
 
 import torch
+from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, Row
 
@@ -83,6 +84,24 @@ class Output:
     """normalised where the options say so"""
     log_probs: list[float]
     """of each token: differences of cumulative scores"""
+
+
+@dataclass
+class BeamStats:
+    """What one sentence took; an entry a pass."""
+
+    positions: list[int] = field(default_factory=list)
+    """prefixes that were scored"""
+    needed: list[int] = field(default_factory=list)
+    """those that the search was waiting for"""
+    steps: list[int] = field(default_factory=list)
+    """steps that the search made with what the pass had brought"""
+
+    def add(self, positions: int, needed: int, steps: int) -> None:
+        """Take in a pass."""
+        self.positions.append(positions)
+        self.needed.append(needed)
+        self.steps.append(steps)
 
 
 Candidate = tuple[float, int, int]
@@ -165,12 +184,12 @@ class BeamSearch:
 
     def outputs(self) -> list[Output]:
         """What has finished, best first; as many as fairseq has, which can be fewer than N."""
-        if self._outputs is None or not self.has_ended:
-            outputs = [self._output(*finished) for finished in self._finished]
-            scores = torch.tensor([output.score for output in outputs])
-            # fairseq's own call: of more than 16, equal ones change places
-            self._outputs = [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]
-        return self._outputs
+        if self._outputs is not None:
+            return self._outputs
+        outputs = best_first([self._output(*finished) for finished in self._finished])
+        if self.has_ended:
+            self._outputs = outputs
+        return outputs
 
     def _ranked(self, rows: Sequence[Row | None]) -> tuple[list[Candidate], bool]:
         """Of the known rows, the best candidates up to the N-th that is not EOS, and one behind it.
@@ -203,20 +222,10 @@ class BeamSearch:
         return ranked, False
 
     def _best_of_all(self, rows: Sequence[Row | None]) -> list[Candidate]:
-        """fairseq's own call on its own matrix; needs all rows."""
-        size, vocabulary = self._options.size, self._options.vocabulary
+        """fairseq's own candidates; needs all rows."""
         whole = [row.whole[row.number] for row in rows if row is not None and row.whole is not None]
         assert len(whole) == len(self.live)
-        matrix = torch.stack(whole)
-        if self.taken > 0:
-            matrix = matrix + torch.tensor([[hypothesis.score] for hypothesis in self.live], device=matrix.device)
-            gone = matrix.new_full((size - len(rows), vocabulary), -math.inf)
-            matrix = torch.cat([matrix, gone])
-        best = matrix.view(1, -1).topk(2 * size)
-        return [
-            (score, place // vocabulary, place % vocabulary)
-            for score, place in zip(best.values[0].tolist(), best.indices[0].tolist(), strict=True)
-        ]
+        return best_of_all(whole, [hypothesis.score for hypothesis in self.live], self.taken == 0, self._options)
 
     def _take(self, candidates: list[Candidate]) -> None:
         """Finish what EOS follows, and go on with the best others."""
@@ -249,15 +258,56 @@ class BeamSearch:
             tokens.append(last.node.token)
             sums.append(last.score)
             last = last.before
-        sums.append(0.0)
-        length = len(tokens)
-        log_probs = _single([after - before for after, before in pairwise(sums)])
-        if self._options.normalize:
-            [divisor] = _single([length**self._options.len_penalty])
-            [score] = _single([score / divisor])
-        if self._last_length is not None and length - 1 > self._last_length:
-            score = -math.inf
-        return Output(tokens[::-1], score, log_probs[::-1])
+        return output_of(tokens[::-1], sums[::-1], self._options, self._last_length)
+
+
+def output_of(tokens: list[int], sums: list[float], options: BeamOptions, last_length: int | None) -> Output:
+    """A hypothesis that has finished.
+
+    Args:
+        tokens: with EOS.
+        sums: the cumulative log-probability behind each.
+        options: of the search.
+        last_length: see `BeamSearch`.
+    """
+    length, score = len(tokens), sums[-1]
+    log_probs = _single([after - before for before, after in pairwise([0.0, *sums])])
+    if options.normalize:
+        [divisor] = _single([length**options.len_penalty])
+        [score] = _single([score / divisor])
+    if last_length is not None and length - 1 > last_length:
+        score = -math.inf
+    return Output(tokens, score, log_probs)
+
+
+def best_first(outputs: Sequence[Output]) -> list[Output]:
+    """In fairseq's order, by fairseq's own call: of more than 16, equal ones change places."""
+    scores = torch.tensor([output.score for output in outputs])
+    return [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]
+
+
+def best_of_all(
+    rows: Sequence[Tensor], scores: Sequence[float], is_first: bool, options: BeamOptions
+) -> list[Candidate]:
+    """The best 2N candidates by fairseq's own call on its own matrix, which decides between equal ones.
+
+    Args:
+        rows: all log-probabilities behind each live hypothesis, V each.
+        scores: of the hypotheses.
+        is_first: whether this is the first step, of one hypothesis.
+        options: of the search.
+    """
+    size, vocabulary = options.size, options.vocabulary
+    matrix = torch.stack(list(rows))
+    if not is_first:
+        matrix = matrix + torch.tensor(scores, device=matrix.device)[:, None]
+        gone = matrix.new_full((size - len(rows), vocabulary), -math.inf)
+        matrix = torch.cat([matrix, gone])
+    best = matrix.view(1, -1).topk(2 * size)
+    return [
+        (score, place // vocabulary, place % vocabulary)
+        for score, place in zip(best.values[0].tolist(), best.indices[0].tolist(), strict=True)
+    ]
 
 
 def _rounded(ranked: Sequence[Candidate], has_one_behind: bool) -> list[Candidate] | None:

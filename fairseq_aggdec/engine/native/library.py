@@ -12,18 +12,19 @@ import torch
 logger = logging.getLogger(__name__)
 
 _FOLDER = Path(__file__).parent
+_SOURCES = ("kernels.c", "beams.c")
 _OFF = "AGGDEC_KERNELS"
 _I64, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
 
 
 class Kernels:
-    """kernels.c, compiled for the vector instructions of this processor."""
+    """kernels.c and beams.c, compiled for the vector instructions of this processor."""
 
     def __init__(self, path: Path) -> None:
         """
         Raises:
             OSError: the file is none that can be loaded here.
-            AttributeError, ValueError: it is not kernels.c.
+            AttributeError, ValueError: it has not their functions.
         """
         library = ctypes.CDLL(str(path))
         self.checksum = ctypes.c_uint32.in_dll(library, "aggdec_source").value
@@ -48,6 +49,10 @@ class Kernels:
         tables, numbers = (_ADDRESS, _I64, ctypes.c_double, _ADDRESS, _I64), (_ADDRESS, _ADDRESS, _I64, _I64, _I64)
         self.embed.argtypes, self.embed.restype = (*tables, *numbers, _ADDRESS, _I64), _I64
 
+        self.candidates, self.take = library.aggdec_candidates, library.aggdec_take
+        for function in (self.candidates, self.take):
+            function.argtypes, function.restype = (_ADDRESS,), _I64
+
 
 @cache
 def kernels() -> Kernels | None:
@@ -61,9 +66,9 @@ def kernels() -> Kernels | None:
     except (OSError, AttributeError, ValueError) as error:
         reason = str(error) if path.exists() else "they were not compiled"
     else:
-        if found.checksum == zlib.crc32((_FOLDER / "kernels.c").read_bytes()):
+        if found.checksum == zlib.crc32(b"".join((_FOLDER / name).read_bytes() for name in _SOURCES)):
             return found
-        reason = "they were compiled from another kernels.c"
+        reason = "they were compiled from other sources"
     logger.warning(
         f"decoding on this CPU is slower than it could be: {path.name} cannot be used ({reason}). Install the plugin "
         f"with a C compiler at hand (python setup.py build_ext --inplace in a checkout), or set {_OFF}=0 to hide this"

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.decoding.beam import planner
-from fairseq_aggdec.decoding.beam.planner import LookAhead
+from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, Row
-from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner, Sentence
+from fairseq_aggdec.decoding.beam.roles import Planner, Sentence
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import written_whole
@@ -144,12 +144,12 @@ class _Generator(AggressiveBeamGenerator):
     def make_planner(
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
     ) -> Planner:
-        if not self._variant.looks:
-            made: Planner = NoLookAhead()
-        elif self._variant.copies:
+        made: Planner | None = None
+        if self._variant.looks and self._variant.copies:
             made = super().make_planner(net_input, encoder_outs, options)
-        else:
+        elif self._variant.looks:
             made = LookAhead(self._look_ahead(net_input["src_tokens"].device))
+        made = made or LookAhead(FixedBudget(0))  # where nothing is scored ahead: the same passes, to be watched
         return _Watched(made, self._counts, self._lent)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.drafted_rows import ReturningModel, RowDrafter
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead, Resemblance
-from fairseq_aggdec.decoding.beam.roles import NoLookAhead, Planner
+from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.random_models import dictionary
@@ -62,19 +62,20 @@ class Knowing(ReturningModel):
 
 
 def passes(planner: Planner, sentences: int = 1) -> int:
-    """How many it takes; the outputs are those of plain beam search."""
+    """How many it takes."""
     rules = SearchRules(WORDS.pad(), WORDS.unk(), WORDS.eos(), LONGEST)
     options = BeamOptions(SIZE, WORDS.eos(), LONGEST, len(WORDS))
     verifier = TableVerifier(Follower(WORDS, 3, 60, 100_000), list(range(4, 4 + sentences)))
-    found = aggressive_beam_search(verifier, rules, options, planner, torch.full((sentences,), WORDS.eos()))
+    first = torch.full((sentences,), WORDS.eos())
+    found = aggressive_beam_search(verifier, rules, options, planner, first)
     assert found[0][0][0].tokens == [*Follower.TEXT, WORDS.eos()]
     return len(verifier.sizes)
 
 
 def test_a_copy_of_the_source_takes_few_passes() -> None:
-    plain = passes(NoLookAhead())
-    assert plain > 20
-    assert passes(LookAhead(FixedBudget(40), [Follower.TEXT])) < plain / 2
+    one_by_one = passes(LookAhead(FixedBudget(0)))
+    assert one_by_one > 20
+    assert passes(LookAhead(FixedBudget(40), [Follower.TEXT])) < one_by_one / 2
 
 
 def test_a_drafter_that_knows_the_text_saves_passes_and_is_not_asked_in_each() -> None:
@@ -85,10 +86,6 @@ def test_a_drafter_that_knows_the_text_saves_passes_and_is_not_asked_in_each() -
     )
     assert taken < 12
     assert len(model.asked) < taken
-
-
-def test_without_a_budget_nothing_is_scored_ahead() -> None:
-    assert passes(LookAhead(FixedBudget(0))) == passes(NoLookAhead())
 
 
 def test_resemblance_is_what_outputs_share_with_their_sources() -> None:

@@ -1,7 +1,7 @@
 """The search against fairseq's own, number by number, where ties are common and whoever plans plans anything."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam import prefix_tree
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
-from fairseq_aggdec.decoding.beam.roles import NoLookAhead, TreeBlock
+from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.random_models import dictionary, mended_ngram_blocker
@@ -95,12 +95,13 @@ def check(table: Table, size: int, batch: int, options: dict[str, Any], **others
     rules = rules_of(options, **others)
     sources = [[5, 6, 7, 8]] * batch
     planners = (
-        NoLookAhead(),
+        None,
+        LookAhead(FixedBudget(0)),
         WildPlanner(table.seed, len(WORDS)),
         LookAhead(FixedBudget(24)),
         LookAhead(FixedBudget(9), sources),
     )
-    for planner, piece in zip(planners, (1000, 7, 5, 1000), strict=True):
+    for planner, piece in zip(planners, (1000, 3, 7, 5, 1000), strict=True):
         verifier = Warm(table, sentences, piece)
         verifier.temperature = options.get("temperature", 1.0)
         assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
@@ -140,10 +141,10 @@ def test_match_source_len(table: Table, size: int, lengths: list[int], options: 
     sentences = list(range(4, 4 + len(lengths)))
     stock = by_fairseq(table, sentences, size, **options, **fairseq)
     rules = rules_of(options, source_lengths=torch.tensor(lengths))
-    verifier = Warm(table, sentences)
-    verifier.temperature = options["temperature"]
-    planner = WildPlanner(table.seed, len(WORDS))
-    assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
+    for planner in (None, WildPlanner(table.seed, len(WORDS))):
+        verifier = Warm(table, sentences)
+        verifier.temperature = options["temperature"]
+        assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
 
 
 @examples(8)
@@ -153,8 +154,23 @@ def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None
     with mended_ngram_blocker():
         stock = by_fairseq(table, sentences, size, no_repeat_ngram_size=ngram, max_len_b=limit)
     rules = rules_of({"max_len_b": limit}, no_repeat_ngram_size=ngram)
-    planner = WildPlanner(table.seed, len(WORDS))
-    assert by_us(TableVerifier(table, sentences), rules, beam_of({}, size, limit), planner) == stock
+    for planner in (None, WildPlanner(table.seed, len(WORDS))):
+        assert by_us(TableVerifier(table, sentences), rules, beam_of({}, size, limit), planner) == stock
+
+
+class Leaving(Table):
+    """Its sentences end at different steps."""
+
+    def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
+        logits = super().logits(sentence, prefix)
+        logits[self.words.eos()] += 20.0 if len(prefix) > 2 + 5 * sentence % 7 else -20.0
+        return logits
+
+
+@pytest.mark.parametrize("levels", [2, 100_000])
+@pytest.mark.parametrize("size", [1, 4])
+def test_sentences_leave_at_different_steps(size: int, levels: int) -> None:
+    check(Leaving(WORDS, 5, 60, levels), size, 16, {"max_len_b": 14})
 
 
 @pytest.mark.parametrize("size", [2, 5])

@@ -1,0 +1,95 @@
+"""The step of `decoding.beam.plain`, in C."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.plain import Beams, BeamStep, Candidates, Ends
+from fairseq_aggdec.engine.native.library import Kernels, kernels
+
+
+class _CStep(ctypes.Structure):
+    """`Step` of beams.c, which says what each is."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_int64 if name in ("sentences", "size", "eos", "length", "entries", "slot") else ctypes.c_void_p)
+        for name in (
+            *("sentences", "size", "eos", "counts", "length", "texts", "paths", "sums", "entries", "values", "names"),
+            *("found", "best", "parents", "tokens"),
+            *("new_counts", "slot", "new_texts", "new_paths", "new_sums", "ends", "scores"),
+        )
+    )
+
+
+class CBeamStep(BeamStep):
+    """A `decoding.beam.plain.BeamStep` for one batch."""
+
+    def __init__(self, found: Kernels, sentences: int, size: int, eos: int) -> None:
+        """
+        Args:
+            found: the kernels.
+            sentences: at most.
+            size: N.
+            eos: the token.
+        """
+        self._kernels, self._size, self._eos = found, size, eos
+        shape = (sentences, 2 * size)
+        self._best = Candidates(
+            torch.empty(shape),
+            torch.empty(shape, dtype=torch.long),
+            torch.empty(shape, dtype=torch.long),
+            torch.empty(sentences, dtype=torch.long),
+        )
+        self._ends, self._scores = torch.empty(shape, dtype=torch.long), torch.empty(sentences * size)
+        best = (self._best.found, self._best.sums, self._best.parents, self._best.tokens)
+        names = ("found", "best", "parents", "tokens", "ends", "scores")
+        tensors = (*best, self._ends, self._scores)
+        self._own = {name: tensor.data_ptr() for name, tensor in zip(names, tensors, strict=True)}
+
+    def take(
+        self, beams: Beams, values: Tensor, names: Tensor, settle: Callable[[Candidates], None]
+    ) -> tuple[Beams, list[Ends]]:
+        """See `decoding.beam.plain.BeamStep.take`."""
+        values, names = values.contiguous(), names.contiguous()
+        length, sentences = beams.texts.size(1), beams.counts.size(0)
+        counts = torch.empty_like(beams.counts)
+        texts = beams.texts.new_empty(sentences * self._size, length + 1)
+        paths, sums = torch.empty_like(texts), beams.sums.new_empty(texts.shape)
+        step = _CStep(
+            sentences=sentences,
+            size=self._size,
+            eos=self._eos,
+            counts=beams.counts.data_ptr(),
+            length=length,
+            texts=beams.texts.data_ptr(),
+            paths=beams.paths.data_ptr(),
+            sums=beams.sums.data_ptr(),
+            entries=values.size(1),
+            values=values.data_ptr(),
+            names=names.data_ptr(),
+            new_counts=counts.data_ptr(),
+            slot=length * self._size,
+            new_texts=texts.data_ptr(),
+            new_paths=paths.data_ptr(),
+            new_sums=sums.data_ptr(),
+            **self._own,
+        )
+        address = ctypes.addressof(step)
+        if self._kernels.candidates(address):
+            settle(self._best)
+        ended = self._kernels.take(address)
+        ends: list[Ends] = []
+        if ended:
+            found = zip(self._ends.view(-1, 2)[:ended].tolist(), self._scores[:ended].tolist(), strict=True)
+            ends = [(sentence, row, score) for (sentence, row), score in found]
+        return Beams(counts, texts, paths, sums), ends
+
+
+def beam_step(sentences: int, size: int, eos: int) -> CBeamStep | None:
+    """The step in C, for one batch; None where there are no kernels. See `CBeamStep`."""
+    found = kernels()
+    return None if found is None else CBeamStep(found, sentences, size, eos)

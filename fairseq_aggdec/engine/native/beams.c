@@ -1,0 +1,89 @@
+/* A step of fairseq's beam search, of all sentences of a batch (decoding/beam/plain.py says what it is for, search.py what
+   decides it). Compiled with kernels.c, and called in the same way. */
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+    int64_t sentences, size, eos;        /* B; N */
+    /* before: M hypotheses, sentence by sentence */
+    const int64_t *counts;               /* B, how many each sentence has, at most N */
+    int64_t length;                      /* T, tokens of a hypothesis */
+    const int64_t *texts, *paths;        /* M x T, tokens, and their slots */
+    const float *sums;                   /* M x T, cumulative log-probabilities */
+    /* the best log-probabilities behind each, falling, and whose they are */
+    int64_t entries;                     /* E */
+    const float *values;                 /* M x E */
+    const int64_t *names;                /* M x E */
+    /* the best ways on of each sentence, falling: up to the N-th that is not EOS, so at most 2N */
+    int64_t *found;                      /* B, how many; -1 where equal sums leave open which */
+    float *best;                         /* B x 2N, cumulative */
+    int64_t *parents, *tokens;           /* B x 2N; parents are counted from a sentence's first hypothesis */
+    /* after */
+    int64_t *new_counts;                 /* B */
+    int64_t slot;                        /* a sentence's new hypotheses have slots from this one on */
+    int64_t *new_texts, *new_paths;      /* at most B N x (T + 1) */
+    float *new_sums;
+    int64_t *ends;                       /* at most B N x 2, what EOS finishes: a sentence, and which of all hypotheses */
+    float *scores;                       /* at most B N, cumulative */
+} Step;
+
+/* Finds the best ways on. Returns how many sentences' are open. */
+int64_t aggdec_candidates(const Step *s) {
+    int64_t first = 0, open = 0;
+    for (int64_t sentence = 0; sentence < s->sentences; first += s->counts[sentence++]) {
+        const int64_t count = s->counts[sentence], from = 2 * s->size * sentence;
+        int64_t taken[count + 1], found = 0, words = s->size; /* taken: entries of each row */
+        float last = NAN;
+        memset(taken, 0, sizeof taken);
+        for (;;) {
+            float best = -INFINITY;
+            int64_t who = -1;
+            for (int64_t own = 0; own < count; own++) {
+                const int64_t row = first + own;
+                if (taken[own] == s->entries) continue;
+                const float sum = s->sums[(row + 1) * s->length - 1] + s->values[row * s->entries + taken[own]];
+                if (sum > best) best = sum, who = own;
+            }
+            if (who < 0) break;
+            if (best == last) {
+                found = -1, open++;
+                break;
+            }
+            if (words == 0) break; /* the one behind was looked at for a tie */
+            last = best;
+            const int64_t token = s->names[(first + who) * s->entries + taken[who]++];
+            s->best[from + found] = best, s->parents[from + found] = who, s->tokens[from + found++] = token;
+            words -= token != s->eos;
+        }
+        s->found[sentence] = found;
+    }
+    return open;
+}
+
+/* Takes the best ways on. Returns the number of ends. */
+int64_t aggdec_take(const Step *s) {
+    const int64_t length = s->length;
+    int64_t first = 0, ends = 0, row = 0;
+    for (int64_t sentence = 0; sentence < s->sentences; first += s->counts[sentence++]) {
+        const int64_t start = row;
+        for (int64_t place = 0; place < s->found[sentence]; place++) {
+            const int64_t from = 2 * s->size * sentence + place, parent = first + s->parents[from];
+            if (s->tokens[from] == s->eos) {
+                if (place >= s->size) continue; /* fairseq drops it */
+                s->ends[2 * ends] = sentence, s->ends[2 * ends + 1] = parent, s->scores[ends++] = s->best[from];
+            } else if (row - start < s->size) {
+                int64_t *text = s->new_texts + row * (length + 1), *path = s->new_paths + row * (length + 1);
+                float *sum = s->new_sums + row * (length + 1);
+                memcpy(text, s->texts + parent * length, length * sizeof *text);
+                memcpy(path, s->paths + parent * length, length * sizeof *path);
+                memcpy(sum, s->sums + parent * length, length * sizeof *sum);
+                text[length] = s->tokens[from], path[length] = s->slot + row - start, sum[length] = s->best[from];
+                row++;
+            }
+        }
+        s->new_counts[sentence] = row - start;
+    }
+    return ends;
+}
