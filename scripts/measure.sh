@@ -41,11 +41,6 @@ timed shipped_mt_tatoeba_batches_cpu "${mt[@]}" --modes greedy,iad,gad --batch-s
 timed random_big_batches_cpu --random-model big --modes greedy,iad,gad --batch-sizes 8,32 --edit-ratio 0.1 --limit 32 --repeats 2
 timed shipped_gec_jfleg_beams_cpu "${gec[@]}" "${beams[@]}"
 timed shipped_mt_tatoeba_beams_cpu "${mt[@]}" "${beams[@]}"
-if [[ -f work/ape_small/model.pt ]]; then # UPDATES=2600 bash scripts/reproduce.sh ape_small prepare train makes it
-    ape=(work/ape_small/data-bin --path work/ape_small/model.pt -s mt -t pe)
-    timed ape_small_test_cpu "${ape[@]}" --modes beam5,beam1,greedy,iad,hybrid --limit 200 --repeats 3
-    timed ape_small_beams_cpu "${ape[@]}" "${beams[@]}"
-fi
 timed random_big_beams_cpu --random-model big --modes "beam5,aggressive-beam:5:0,aggressive-beam:5$beam_int8" \
     --peers ctranslate2:beam5,ctranslate2:beam5@int8 --limit 4 --repeats 3
 # on two cores, CTranslate2's int8 is often slower with two threads than with one

@@ -83,7 +83,7 @@ def test_every_option_of_the_plugin_is_in_the_table() -> None:
 def test_every_mode_is_in_the_readme_and_in_the_table() -> None:
     (choices,) = (field.type for field in fields(AggressiveTranslationConfig) if field.name == "decoding")
     modes = [str(mode.value) for mode in choices]  # type: ignore[union-attr]
-    assert len(modes) == 10
+    assert len(modes) == 11
     for mode in modes:
         assert f"`{mode}`" in TEXT["README.md"]
         assert f"| `--decoding {mode}` |" in TEXT["docs/options.md"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator, CopyLimits
 from fairseq_aggdec.lab.lossless.fuzzing.random_models import twin_words
@@ -268,6 +269,29 @@ def test_draft_options(
     assert_same_up_to_near_ties(found, stock, models, sample)
     if max_draft_len:
         assert all(len(draft["tokens"]) <= max_draft_len for hyp in found for draft in hyp["history"])
+
+
+@examples(4)
+@given(st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
+def test_the_more_may_pass_the_more_of_its_input_does_iad_keep(shape: str, seed: int, lengths: list[int]) -> None:
+    """From the output of `iad`, where nothing but the verifier's own choice passes, to the input itself."""
+    models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths)
+
+    def found(decoding: str, accept: Acceptance) -> list[dict[str, Any]]:
+        generator = AggressiveGenerator(
+            models, JOINED, src_dict=JOINED, decoding=decoding, copy_accept=accept, min_len=0, max_len_a=2, max_len_b=5
+        )
+        return decode(generator, models, sample)
+
+    exact, own = found("iad", EXACT), found("iad++", Acceptance(TopBeta(1, 9.0)))
+    for one, other in zip(exact, own, strict=True):
+        assert one["tokens"].tolist() == other["tokens"].tolist()
+        torch.testing.assert_close(one["positional_scores"], other["positional_scores"])
+    anything = found("iad++", Acceptance(TopBeta(len(JOINED), math.inf)))
+    for hypothesis, source in zip(anything, sample["net_input"]["src_tokens"], strict=True):
+        kept, text = hypothesis["tokens"].tolist(), source[source != JOINED.pad()].tolist()
+        assert kept[:-1] == text[: len(kept) - 1]
+        assert len(kept) == len(text) or len(kept) == models[0].max_decoder_positions() - 1
 
 
 @examples(4)

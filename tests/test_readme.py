@@ -136,8 +136,6 @@ def test_commands_of_the_measurements_are_read(tmp_path: Path) -> None:
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
     for data in ("jfleg", "tatoeba_en_de"):
         (tmp_path / "work" / data / "data-bin").mkdir(parents=True)
-    (tmp_path / "work/ape_small").mkdir()
-    (tmp_path / "work/ape_small/model.pt").touch()
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(sys.executable)
     (tmp_path / "bin/aggdec").write_text("#!/bin/sh\nprintf '%s\\n' \"$*\" >>called\n")

@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, help="only the first N sentences (default: 100; of a random model 8)")
     parser.add_argument(
         "--modes",
-        help="comma separated, from greedy, iad, hybrid, gad, gad++, nar, blockwise, aggressive-beam:N, whose "
+        help="comma separated, from greedy, iad, iad++, hybrid, gad, gad++, nar, blockwise, aggressive-beam:N, whose "
         "lists are compared with fairseq's beam of N; +adaptive behind one adds --adaptive-draft (default: greedy, "
         "iad, hybrid and aggressive-beam:5, with a drafter gad and gad++, with proposal heads blockwise)",
     )

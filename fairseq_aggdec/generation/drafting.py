@@ -30,7 +30,7 @@ _CONTINUES = "@@"
 
 @dataclass(frozen=True)
 class CopyLimits:
-    """Limits in tokens for the modes that copy, `iad` and `hybrid`; `SourceMatcher` explains them."""
+    """Limits in tokens for the modes that copy, `iad`, `iad++` and `hybrid`; `SourceMatcher` explains them."""
 
     min_suffix: int = 1
     max_suffix: int = 0
@@ -62,7 +62,7 @@ class Drafting:
     ) -> None:
         """
         Args:
-            decoding: `greedy`, `iad`, `gad`, `gad++`, `blockwise` or `hybrid` (a drafter under `nar` works alone).
+            decoding: `greedy`, `iad`, `iad++`, `gad`, `gad++`, `blockwise` or `hybrid` (`nar` has none).
             models: the verifiers; fairseq moves them to their device and precision after this.
             dictionaries: the source's and the target's.
             block: for the modes in which a model drafts.
@@ -91,7 +91,7 @@ class Drafting:
         """
         if self._decoding == "greedy":
             return NoDrafter()
-        if self._decoding == "iad":
+        if self._decoding in ("iad", "iad++"):
             return self._copier(net_input["src_tokens"], first_token, persists=False)
         model = NoDrafter() if self._block is None else self._model(net_input, encoder_outs)
         if self._decoding != "hybrid":

@@ -38,7 +38,8 @@ ModelVerifier = BlockDecoder | RecomputeVerifier
 class AggressiveGenerator(SequenceGenerator):
     """Takes the place of fairseq's generator: the same samples in, and sooner the hypotheses of its beam of one out.
 
-    `gad++` and `nar` are not lossless: their hypotheses are nearly those, and the drafter's own.
+    `gad++`, `iad++` and `nar` are not lossless: their hypotheses are nearly those, those where the input is kept in
+    doubt, and the drafter's own.
 
     Beside fairseq's entries a hypothesis has `steps` (the number of iterations) and `history` (the draft of each),
     which fairseq-generate prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
@@ -52,6 +53,7 @@ class AggressiveGenerator(SequenceGenerator):
         src_dict: Dictionary,
         decoding: str,
         copy_limits: CopyLimits | None = None,
+        copy_accept: Acceptance = EXACT,
         block_draft: BlockDraftOptions | None = None,
         stats_file: StatsFile | None = None,
         engines: Engines | None = None,
@@ -64,8 +66,9 @@ class AggressiveGenerator(SequenceGenerator):
         """
         Args:
             models: the verifier, or an ensemble of them.
-            decoding: `greedy`, `iad`, `gad`, `gad++`, `nar`, `blockwise` or `hybrid`.
-            copy_limits: for `iad` and `hybrid`.
+            decoding: `greedy`, `iad`, `iad++`, `gad`, `gad++`, `nar`, `blockwise` or `hybrid`.
+            copy_limits: for `iad`, `iad++` and `hybrid`.
+            copy_accept: which copied tokens pass in `iad++`.
             block_draft: needed for `gad`, `gad++`, `nar` and `blockwise`; `hybrid` can do without it.
             engines: the models' engines, kept from one generator to the next.
             block_ngrams: ban repeated n-grams (`no_repeat_ngram_size`) also where fairseq's own blocker does not work.
@@ -88,6 +91,7 @@ class AggressiveGenerator(SequenceGenerator):
         self.adaptive_draft = adaptive_draft
         self._engines = Engines() if engines is None else engines
         self.copy_limits = copy_limits or CopyLimits()
+        self.copy_accept = copy_accept
         self._dictionaries = (src_dict, tgt_dict)
         self._drafting = Drafting(decoding, models, self._engines, self._dictionaries, self.copy_limits, block_draft)
         self._said_fallback = False
@@ -144,7 +148,7 @@ class AggressiveGenerator(SequenceGenerator):
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         verifier = self._make_verifier(encoder_outs)
         rules = self._rules(net_input, prefix_tokens)
-        accept = EXACT if self.block_draft is None else self.block_draft.accept
+        accept = self.copy_accept if self.block_draft is None else self.block_draft.accept
         schedule = self._schedule(first_tokens.size(0), first_tokens.device, accept)
         drafter = self.make_drafter(net_input, start, encoder_outs, schedule)
         decoded = draft_verify_accept(

@@ -1,4 +1,4 @@
-"""Options of the modes that can accept draft tokens which are not the verifier's own choice: `gad++`, `blockwise`."""
+"""Options of the modes that can accept draft tokens which are not the verifier's own: `gad++`, `iad++`, `blockwise`."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from fairseq_aggdec.decoding.verification import EXACT, Acceptance, Criterion, T
 from fairseq_aggdec.errors import AggdecError, check_least
 
 HIGH_QUALITY = (3, 1.0)
-"""top-beta and tolerance of papers/000's high-quality setting, the default of `gad++`"""
+"""top-beta and tolerance of papers/000's high-quality setting, the default of `gad++` and `iad++`"""
 
 
 @dataclass
@@ -24,21 +24,24 @@ class AcceptanceOptions(FairseqDataclass):
     top_beta: Optional[int] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
         metadata={
-            "help": "gad++, blockwise: accept a draft token that is among this many best ones of the verifier: beta of "
-            "Ge et al. 2022, Eq. 8 (gad++: 3 unless given, and 5 in their high-efficiency setting; blockwise: 1)"
+            "help": "gad++, iad++, blockwise: accept a draft token that is among this many best ones of the verifier: "
+            "beta of Ge et al. 2022, Eq. 8 (gad++, iad++: 3 unless given, and 5 in their high-efficiency setting; "
+            "blockwise: 1)"
         },
     )
     tolerance: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "gad++, blockwise: accept a draft token whose log-probability is below the best token's by at most "
-            "this: tau of Ge et al. 2022, Eq. 9 (gad++: 1.0 unless given, and 3.0 in their high-efficiency "
-            "setting; blockwise: no limit)"
+            "help": "gad++, iad++, blockwise: accept a draft token whose log-probability is below the best token's by "
+            "at most this: tau of Ge et al. 2022, Eq. 9 (gad++, iad++: 1.0 unless given, and 3.0 in their "
+            "high-efficiency setting; blockwise: no limit)"
         },
     )
     eos_argmax: bool = field(
         default=False,
-        metadata={"help": "gad++, blockwise: accept a drafted end of sentence only where it is the verifier's choice"},
+        metadata={
+            "help": "gad++, iad++, blockwise: accept a drafted end of sentence only where it is the verifier's choice"
+        },
     )
     accept_distance: Optional[float] = field(  # noqa: UP045
         default=None,
@@ -68,7 +71,7 @@ def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, most_committed: i
         AggdecError: --top-beta is above the vocabulary's size, --accept-distance is given for a vocabulary without
             numbers, or --min-block is above what an iteration can commit.
     """
-    if mode not in ("gad++", "blockwise"):
+    if mode not in ("gad++", "iad++", "blockwise"):
         return EXACT
     if cfg.min_block > most_committed:
         raise AggdecError(f"--min-block {cfg.min_block}: an iteration commits at most {most_committed} tokens here")
@@ -84,7 +87,7 @@ def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
         return WithinDistance(cfg.accept_distance, values)
     vocabulary = len(dictionary)
     beta, tolerance = cfg.top_beta, cfg.tolerance
-    if mode == "gad++":
+    if mode in ("gad++", "iad++"):
         beta, tolerance = (
             (HIGH_QUALITY[0] if beta is None else beta),
             (HIGH_QUALITY[1] if tolerance is None else tolerance),

@@ -16,6 +16,7 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import II
 
 from fairseq_aggdec.compat.batches import WatchedBatches
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -41,7 +42,19 @@ from fairseq_aggdec.tasks.refused_options import RefusableOptions, refuse, refus
 
 logger = logging.getLogger(__name__)
 
-MODES = ["beam", "greedy", "iad", "gad", "gad++", "nar", "blockwise", "hybrid", "aggressive", "aggressive-beam"]
+MODES = [
+    "beam",
+    "greedy",
+    "iad",
+    "iad++",
+    "gad",
+    "gad++",
+    "nar",
+    "blockwise",
+    "hybrid",
+    "aggressive",
+    "aggressive-beam",
+]
 
 
 @dataclass
@@ -55,7 +68,8 @@ class AggressiveTranslationConfig(
         metadata={
             "help": "beam: fairseq's own search, unchanged; greedy: the output of --beam 1 by this plugin's engine; "
             "iad: the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input; "
-            "gad: the same output by Generalized Aggressive Decoding with --drafter-path; gad++: nearly the same and "
+            "iad++: keeps the input where the model is not sure of another word (--top-beta, --tolerance); gad: the "
+            "output of --beam 1 by Generalized Aggressive Decoding with --drafter-path; gad++: nearly the same and "
             "sooner, as it keeps draft tokens that the verifier finds good enough (--top-beta, --tolerance); nar: "
             "the drafter's own output, unverified; blockwise: the output of --beam 1 by a model with proposal heads, "
             "which drafts itself; hybrid: the output of --beam 1 with drafts copied as in iad where the output follows "
@@ -157,6 +171,7 @@ class AggressiveTranslationTask(InteractiveTask):
             src_dict=self.source_dictionary,
             decoding=decoding,
             copy_limits=copy_limits_of(self.cfg),
+            copy_accept=self._copy_accept(decoding),
             block_draft=self._block_draft(decoding, models),
             shorten_drafts=not self.cfg.full_drafts,
             adaptive_draft=self.cfg.adaptive_draft,
@@ -190,6 +205,10 @@ class AggressiveTranslationTask(InteractiveTask):
             drafter = self.load_drafter(path, models)
         block_size = drafter.block_size(self.cfg.block_size)
         return BlockDraftOptions(drafter, block_size, acceptance_of(decoding, self.cfg, dictionary, block_size + 1))
+
+    def _copy_accept(self, decoding: str) -> Acceptance:
+        """Which copied tokens pass."""
+        return acceptance_of(decoding, self.cfg, self.target_dictionary, 1) if decoding == "iad++" else EXACT
 
     def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
         """The drafter of a checkpoint, read once.

@@ -14,18 +14,21 @@ class CopyingOptions(FairseqDataclass):
 
     max_draft_len: int = field(
         default=0,
-        metadata={"help": "iad, hybrid: longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit"},
+        metadata={
+            "help": "iad, iad++, hybrid: longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit"
+        },
     )
     min_suffix: int = field(
         default=1,
         metadata={
-            "help": "iad, hybrid: shortest output suffix, in tokens, that is looked up in the source; where only a "
-            "shorter one is found, hybrid drafts with its model, and copies on where this draft makes it long enough"
+            "help": "iad, iad++, hybrid: shortest output suffix, in tokens, that is looked up in the source; where "
+            "only a shorter one is found, hybrid drafts with its model, and copies on where this draft makes it long "
+            "enough"
         },
     )
     max_suffix: int = field(
         default=0,
-        metadata={"help": "iad, hybrid: longest output suffix, in tokens, that is looked up; 0: no limit"},
+        metadata={"help": "iad, iad++, hybrid: longest output suffix, in tokens, that is looked up; 0: no limit"},
     )
 
 

@@ -15,11 +15,11 @@ from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 _OPTIONS = {
     "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive", "aggressive-beam"),
     "block_size": ("gad", "gad++", "nar", "blockwise", "hybrid", "aggressive", "aggressive-beam"),
-    "top_beta": ("gad++", "blockwise"),
-    "tolerance": ("gad++", "blockwise"),
-    "eos_argmax": ("gad++", "blockwise"),
+    "top_beta": ("gad++", "iad++", "blockwise"),
+    "tolerance": ("gad++", "iad++", "blockwise"),
+    "eos_argmax": ("gad++", "iad++", "blockwise"),
     "full_drafts": ("iad", "gad", "hybrid", "aggressive"),
-    "adaptive_draft": ("iad", "gad", "gad++", "blockwise", "hybrid", "aggressive"),
+    "adaptive_draft": ("iad", "iad++", "gad", "gad++", "blockwise", "hybrid", "aggressive"),
     "accept_distance": ("gad++", "blockwise"),
     "min_block": ("gad++", "blockwise"),
 }
@@ -54,9 +54,9 @@ class DraftingOptions(AcceptanceOptions):
     adaptive_draft: bool = field(
         default=False,
         metadata={
-            "help": "iad, gad, gad++, blockwise, hybrid: at every batch size, draft only as many tokens, or none, as "
-            "save time by the acceptance rate so far; a lossless mode keeps its output. It helps on a CPU with a "
-            "drafter that is seldom right, and not with a good drafter or on a GPU"
+            "help": "iad, iad++, gad, gad++, blockwise, hybrid: at every batch size, draft only as many tokens, or "
+            "none, as save time by the acceptance rate so far; a lossless mode keeps its output. It helps on a CPU "
+            "with a drafter that is seldom right, and not with a good drafter or on a GPU"
         },
     )
     path: Optional[str] = II("common_eval.path")  # noqa: UP045

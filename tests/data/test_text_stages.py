@@ -31,7 +31,7 @@ def test_what_a_killed_corruption_left_does_not_block_the_next_run(tmp_path: Pat
     assert names == {f"{name}.{side}" for name in ("train", "train1", "valid", "test") for side in ("src", "tgt")}
 
 
-@pytest.mark.parametrize("experiment", ["gec_small", "ape_small", "wikisplit_small", "ua_gec_small", "mucgec_small"])
+@pytest.mark.parametrize("experiment", ["gec_small", "wikisplit_small", "ua_gec_small", "mucgec_small"])
 def test_configs_name_existing_data(experiment: str, aggdec_data: Path) -> None:
     config = PrepareConfig.read(ROOT / "configs" / experiment / "prepare.yaml")
     files = [item.file for item in config.clean_text]

@@ -12,12 +12,13 @@ CTRANSLATE2 = "ctranslate2"
 PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy@int8", "beam5", "beam5@int8"))}
 """the modes that a name in --peers stands for"""
 
-_OWN = ("greedy", "iad", "nar", "gad", "gad++", "blockwise", "hybrid")
+_OWN = ("greedy", "iad", "iad++", "nar", "gad", "gad++", "blockwise", "hybrid")
 _BEAM = "aggressive-beam"
 _ADAPTIVE = "+adaptive"
 _KNOWN = (
-    "beam5, beam1 (any beam), greedy, iad, nar, gad, gad++, gad++:BETA:TOLERANCE, blockwise, blockwise:BETA, "
-    "hybrid, each that verifies drafts with +adaptive where wanted, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
+    "beam5, beam1 (any beam), greedy, iad, iad++, iad++:BETA:TOLERANCE, nar, gad, gad++, gad++:BETA:TOLERANCE, "
+    "blockwise, blockwise:BETA, hybrid, each that verifies drafts with +adaptive where wanted, aggressive-beam:5, "
+    "aggressive-beam:5:PREFIXES, "
     "ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
 
@@ -67,9 +68,9 @@ class Mode:
     decoding: str
     beam: int = 1
     top_beta: int | None = None
-    """β of gad++ and blockwise; None for the default"""
+    """β of gad++, iad++ and blockwise; None for the default"""
     tolerance: float | None = None
-    """τ of gad++; None for the default"""
+    """τ of gad++ and iad++; None for the default"""
     peer: str | None = None
     """another program that decodes, such as `ctranslate2`"""
     precision: str | None = None
@@ -107,7 +108,7 @@ class Mode:
                 settings = {"beam": int(beam)}
                 if colon:
                     settings["budget"] = int(budget)
-            elif kind == "gad++" and colon:
+            elif kind in ("gad++", "iad++") and colon:
                 beta, tolerance = rest.split(":")
                 settings = {"top_beta": int(beta), "tolerance": float(tolerance)}
             elif kind == "blockwise" and colon:
@@ -143,7 +144,7 @@ class Mode:
         """Whether its outputs are promised to be those of `greedy` in the same precision."""
         if self.implementation != "fairseq_aggdec":
             return False
-        if self.decoding == "gad++":  # with either, only the verifier's best token passes
+        if self.decoding in ("gad++", "iad++"):  # with either, only the verifier's best token passes
             return self.top_beta == 1 or self.tolerance == 0
         return self.decoding in ("greedy", "iad", "gad", "hybrid", "blockwise") and self.top_beta in (None, 1)
 

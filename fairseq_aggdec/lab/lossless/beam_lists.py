@@ -178,9 +178,6 @@ SETS = {
         "Tatoeba German-English test, the teacher of configs/tatoeba_de_en",
         _trained("tatoeba_de_en", "teacher", "teacher/model.pt"),
     ),
-    "post_editing": Sentences(
-        "MLQE-PE German post-editing test, the model of configs/ape_small", _trained("ape_small", "train", "model.pt")
-    ),
 }
 
 

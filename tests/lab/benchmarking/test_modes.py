@@ -11,6 +11,9 @@ from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer, parse_modes
 def test_modes_carry_their_settings() -> None:
     assert Mode.parse("beam4") == Mode("beam4", "beam", 4)
     assert Mode.parse("gad++:5:3.5") == Mode("gad++:5:3.5", "gad++", top_beta=5, tolerance=3.5)
+    assert Mode.parse("iad++:2:0.5") == Mode("iad++:2:0.5", "iad++", top_beta=2, tolerance=0.5)
+    assert not Mode.parse("iad++").lossless
+    assert Mode.parse("iad++:1:2").lossless
     assert Mode.parse("blockwise:2") == Mode("blockwise:2", "blockwise", top_beta=2)
     assert Mode.parse("iad~0.2@int8") == Mode("iad~0.2@int8", "iad", precision="int8", oracle=0.2)
     assert Mode.parse("hybrid") == Mode("hybrid", "hybrid")
