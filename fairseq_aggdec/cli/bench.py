@@ -46,7 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--modes",
         default="beam5,beam1,greedy,iad",
-        help="comma separated, from beamN (fairseq's own), greedy, iad, iad++, nar, gad, gad++, gad++:BETA:TOLERANCE, "
+        help="comma separated, from beamN (fairseq's own), greedy, iad, nar, gad, iad++, gad++, "
+        "iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
         "blockwise, blockwise:BETA, hybrid, aggressive-beam:N (at most PREFIXES ahead in a pass, 0 for none: "
         "aggressive-beam:N:PREFIXES); in another precision with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) "
         "(default: %(default)s)",

@@ -49,8 +49,8 @@ def add_random_model_options(parser: argparse.ArgumentParser) -> None:
         "--edit-ratio",
         type=float,
         default=0.1,
-        help="for iad and hybrid: edit ratio between the text that is copied and the output; iad~0.2 sets it for one "
-        "mode (default: 0.1)",
+        help="for iad, iad++ and hybrid: edit ratio between the text that is copied and the output; iad~0.2 sets it "
+        "for one mode (default: 0.1)",
     )
     random.add_argument(
         "--accepted",

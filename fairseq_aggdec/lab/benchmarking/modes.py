@@ -14,6 +14,8 @@ PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy
 
 _OWN = ("greedy", "iad", "iad++", "nar", "gad", "gad++", "blockwise", "hybrid")
 _BEAM = "aggressive-beam"
+COPYING = ("iad", "iad++", "hybrid")
+"""modes that copy their drafts"""
 _ADAPTIVE = "+adaptive"
 _KNOWN = (
     "beam5, beam1 (any beam), greedy, iad, iad++, iad++:BETA:TOLERANCE, nar, gad, gad++, gad++:BETA:TOLERANCE, "
@@ -78,8 +80,8 @@ class Mode:
     adaptive: bool = False
     """whether --adaptive-draft is on"""
     oracle: float | None = None
-    """quality of a random model's drafts: mean accepted tokens (gad, gad++) or edit ratio (iad, hybrid); None for
-    that of the benchmark"""
+    """quality of a random model's drafts: mean accepted tokens (gad, gad++) or edit ratio (`COPYING`); None for that of
+    the benchmark"""
     budget: int | None = None
     """prefixes that aggressive-beam scores ahead in a pass, 0 for plain beam search; None for as many as pay"""
     nat: NatPeer | None = None
@@ -120,6 +122,8 @@ class Mode:
             raise AggdecError(f"unknown mode {name}: choose from {_KNOWN}") from None
         if settings.get("beam", 1) < 1:
             raise AggdecError(f"mode {name}: a beam has at least 1")
+        if settings.get("top_beta", 1) < 1 or not settings.get("tolerance", 0) >= 0:  # which not a number is not
+            raise AggdecError(f"mode {name}: top-beta must be at least 1, and the tolerance at least 0")
         if settings.get("budget", 0) < 0:
             raise AggdecError(f"mode {name}: a pass scores 0 or more prefixes ahead")
         if at and precision not in PRECISIONS:
@@ -134,8 +138,8 @@ class Mode:
             raise AggdecError(f"mode {name}: there is no bit-exact beam search")
         if kind == "beam" and not peer and precision in ("int8", "exact"):
             raise AggdecError(f"mode {name}: fairseq's own search has no {precision}")
-        if tilde and kind not in ("iad", "hybrid", "gad", "gad++"):
-            raise AggdecError(f"mode {name}: ~ sets the oracle of iad, hybrid, gad and gad++ only")
+        if tilde and kind not in (*COPYING, "gad", "gad++"):
+            raise AggdecError(f"mode {name}: ~ sets the oracle of {', '.join(COPYING)}, gad and gad++ only")
         chosen = precision or None
         return cls(name, kind, peer=peer, precision=chosen, adaptive=adaptive, oracle=number, **settings)  # type: ignore[arg-type]
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Draft, Drafter, DraftSchedule
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.lab.benchmarking.modes import COPYING
 
 _GOLDEN_RATIO = 0.6180339887498949
 
@@ -32,11 +33,11 @@ class Oracle:
     """The texts that drafts are made from."""
 
     texts: Texts
-    """`iad` and `hybrid` copy from these; for `gad` and `gad++` they hold the token to draft at each output position"""
+    """copies are made from these; for `gad` and `gad++` they hold the token to draft at each output position"""
 
     @classmethod
     def to_copy_from(cls, outputs: Texts, edit_ratio: float, vocabulary: range) -> "Oracle":
-        """Texts for `iad` and `hybrid`: the outputs with about `edit_ratio` edits for each token.
+        """Texts for `iad`, `iad++` and `hybrid`: the outputs with about `edit_ratio` edits for each token.
 
         Args:
             outputs: outputs of greedy decoding in the same precision.
@@ -174,7 +175,7 @@ class OracleGenerator(AggressiveGenerator):
     ) -> Drafter:
         source = net_input["src_tokens"]
         texts = [self.oracle.texts[number] for number in self._numbers]
-        if self.decoding in ("iad", "hybrid"):
+        if self.decoding in COPYING:
             copied = padded(texts, self.pad, source.device)
             return super().make_drafter({**net_input, "src_tokens": copied}, start, encoder_outs, schedule)
         drafter = super().make_drafter(net_input, start, encoder_outs, schedule)

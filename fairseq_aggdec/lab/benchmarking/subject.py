@@ -17,7 +17,7 @@ from fairseq_aggdec.lab.benchmarking import ctranslate2_runner, nat_runner
 from fairseq_aggdec.lab.benchmarking.ctranslate2_process import TranslatorProcess
 from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.benchmarking.modes import CTRANSLATE2, Mode
+from fairseq_aggdec.lab.benchmarking.modes import COPYING, CTRANSLATE2, Mode
 from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle
 from fairseq_aggdec.lab.benchmarking.rounds import Runner
@@ -31,7 +31,7 @@ class OracleSettings:
     """Quality of the drafts for a random model, for modes whose names do not give it."""
 
     edit_ratio: float = 0.1
-    """of `iad` and `hybrid`: edits divided by tokens"""
+    """of `iad`, `iad++` and `hybrid`: edits divided by tokens"""
     accepted: float = 5.5
     """of `gad` and `gad++`: mean accepted tokens"""
 
@@ -236,7 +236,7 @@ class Runners:
         settings = self.subject.oracle
         if settings is None:
             return None
-        if mode.decoding in ("iad", "hybrid"):
+        if mode.decoding in COPYING:
             ratio = settings.edit_ratio if mode.oracle is None else mode.oracle
             return self._copying_oracle(precision, batch_size, ratio)
         if mode.decoding in ("gad", "gad++"):

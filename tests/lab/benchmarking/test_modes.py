@@ -38,6 +38,8 @@ def test_malformed_modes_are_refused(name: str) -> None:
         ("iad@fp8", "unknown precision fp8; choose from fp32"),
         ("beam5@int8", "fairseq's own search has no int8"),
         ("beam0", "a beam has at least 1"),
+        ("iad++:0:2", "top-beta must be at least 1"),
+        ("gad++:5:nan", "the tolerance at least 0"),
         ("aggressive-beam:5:-1", "scores 0 or more prefixes ahead"),
         ("aggressive-beam:5@exact", "there is no bit-exact beam search"),
         ("greedy~3", "~ sets the oracle"),
