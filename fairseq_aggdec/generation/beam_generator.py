@@ -83,7 +83,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         )
         planner = self.make_planner(net_input, encoder_outs, options)
         step = None
-        if planner is None and rules.prefix is None and self._by_kernels:
+        if planner is None and rules.prefix is None and self._drafting.by_kernels:
             step = beam_step(first_tokens.size(0), options.size, options.eos)
         if step is None:
             planner = planner or LookAhead(FixedBudget(0))
@@ -121,12 +121,6 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             own = AheadGoodput(self._drafting.costs(device)) if self._budget is None else FixedBudget(self._budget)
             self._schedules[device.type] = own
         return self._schedules[device.type]
-
-    @property
-    def _by_kernels(self) -> bool:
-        """Whether there are kernels for the verifiers' layers."""
-        engines = [self._engines.decoder(model.decoder) for model in self.model.models]
-        return all(engine is not None and engine.by_kernels for engine in engines)
 
     def _tree_verifier(self, encoder_outs: list[dict[str, Any]]) -> TreeVerifier:
         """The verifier, ready for a batch."""

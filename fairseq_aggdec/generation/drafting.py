@@ -158,12 +158,17 @@ class Drafting:
         reason = next(filter(None, (unsupported_decoder(model.decoder) for model in self._models)), "other heads")
         raise AggdecError(f"--decoding {self._decoding} needs this plugin's engine, which does not support {reason}")
 
+    @property
+    def by_kernels(self) -> bool:
+        """Whether there are kernels for the verifiers' layers."""
+        engines = [self._engines.decoder(model.decoder) for model in self._models]
+        return all(engine is not None and engine.by_kernels for engine in engines)
+
     def costs(self, device: torch.device) -> Costs:
         """Of a pass and a draft, on a kind of device."""
         verifiers = [model.decoder for model in self._models]
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
-        by_kernels = all(engine is not None and engine.by_kernels for engine in engines)
-        cpu = None if device.type != "cpu" else KERNELS if by_kernels else PYTORCH
+        cpu = None if device.type != "cpu" else KERNELS if self.by_kernels else PYTORCH
         ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:

@@ -19,9 +19,8 @@ class CopyingOptions(FairseqDataclass):
     min_suffix: int = field(
         default=1,
         metadata={
-            "help": "iad, hybrid: shortest output suffix, in tokens, that is looked up in the source; where "
-            "only a shorter one is found, hybrid drafts with its model, and copies on where this draft makes it long "
-            "enough"
+            "help": "iad, hybrid: shortest output suffix, in tokens, that is looked up in the source; where only a "
+            "shorter one is found, hybrid drafts with its model, and copies on where this draft makes it long enough"
         },
     )
     max_suffix: int = field(

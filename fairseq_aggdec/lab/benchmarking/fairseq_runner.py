@@ -8,7 +8,7 @@ from fairseq import utils
 from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.lab.benchmarking import module_times
-from fairseq_aggdec.lab.benchmarking.modes import COPYING, Mode
+from fairseq_aggdec.lab.benchmarking.modes import WITH_ORACLE, Mode
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
 from fairseq_aggdec.lab.benchmarking.results import Output
 from fairseq_aggdec.lab.lossless.differences import Gap, beam_gap_of, gap_of
@@ -47,7 +47,7 @@ class FairseqRunner:
         task.cfg.decoding = mode.decoding
         task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
         task.cfg.adaptive_draft = mode.adaptive
-        drafts = oracle is not None and mode.decoding in (*COPYING, "gad", "gad++")
+        drafts = oracle is not None and mode.decoding in WITH_ORACLE
         extra: dict[str, Any] = {"oracle": oracle} if drafts else {}
         if mode.budget is not None:
             extra["budget"] = mode.budget

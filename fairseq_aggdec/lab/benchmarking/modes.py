@@ -16,6 +16,8 @@ _OWN = ("greedy", "iad", "iad++", "nar", "gad", "gad++", "blockwise", "hybrid")
 _BEAM = "aggressive-beam"
 COPYING = ("iad", "iad++", "hybrid")
 """modes that copy their drafts"""
+WITH_ORACLE = (*COPYING, "gad", "gad++")
+"""modes whose drafts, of a random model, are made from outputs"""
 _ADAPTIVE = "+adaptive"
 _KNOWN = (
     "beam5, beam1 (any beam), greedy, iad, iad++, iad++:BETA:TOLERANCE, nar, gad, gad++, gad++:BETA:TOLERANCE, "
@@ -138,7 +140,7 @@ class Mode:
             raise AggdecError(f"mode {name}: there is no bit-exact beam search")
         if kind == "beam" and not peer and precision in ("int8", "exact"):
             raise AggdecError(f"mode {name}: fairseq's own search has no {precision}")
-        if tilde and kind not in (*COPYING, "gad", "gad++"):
+        if tilde and kind not in WITH_ORACLE:
             raise AggdecError(f"mode {name}: ~ sets the oracle of {', '.join(COPYING)}, gad and gad++ only")
         chosen = precision or None
         return cls(name, kind, peer=peer, precision=chosen, adaptive=adaptive, oracle=number, **settings)  # type: ignore[arg-type]
