@@ -13,8 +13,8 @@ README = ROOT / "README.md"
 NATIVE = Path("fairseq_aggdec/engine/native")
 SOURCES = [NATIVE / name for name in ("kernels.c", "beams.c")]
 VECTORS = {  # of x86 processors, by PyTorch's names; on others the engine runs PyTorch's operations
-    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma"],
-    "avx2": ["-mavx2", "-mfma"],
+    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c"],
+    "avx2": ["-mavx2", "-mfma", "-mf16c"],
 }
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.decoding.roles import VERIFY_ALL
-from fairseq_aggdec.decoding.verification import EXACT
 from tests.random_models import ENGINE_SHAPES, random_batch
 from tests.test_generator import JOINED, assert_same_up_to_near_ties, cached_model, decode, stock_beam_one
 
@@ -22,7 +21,7 @@ def test_the_drafter_on_the_page_is_lossless() -> None:
         for seed in range(3):
             models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, [9, 5, 1])
             generator = page["RepeatingGenerator"](models, JOINED, src_dict=JOINED, decoding="iad", max_len_b=60)
-            assert generator._schedule(1, sample["net_input"]["src_tokens"].device, EXACT) is VERIFY_ALL
+            assert generator._schedule(1, sample["net_input"]["src_tokens"].device) is VERIFY_ALL
             found = decode(generator, models, sample)
             assert_same_up_to_near_ties(found, stock_beam_one(models, JOINED, sample, max_len_b=60), models, sample)
             accepted += generator.totals.accepted

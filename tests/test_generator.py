@@ -279,7 +279,7 @@ def test_the_more_may_pass_the_more_of_its_input_does_iad_keep(shape: str, seed:
 
     def found(decoding: str, accept: Acceptance) -> list[dict[str, Any]]:
         generator = AggressiveGenerator(
-            models, JOINED, src_dict=JOINED, decoding=decoding, copy_accept=accept, min_len=0, max_len_a=2, max_len_b=5
+            models, JOINED, src_dict=JOINED, decoding=decoding, accept=accept, min_len=0, max_len_a=2, max_len_b=5
         )
         return decode(generator, models, sample)
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
@@ -82,7 +81,7 @@ def generators(arch: str, seed: int, answers: list[list[int]], **options: Any) -
             models, JOINED, decoding="gad", block_draft=BlockDraftOptions(loaded, BLOCK), **options
         ),
         "gad++": AggressiveGenerator(
-            models, JOINED, decoding="gad++", block_draft=BlockDraftOptions(loaded, BLOCK, EXACT), **options
+            models, JOINED, decoding="gad++", block_draft=BlockDraftOptions(loaded, BLOCK), **options
         ),
         "hybrid": AggressiveGenerator(
             models, JOINED, decoding="hybrid", block_draft=BlockDraftOptions(loaded, BLOCK), **options

@@ -35,10 +35,8 @@ def cached_blockwise(shape: str, kind: str, seed: int) -> BlockwiseTransformerMo
 
 
 def blockwise(models: Models, heads: int = HEADS, accept: Acceptance = EXACT, **options: Any) -> AggressiveGenerator:
-    block_draft = BlockDraftOptions(None, heads, accept)
-    return AggressiveGenerator(
-        models, JOINED, src_dict=JOINED, decoding="blockwise", block_draft=block_draft, **options
-    )
+    options |= {"decoding": "blockwise", "block_draft": BlockDraftOptions(None, heads), "accept": accept}
+    return AggressiveGenerator(models, JOINED, src_dict=JOINED, **options)
 
 
 @examples(8)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
+from fairseq_aggdec.decoding.verification import Acceptance, TopBeta
 from fairseq_aggdec.engine.arithmetic import precision
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
@@ -43,9 +43,9 @@ def cached_drafter(shape: str, seed: int, separate: bool = False, positions: int
 
 
 def gad(models: Models, drafter: NarDrafterModel, block_size: int = 5, **options: Any) -> AggressiveGenerator:
-    options = {"src_dict": JOINED, "decoding": "gad", "accept": EXACT, **options}
+    options = {"src_dict": JOINED, "decoding": "gad", **options}
     loaded = LoadedDrafter(drafter)
-    block_draft = BlockDraftOptions(loaded, loaded.block_size(block_size), options.pop("accept"))
+    block_draft = BlockDraftOptions(loaded, loaded.block_size(block_size))
     return AggressiveGenerator(models, JOINED, block_draft=block_draft, **options)
 
 
@@ -196,15 +196,15 @@ def gad_plus_plus(
     """Decodes and checks a batch; returns the number of accepted tokens that greedy decoding would not have chosen."""
     beta, tolerance, eos_argmax = setting
     accept = Acceptance(TopBeta(beta, tolerance), strict=(JOINED.eos(),) if eos_argmax else ())
-    options = {"src_dict": JOINED, "decoding": "gad++", **rules}
+    options = {"src_dict": JOINED, "decoding": "gad++", "accept": accept, **rules}
     if oracle:
         stock = stock_beam_one(models, JOINED, sample, **rules)
         answers = [hypothesis["tokens"].tolist() for hypothesis in stock]
-        block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter("bidirectional", 0)), 9, accept)
+        block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter("bidirectional", 0)), 9)
         settings = {**options, "block_draft": block_draft}
         generator: AggressiveGenerator = OracleGenerator(models, JOINED, answers=answers, seed=seed, **settings)
     else:
-        generator = gad(models, cached_drafter("causal, source copy", seed), 9, accept=accept, **options)
+        generator = gad(models, cached_drafter("causal, source copy", seed), 9, **options)
     max_len = min(rules["max_len_b"], *(model.max_decoder_positions() - 1 for model in models))
     loosely = 0
     for row, hypothesis in enumerate(decode(generator, models, sample)):

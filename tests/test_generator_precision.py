@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import fairseq_aggdec
-from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.demo.model import DemoModel
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
@@ -88,7 +87,7 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
     common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "max_len_b": 16}
     expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
 
-    block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter(drafter, seed)), 6, EXACT)
+    block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter(drafter, seed)), 6)
     for decoding in ("greedy", "iad", "gad", "hybrid"):
         generator = AggressiveGenerator(models, JOINED, decoding=decoding, block_draft=block_draft, **common)
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
@@ -105,7 +104,7 @@ def test_hybrid_and_heads_give_the_same_bits(options: str, drafts: str) -> None:
     else:
         models = [cached_model("post-norm sinusoidal", 1)]
     drafter = LoadedDrafter(cached_drafter("causal, source copy", 1)) if drafts == "a drafter" else None
-    block_draft = None if drafts == "guesses" else BlockDraftOptions(drafter, 4, EXACT)
+    block_draft = None if drafts == "guesses" else BlockDraftOptions(drafter, 4)
     sample = random_batch(1, JOINED, [5, 20, 1, 9, 2])
     engines = Engines(ARITHMETICS[options])
     common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "min_len": 9, "max_len_b": 24}

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
@@ -123,22 +124,28 @@ PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 
 
 @pytest.mark.parametrize(
-    "size",
-    [transformer(512, 2048, 8, 2, 6), transformer(1024, 1024, 16, 1, 2, **PRE_NORM)],
-    ids=["six layers as wide as base", "two as wide as big"],
+    ("size", "trained_in"),
+    [
+        (transformer(512, 2048, 8, 2, 6), torch.float16),
+        (transformer(1024, 1024, 16, 1, 2, **PRE_NORM), torch.float32),
+    ],
+    ids=["six layers as wide as base, trained in fp16", "two as wide as big"],
 )
-def test_the_papers_widths(size: dict[str, Any]) -> None:
-    """Weights of these widths are prepacked and their number of rows is rounded."""
-    model = random_model(5, WORDS, WORDS, 0.1, **size)
+def test_the_papers_widths(size: dict[str, Any], trained_in: torch.dtype) -> None:
+    """Weights of these widths are prepacked, in 16 bits where these hold them, and their number of rows is rounded."""
+    model = random_model(5, WORDS, WORDS, 0.1, **size).to(trained_in).float()
     drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
     check(model, (3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "gad"), **drafter)
     check_beams(model, (3, 1))
 
 
-@pytest.mark.parametrize(("arch", "dim", "heads"), [("bart_base", 768, 12), ("bart_large", 1024, 16)])
-def test_bart(arch: str, dim: int, heads: int) -> None:
+@pytest.mark.parametrize(
+    ("arch", "dim", "heads", "trained_in"),
+    [("bart_base", 768, 12, torch.bfloat16), ("bart_large", 1024, 16, torch.float16)],
+)
+def test_bart(arch: str, dim: int, heads: int, trained_in: torch.dtype) -> None:
     size = transformer(dim, 4 * dim, heads, 1, 2)
-    model = random_bart(arch, 3, WORDS, 0.1, **size)
+    model = random_bart(arch, 3, WORDS, 0.1, **size).to(trained_in).float()
     drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
     check(model, (3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "hybrid"), **drafter)
     check_beams(model, (3, 1))

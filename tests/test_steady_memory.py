@@ -14,7 +14,6 @@ from fairseq_cli.interactive import make_batches
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -55,7 +54,7 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
     if decoding == "gad":
         drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
         share_encoder(drafter, model)
-        block = BlockDraftOptions(LoadedDrafter(drafter), 5, EXACT)
+        block = BlockDraftOptions(LoadedDrafter(drafter), 5)
     options: dict[str, Any] = {
         "src_dict": WORDS,
         "keep_drafts": False,

@@ -58,6 +58,12 @@ def add_random_model_options(parser: argparse.ArgumentParser) -> None:
         default=5.5,
         help="for gad and gad++: mean accepted tokens in an iteration; gad~7 sets it for one mode (default: 5.5)",
     )
+    random.add_argument(
+        "--trained-in",
+        choices=("fp16", "fp32"),
+        default="fp16",
+        help="the precision whose numbers the weights are: a large model is mostly trained with --fp16 (default: fp16)",
+    )
     random.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the models in this folder, for further runs")
     random.add_argument(
         "--drafter-layers", type=int, default=2, help="number of layers of the random drafter's decoder (default: 2)"

@@ -26,7 +26,7 @@ from fairseq_aggdec.engine.layers import (
     keep_rows,
     moved_rows,
 )
-from fairseq_aggdec.engine.native.modules import PackedProduct, decoder_stack, embedding
+from fairseq_aggdec.engine.native.modules import DecoderStack, PackedProduct, decoder_stack, embedding
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 
 _PART = 128
@@ -78,6 +78,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         )
         self.by_kernels = not isinstance(self._layers, DecoderLayers)
         """whether `native` runs the layers; its results have the same bits in all shapes"""
+        self.narrow = isinstance(self._layers, DecoderStack) and self._layers.narrow
+        """whether it keeps their weights in 16 bits"""
         self._embedding = embedding(decoder, self._positions) if self.by_kernels else None
         self._fixed_rows = arithmetic.fixed_rows and not self.by_kernels
         self.can_be_ragged = not self._fixed_rows and self._read_from[0].type == "cpu"

@@ -14,14 +14,13 @@ from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter, TrustCopies
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Drafter, DraftSchedule
-from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.scheduling.costs import KERNELS, PYTORCH, Costs, DraftCost, of_pass
+from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
 
 _CONTINUES = "@@"
@@ -39,13 +38,17 @@ class CopyLimits:
 
 @dataclass(frozen=True)
 class BlockDraftOptions:
-    """What drafts blocks in `gad`, `gad++`, `nar`, `blockwise` and `hybrid`, and how these drafts are judged."""
+    """What drafts blocks in `gad`, `gad++`, `nar`, `blockwise` and `hybrid`."""
 
     drafter: LoadedDrafter | None
     """None: the verifier's proposal heads draft"""
     block_size: int
     """k, the number of tokens drafted at once; of proposal heads the number that is used, head 1 included"""
-    accept: Acceptance = EXACT
+
+    @property
+    def most_committed(self) -> int:
+        """The most tokens that an iteration commits."""
+        return self.block_size if self.drafter is None else self.block_size + 1
 
 
 class Drafting:
@@ -59,6 +62,7 @@ class Drafting:
         dictionaries: tuple[Dictionary, Dictionary],
         copying: CopyLimits,
         block: BlockDraftOptions | None,
+        is_exact: bool = True,
     ) -> None:
         """
         Args:
@@ -66,6 +70,7 @@ class Drafting:
             models: the verifiers; fairseq moves them to their device and precision after this.
             dictionaries: the source's and the target's.
             block: for the modes in which a model drafts.
+            is_exact: whether nothing but the verifiers' own choices passes.
         """
         self._decoding = decoding
         self._models = models
@@ -78,6 +83,7 @@ class Drafting:
         self._pad, self._eos = dictionaries[1].pad(), dictionaries[1].eos()
         self._copying = copying
         self._block = block
+        self._is_exact = is_exact
         self._schedules: dict[str, Goodput] = {}  # by type of device
         self._arithmetics: dict[tuple[str, torch.dtype], Arithmetic] = {}  # of the drafter, for a verifier there
 
@@ -140,7 +146,7 @@ class Drafting:
         """How the block drafter computes; where its own wording may pass, in `gad++`, as the verifier does."""
         assert self._block is not None
         assert self._block.drafter is not None
-        if self._block.accept is not EXACT:
+        if not self._is_exact:
             return self._engines.arithmetic
         weight = next(self._models[0].parameters())
         where = (weight.device.type, weight.dtype)  # fairseq moves and converts models
@@ -168,7 +174,10 @@ class Drafting:
         """Of a pass and a draft, on a kind of device."""
         verifiers = [model.decoder for model in self._models]
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
-        cpu = None if device.type != "cpu" else KERNELS if self.by_kernels else PYTORCH
+        cpu = None
+        if device.type == "cpu":
+            narrow = all(engine is not None and engine.narrow for engine in engines)
+            cpu = KERNELS_16_BITS if narrow else KERNELS if self.by_kernels else PYTORCH
         ragged = all(engine is not None and engine.can_be_ragged for engine in engines)
         draft = None
         if self._block is not None and self._block.drafter is not None:
@@ -177,8 +186,7 @@ class Drafting:
             draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised)
         elif self._block is not None:  # proposal heads: the last k-1 of k draft
             draft = DraftCost(self._block.block_size - 1)
-        least, wide, host = of_pass(verifiers, cpu)
-        return Costs(least, wide, ragged, draft, host)
+        return Costs.of(verifiers, cpu, ragged, draft)
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> list[int] | None:

@@ -53,8 +53,8 @@ class AggressiveGenerator(SequenceGenerator):
         src_dict: Dictionary,
         decoding: str,
         copy_limits: CopyLimits | None = None,
-        copy_accept: Acceptance = EXACT,
         block_draft: BlockDraftOptions | None = None,
+        accept: Acceptance = EXACT,
         stats_file: StatsFile | None = None,
         engines: Engines | None = None,
         block_ngrams: bool = False,
@@ -67,16 +67,16 @@ class AggressiveGenerator(SequenceGenerator):
         Args:
             models: the verifier, or an ensemble of them.
             decoding: `greedy`, `iad`, `iad++`, `gad`, `gad++`, `nar`, `blockwise` or `hybrid`.
-            copy_limits: for `iad`, `iad++` and `hybrid`.
-            copy_accept: which copied tokens pass in `iad++`.
+            copy_limits: for `iad` and `hybrid`.
             block_draft: needed for `gad`, `gad++`, `nar` and `blockwise`; `hybrid` can do without it.
+            accept: which draft tokens pass, in `gad++`, `iad++` and `blockwise`.
             engines: the models' engines, kept from one generator to the next.
             block_ngrams: ban repeated n-grams (`no_repeat_ngram_size`) also where fairseq's own blocker does not work.
             keep_drafts: fill `history`; otherwise it stays empty.
             shorten_drafts: draft and verify no more tokens than save time, as the share of drafts that passed so far
                 tells: in `hybrid` always, in `iad` and `gad` for batches on a CPU. The outputs stay the same.
             adaptive_draft: do the same at every batch size, on every device and in every mode that verifies drafts.
-                With a criterion (`block_draft.accept`) that is not exact, the outputs may change.
+                With a criterion (`accept`) that is not exact, the outputs may change.
             kwargs: those of fairseq's `SequenceGenerator`; the beam is one, but in `AggressiveBeamGenerator`.
         """
         kwargs["beam_size"] = self._beam_size(kwargs.get("beam_size", 1))
@@ -91,9 +91,11 @@ class AggressiveGenerator(SequenceGenerator):
         self.adaptive_draft = adaptive_draft
         self._engines = Engines() if engines is None else engines
         self.copy_limits = copy_limits or CopyLimits()
-        self.copy_accept = copy_accept
+        self.accept = accept
         self._dictionaries = (src_dict, tgt_dict)
-        self._drafting = Drafting(decoding, models, self._engines, self._dictionaries, self.copy_limits, block_draft)
+        self._drafting = Drafting(
+            decoding, models, self._engines, self._dictionaries, self.copy_limits, block_draft, accept.is_exact
+        )
         self._said_fallback = False
 
     def _beam_size(self, wanted: int) -> int:
@@ -148,11 +150,10 @@ class AggressiveGenerator(SequenceGenerator):
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         verifier = self._make_verifier(encoder_outs)
         rules = self._rules(net_input, prefix_tokens)
-        accept = self.copy_accept if self.block_draft is None else self.block_draft.accept
-        schedule = self._schedule(first_tokens.size(0), first_tokens.device, accept)
+        schedule = self._schedule(first_tokens.size(0), first_tokens.device)
         drafter = self.make_drafter(net_input, start, encoder_outs, schedule)
         decoded = draft_verify_accept(
-            drafter, verifier, rules, first_tokens, accept=accept, schedule=schedule, keep_drafts=self.keep_drafts
+            drafter, verifier, rules, first_tokens, accept=self.accept, schedule=schedule, keep_drafts=self.keep_drafts
         )
         return [[sentence] for sentence in decoded]
 
@@ -192,11 +193,11 @@ class AggressiveGenerator(SequenceGenerator):
         """The drafter of a batch, as `Drafting` makes it; a subclass can make another one (docs/extending.md)."""
         return self._drafting.make_drafter(net_input, start, encoder_outs, schedule)
 
-    def _schedule(self, rows: int, device: torch.device, accept: Acceptance) -> DraftSchedule:
+    def _schedule(self, rows: int, device: torch.device) -> DraftSchedule:
         """The schedule that decides how much of a batch's drafts is verified."""
         if not self.adaptive_draft:
             pays = self.decoding == "hybrid" or (
-                rows > 1 and device.type == "cpu" and accept.is_exact and self.decoding in ("iad", "gad")
+                rows > 1 and device.type == "cpu" and self.accept.is_exact and self.decoding in ("iad", "gad")
             )
             if not (self.shorten_drafts and pays):
                 return VERIFY_ALL

@@ -2,12 +2,13 @@
 
     u(i)  probability that the search comes to a prefix that was scored i steps ahead of it
     G   = n_0 + sum over steps i of n_i u(i)          useful prefixes of a pass: n_0 are those that the search waits for
-    C   = c_0 / B + n_0 + sum over steps i of n_i     its cost to each of B sentences; one prefix costs 1,
-                                                      which is its row of the pass and the host's work on it
+    n   = n_0 + sum over steps i of n_i               its prefixes
+    C   = (c_0 + max(c_read, B n)) / B + c_host n     its cost to each of B sentences, in rows of the verifier:
+                                                      c_host is the host's work on a prefix
 
 Every step of a search needs about as many prefixes, whichever pass has scored them: so the fewer passes bring them, the
-better. A step ahead is worth its prefixes while u(i) > G / C, the rule of `goodput`, with some margin. A draft of k
-tokens serves k steps, each of as many prefixes as the beam has.
+better. A step ahead is worth its prefixes while they raise G / C, the rule of `goodput`, with some margin; it is taken
+to have n_0 of them. A draft of k tokens serves k steps, each of as many prefixes as the beam has.
 """
 
 from __future__ import annotations
@@ -60,29 +61,27 @@ class AheadGoodput(AheadSchedule):
         Args:
             costs: of the verifier and the drafter.
         """
-        self._least = costs.least / (1 + costs.host)
-        self._prefix = 1 + costs.host  # in rows
-        self._draft = costs.draft
+        self._costs = costs
         self._shares = (_Shares(), _Shares())  # without a draft, and with one
         self._asks: dict[tuple[int, int], bool] = {}  # `draft_pays`, as long as nothing is learnt
 
     def pays(self, beam: int, sentences: int) -> bool:
         """See `decoding.beam.planner.AheadSchedule.pays`."""
-        asks = self._draft is not None and self.draft_pays(beam, sentences)
+        asks = self._costs.draft is not None and self.draft_pays(beam, sentences)
         return asks or self.reach(beam, sentences, False).pays()
 
     def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
         """See `decoding.beam.planner.AheadSchedule.reach`."""
-        return _Reach(self._shares[drafted], needed, self._least / sentences)
+        return _Reach(self._shares[drafted], self._costs, needed, sentences)
 
     def draft_pays(self, beam: int, sentences: int) -> bool:
         """See `decoding.beam.planner.AheadSchedule.draft_pays`."""
-        if self._draft is None:
+        model = self._costs.draft
+        if model is None:
             return True
         if (beam, sentences) not in self._asks:
-            size = self._draft.block_size
-            draft = (self._draft.call / sentences + self._draft.token * size) / self._prefix
-            drafted = self._cost(beam, sentences, True) + draft / (size * beam)
+            draft = model.whole(sentences * model.block_size, 0) / sentences
+            drafted = self._cost(beam, sentences, True) + draft / (model.block_size * beam)
             self._asks[beam, sentences] = _LEAST_GAIN * drafted < self._cost(beam, sentences, False)
         return self._asks[beam, sentences]
 
@@ -93,7 +92,7 @@ class AheadGoodput(AheadSchedule):
 
     def _cost(self, beam: int, sentences: int, drafted: bool) -> float:
         """C / G where every step takes as many prefixes as the beam has."""
-        reach = _Reach(self._shares[drafted], beam, self._least / sentences)
+        reach = _Reach(self._shares[drafted], self._costs, beam, sentences)
         while reach.distance < _DISTANCES and reach.pays():
             reach.go_on(beam)
         return reach.cost / reach.useful
@@ -102,27 +101,37 @@ class AheadGoodput(AheadSchedule):
 class _Reach(Reach):
     """A `decoding.beam.planner.Reach` by the formula."""
 
-    def __init__(self, shares: _Shares, needed: int, cost: float) -> None:
+    def __init__(self, shares: _Shares, costs: Costs, needed: int, sentences: int) -> None:
         """
         Args:
             shares: of prefixes that are used.
+            costs: of the verifier.
             needed: n_0.
-            cost: c_0 / B.
+            sentences: B.
         """
         self.useful = float(needed)
         """G"""
-        self.cost = cost + needed
-        """C"""
         self.distance = 1
         """i, of the next step ahead"""
-        self._shares = shares
+        self._shares, self._costs, self._needed, self._sentences = shares, costs, needed, sentences
+        self._prefixes = needed
+
+    @property
+    def cost(self) -> float:
+        """C"""
+        return self._cost(self._prefixes)
+
+    def _cost(self, prefixes: int) -> float:
+        costs, sentences = self._costs, self._sentences
+        return costs.rows(sentences * prefixes) / sentences + costs.host * prefixes
 
     def pays(self) -> bool:
         """See `decoding.beam.planner.Reach.pays`."""
-        return self._shares.of(self.distance) * self.cost > _LEAST_GAIN * self.useful
+        more = self._cost(self._prefixes + self._needed) - self.cost
+        return self._needed * self._shares.of(self.distance) * self.cost > _LEAST_GAIN * self.useful * more
 
     def go_on(self, prefixes: int) -> None:
         """See `decoding.beam.planner.Reach.go_on`."""
         self.useful += prefixes * self._shares.of(self.distance)
-        self.cost += prefixes
+        self._prefixes += prefixes
         self.distance += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 _START = 0.3
@@ -32,7 +32,7 @@ class Processor:
     draft: float
     """the small operations of a draft outside its layers"""
     reading: float
-    """reading a weight from memory, for models that do not fit into the processor's caches"""
+    """reading a weight from memory, for models that do not fit into the processor's caches; it multiplies meanwhile"""
     host: float = 3e6
     """the host's own work on a row that drafts, or on a prefix of a beam search"""
 
@@ -41,6 +41,8 @@ PYTORCH = Processor(call=50e6, layer=50e6, wide=15e6, draft=60e6, reading=19)
 """with PyTorch's operations"""
 KERNELS = Processor(call=12e6, layer=3e6, wide=2e6, draft=90e6, reading=13, host=1.2e6)
 """with the engine's kernels"""
+KERNELS_16_BITS = replace(KERNELS, reading=6)
+"""with weights that are kept in 16 bits"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,12 @@ class DraftCost:
     """the first draft of a batch, beside that"""
     rereads: bool = False
     """whether every draft reads all that is committed anew"""
+    read: float = 0.0
+    """reading the weights: tokens that cost less are computed meanwhile"""
+
+    def whole(self, drafted: float, unread: float) -> float:
+        """What a draft of a batch costs, of so many tokens behind so many that have to be read first."""
+        return self.call + max(self.read, self.token * drafted + self.unread * unread)
 
     @classmethod
     def of(
@@ -71,12 +79,14 @@ class DraftCost:
         row, projection = sum(map(_row, verifiers)), drafter.output_projection.weight
         scale = (_QUANTISED if quantised else 1.0) / row
         share = scale * _row(drafter)
-        call = _LEAST_OF_A_GPU * share
+        call, read = _LEAST_OF_A_GPU * share, 0.0
         if cpu is not None:
-            call = (cpu.draft + cpu.layer * _layers(drafter)) / row + scale * _reading(drafter, cpu)
+            call = (cpu.draft + cpu.layer * _layers(drafter)) / row
+            read = scale * _reading(drafter, cpu)
         choice = _CHOICE * projection.size(0) / row
         unread = share - scale * projection.numel()
-        return cls(block_size, call, share + choice, unread, _START * call, rereads=not drafter.is_causal)
+        start = _START * (call + read)
+        return cls(block_size, call, share + choice, unread, start, not drafter.is_causal, read)
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ class Costs:
     """What a verifier and its drafter cost, in rows of the verifier: one token in one pass."""
 
     least: float
-    """c_0: what a pass costs whatever it holds, such as reading the weights"""
+    """c_0: what a pass costs whatever it holds, such as its calls"""
     wide: float = 0.0
     """what a pass with any draft costs besides"""
     ragged: bool = False
@@ -93,15 +103,24 @@ class Costs:
     """of a model; None where there is none"""
     host: float = 0.0
     """what the host's own work costs, on each row that drafts or on a prefix of a beam search"""
+    read: float = 0.0
+    """reading the weights: so many rows are computed meanwhile"""
 
+    @classmethod
+    def of(
+        cls, verifiers: Sequence[Any], cpu: Processor | None, ragged: bool = False, draft: DraftCost | None = None
+    ) -> Costs:
+        """Derived from the sizes of the verifiers' decoders, one or an ensemble; `cpu`: None on a GPU."""
+        if cpu is None:
+            return cls(_LEAST_OF_A_GPU, ragged=ragged, draft=draft)
+        row, layers = sum(map(_row, verifiers)), sum(map(_layers, verifiers))
+        least = (cpu.call * len(verifiers) + cpu.layer * layers) / row
+        read = sum(_reading(verifier, cpu) for verifier in verifiers) / row
+        return cls(least, cpu.wide * layers / row, ragged, draft, cpu.host / row, read)
 
-def of_pass(verifiers: Sequence[Any], cpu: Processor | None) -> tuple[float, float, float]:
-    """`least`, `wide` and `host` of some decoders, one or an ensemble; `cpu`: None on a GPU."""
-    if cpu is None:
-        return _LEAST_OF_A_GPU, 0.0, 0.0
-    row = sum(map(_row, verifiers))
-    least = sum(_call(verifier, cpu) for verifier in verifiers)
-    return least / row, cpu.wide * sum(map(_layers, verifiers)) / row, cpu.host / row
+    def rows(self, count: float) -> float:
+        """What a pass of so many rows costs, drafted tokens' own costs aside."""
+        return self.least + max(self.read, count)
 
 
 def _row(decoder: Any) -> int:
@@ -112,11 +131,6 @@ def _row(decoder: Any) -> int:
 
 def _layers(decoder: Any) -> int:
     return len(getattr(decoder, "layers", ()))  # fairseq's convolutional decoder calls them otherwise
-
-
-def _call(decoder: Any, cpu: Processor) -> float:
-    """What a block costs a CPU whatever it holds, in multiplications."""
-    return cpu.call + cpu.layer * _layers(decoder) + _reading(decoder, cpu)
 
 
 def _reading(decoder: Any, cpu: Processor) -> float:

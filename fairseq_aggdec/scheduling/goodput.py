@@ -4,13 +4,14 @@
             (`acceptance_rates`)
     s       share of the rows that have a draft
     G(l)  = sum over rows r of [1 + s sum over i <= l_r of a_{k_r}(i)]                 tokens that an iteration commits
-    C(l)  = c_0 + sum over rows r of (1 + l_r) + c_wide + B c_host + c_draft           its cost, in rows of the verifier
-            where the verifier cannot leave padding out: c_0 + B (1 + max l) + c_wide + B c_host + c_draft
+    n(l)  = sum over rows r of (1 + l_r), or B (1 + max l) where the verifier cannot leave padding out
+    C(l)  = c_0 + max(c_read, n) + c_wide + B c_host + c_draft                         its cost, in rows of the verifier
             (c_wide, c_host and c_draft only where anything is drafted; c_host is the host's own work on a row)
     choose l to maximise G / C; draft nothing where that promises less than a tenth more than no draft
 
 `a` falls with i, so the best lengths are found by adding draft tokens in the order of their `a` while G / C rises. One
-row's block costs a CPU little more than one token, since the weights have to be read anyway: c_0 is some dozen rows.
+row's block costs a CPU little more than one token, since the weights have to be read from memory anyway: c_read is some
+rows.
 Many rows make the arithmetic bind, and then every draft token that does not pass costs as much as one that does. And a
 batch lasts as long as its slowest row: what a row gains counts in proportion to the rows that have a draft, hence s.
 
@@ -108,7 +109,8 @@ class Goodput:
         self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
         self._expected.clear()
         # where each token is paid for by itself, one that brings less for its cost than no draft at all is not worth it
-        self._least_chance = len(lengths) / self._pass(len(lengths), len(lengths)) if self.costs.ragged else 0.0
+        pays_by_token = self.costs.ragged and len(lengths) >= self.costs.read
+        self._least_chance = len(lengths) / self._pass(len(lengths), len(lengths)) if pays_by_token else 0.0
         size = sys.maxsize
         if self.costs.draft is not None and not self._drafter_asks:
             size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
@@ -136,7 +138,8 @@ class Goodput:
         rows = len(groups)
         if not any(lengths):
             return [], 0.0
-        best = _best(float(rows), self._pass(rows, rows) + self.costs.wide, self._steps(groups, lengths))
+        free = max(0.0, self.costs.read - rows)
+        best = _best(float(rows), self._pass(rows, rows) + self.costs.wide, free, self._steps(groups, lengths))
         benefit = self._benefit_of(rows, sum(step.gain for step in best), sum(step.cost for step in best))
         return (best, benefit) if benefit > _LEAST_BENEFIT else ([], 0.0)
 
@@ -174,7 +177,7 @@ class Goodput:
 
     def _pass(self, rows: int, tokens: float) -> float:
         """What a pass over so many tokens of some rows costs."""
-        return self.costs.least + tokens + (self.costs.wide if tokens > rows else 0.0)
+        return self.costs.rows(tokens) + (self.costs.wide if tokens > rows else 0.0)
 
     def _kinds(self, draft: Draft, rows: int) -> Sequence[Hashable]:
         return draft.kinds or [self._by_a_model] * rows
@@ -228,8 +231,8 @@ class Goodput:
                 verified[size] += count * (size if better else ceil(otherwise))
         unread = sum(length - self._read[sentence] for sentence, length in zip(sentences, lengths, strict=True))
         costs = [
-            self._pass(rows, verified[size]) + draft.call + rows * (draft.token * size + self.costs.host)
-            + draft.unread * (unread if draft.rereads else tokens[size])
+            self._pass(rows, verified[size]) + rows * self.costs.host
+            + draft.whole(rows * size, unread if draft.rereads else tokens[size])
             for size in sizes
         ]  # fmt: skip
         best = max(sizes[1:], key=lambda size: tokens[size] / costs[size])
@@ -246,16 +249,22 @@ class Goodput:
         return best
 
 
-def _best(tokens: float, cost: float, steps: Iterable[_Step]) -> list[_Step]:
-    """The first steps, as many as bring the most tokens a cost; `tokens` and `cost` are those without any step.
+def _best(tokens: float, cost: float, free: float, steps: Iterable[_Step]) -> list[_Step]:
+    """The first steps, as many as bring the most tokens a cost.
 
-    Each step brings at most as much for its cost as the one before.
+    Args:
+        tokens: without any step.
+        cost: without any step.
+        free: so much of the steps' cost is none.
+        steps: each brings at most as much for its cost as the one before.
     """
     best = []
     for step in steps:
-        if step.gain * cost <= tokens * step.cost:
+        more = max(0.0, step.cost - free)
+        if step.gain * cost <= tokens * more:
             break
         tokens += step.gain
-        cost += step.cost
+        cost += more
+        free = max(0.0, free - step.cost)
         best.append(step)
     return best

@@ -16,7 +16,6 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import II
 
 from fairseq_aggdec.compat.batches import WatchedBatches
-from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -167,12 +166,14 @@ class AggressiveTranslationTask(InteractiveTask):
             args.beam = 1
         if self.cfg.decoding_stats and self._stats_file is None:
             self._stats_file = StatsFile(self.cfg.decoding_stats)
+        block_draft = self._block_draft(decoding, models)
+        most_committed = 1 if block_draft is None else block_draft.most_committed
         extra.update(
             src_dict=self.source_dictionary,
             decoding=decoding,
             copy_limits=copy_limits_of(self.cfg),
-            copy_accept=self._copy_accept(decoding),
-            block_draft=self._block_draft(decoding, models),
+            block_draft=block_draft,
+            accept=acceptance_of(decoding, self.cfg, self.target_dictionary, most_committed),
             shorten_drafts=not self.cfg.full_drafts,
             adaptive_draft=self.cfg.adaptive_draft,
             stats_file=self._stats_file,
@@ -189,12 +190,11 @@ class AggressiveTranslationTask(InteractiveTask):
 
     def _block_draft(self, decoding: str, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:
         """What the mode drafts blocks with, None where it does not; a drafter is loaded once."""
-        dictionary = self.target_dictionary
         if decoding == "blockwise" or (decoding == "hybrid" and not self.cfg.drafter_path):
             heads = heads_to_use(self.cfg, models)
             if heads == 0:  # hybrid then only copies
                 return None
-            return BlockDraftOptions(None, heads, acceptance_of(decoding, self.cfg, dictionary, heads))
+            return BlockDraftOptions(None, heads)
         path = self.cfg.drafter_path
         may_draft = decoding in ("gad", "gad++", "nar", "hybrid", "aggressive-beam")
         if not may_draft or (decoding == "aggressive-beam" and not path):  # which can do without
@@ -203,12 +203,7 @@ class AggressiveTranslationTask(InteractiveTask):
             drafter = LoadedDrafter(only_drafter(models, verifier_path(self.cfg)))
         else:
             drafter = self.load_drafter(path, models)
-        block_size = drafter.block_size(self.cfg.block_size)
-        return BlockDraftOptions(drafter, block_size, acceptance_of(decoding, self.cfg, dictionary, block_size + 1))
-
-    def _copy_accept(self, decoding: str) -> Acceptance:
-        """Which copied tokens pass."""
-        return acceptance_of(decoding, self.cfg, self.target_dictionary, 1) if decoding == "iad++" else EXACT
+        return BlockDraftOptions(drafter, drafter.block_size(self.cfg.block_size))
 
     def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
         """The drafter of a checkpoint, read once.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_aggdec.errors import AggdecError, check_least, option_name
+from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.generation.drafting import CopyLimits
 
 
@@ -33,13 +33,6 @@ def check_copying_options(cfg: CopyingOptions) -> None:
     """Raises `AggdecError` for a value that makes no sense."""
     check_least(cfg, 0, "max_draft_len", "max_suffix")
     check_least(cfg, 1, "min_suffix")
-    if getattr(cfg, "decoding", None) == "iad++":
-        for name in ("max_draft_len", "min_suffix", "max_suffix"):
-            if getattr(cfg, name) != getattr(CopyingOptions, name):
-                raise AggdecError(
-                    f"{option_name(name)} is not for iad++: behind a shorter draft the model's own word would stand, "
-                    "where the input's was to stay; leave it out"
-                )
     if 0 < cfg.max_suffix < cfg.min_suffix:
         raise AggdecError(f"--max-suffix {cfg.max_suffix} is below --min-suffix {cfg.min_suffix}: nothing could match")
 

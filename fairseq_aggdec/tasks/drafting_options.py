@@ -1,8 +1,8 @@
-"""Options of the modes that draft with a model, and which mode reads which option."""
+"""Options of the modes that draft with a model, and which mode reads which option of drafting."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Optional
 
 from omegaconf import II
@@ -10,9 +10,13 @@ from omegaconf import II
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.acceptance_options import AcceptanceOptions, check_acceptance_options
+from fairseq_aggdec.tasks.copying_options import CopyingOptions
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 
+_COPYING = ("iad", "hybrid", "aggressive")
+"""not `iad++`: behind a shorter draft the model's own word would stand, where the input's was to stay"""
 _OPTIONS = {
+    **dict.fromkeys(("max_draft_len", "min_suffix", "max_suffix"), _COPYING),
     "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive", "aggressive-beam"),
     "block_size": ("gad", "gad++", "nar", "blockwise", "hybrid", "aggressive", "aggressive-beam"),
     "top_beta": ("gad++", "iad++", "blockwise"),
@@ -121,8 +125,9 @@ def _at_least_one(word: str) -> int:
 def check_drafting_options(cfg: Any) -> None:
     """Raises `AggdecError` for a value that makes no sense and for an option that the mode does not read."""
     mode = str(cfg.decoding)
+    defaults = {option.name: option.default for kind in (CopyingOptions, DraftingOptions) for option in fields(kind)}
     for name, modes in _OPTIONS.items():
-        if getattr(cfg, name) != getattr(DraftingOptions, name) and mode not in modes:
+        if getattr(cfg, name) != defaults[name] and mode not in modes:
             raise AggdecError(
                 f"{option_name(name)} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"
             )

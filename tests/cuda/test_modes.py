@@ -9,7 +9,6 @@ import torch
 from fairseq import utils
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_aggdec.decoding.verification import EXACT
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
@@ -65,7 +64,7 @@ def check(models: Models, sample: dict[str, Any], found: list[Hypothesis], preci
 
 def generators(models: Models, drafter: LoadedDrafter, answers: list[list[int]]) -> dict[str, Any]:
     """All lossless modes; those that know the answer have most of their drafts accepted."""
-    block = BlockDraftOptions(drafter, 6, EXACT)
+    block = BlockDraftOptions(drafter, 6)
     common = {"src_dict": JOINED, **LIMIT}
     return {
         "greedy": AggressiveGenerator(models, JOINED, decoding="greedy", **common),
@@ -113,7 +112,7 @@ def test_proposal_heads_give_fairseqs_output(precision: str, device: torch.devic
     model = random_blockwise("post-norm sinusoidal", "identity", 1, JOINED, JOINED, 4, eos_share=0.05)
     models: Models = [on(device, model, DTYPES[precision])]
     generator = AggressiveGenerator(
-        models, JOINED, src_dict=JOINED, decoding="blockwise", block_draft=BlockDraftOptions(None, 4, EXACT), **LIMIT
+        models, JOINED, src_dict=JOINED, decoding="blockwise", block_draft=BlockDraftOptions(None, 4), **LIMIT
     )
     for lengths in LENGTHS:
         sample = batch(2, lengths, device)

@@ -72,6 +72,51 @@ def test_a_row_has_the_same_bits_among_any_others(name: str, quantised: bool, si
         torch.set_num_threads(threads)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("trained_in", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("size", SIZES)
+def test_weights_are_the_same_numbers_in_16_bits(name: str, trained_in: torch.dtype, size: tuple[int, int]) -> None:
+    """The same bits come out; subnormal numbers and signed zeros are weights, too."""
+    found, (weight, bias) = Kernels(FOLDER / f"kernels_{name}.so"), layer(*size)
+    smallest = 2.0**-24 if trained_in is torch.float16 else 2.0**-130
+    weight.view(-1)[0], weight.view(-1)[-1] = -0.0, smallest
+    weight = weight.to(trained_in).float()
+    assert weight.view(-1)[-1] == smallest
+    wide, narrow = PackedProduct(found, weight, bias), PackedProduct(found, weight, bias, together=10**9)
+    assert (wide.as_c.kept, narrow.as_c.kept) == (0, 1 if trained_in is torch.float16 else 2)
+    x = torch.randn(13, size[1], generator=torch.Generator().manual_seed(0)) * 2.0**20
+    for rows in range(1, 14):
+        assert torch.equal(wide(x[:rows]), narrow(x[:rows]))
+
+
+@pytest.mark.parametrize("other", [1 + 2.0**-12, 2.0**100])
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_that_16_bits_cannot_hold_stay_as_they_are(name: str, other: float) -> None:
+    """The first weight is too fine for bfloat16, the other one too fine or too large for fp16."""
+    weight = torch.tensor([[1 + 2.0**-9, other]])
+    product = PackedProduct(Kernels(FOLDER / f"kernels_{name}.so"), weight, None, together=10**9)
+    assert product.as_c.kept == 0
+    assert torch.equal(product(torch.eye(2))[:, 0], weight[0])
+
+
+def test_layers_of_large_models_keep_weights_in_16_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And compute the same bits as with all 32."""
+    encoder = random_model(1, WORDS, WORDS).half().float().encoder
+    tokens = random_batch(1, WORDS, [5, 9])["net_input"]["src_tokens"]
+    expected = BlockEncoder(encoder)(tokens)["encoder_out"][0]
+    packed: list[torch.dtype] = []
+    narrowed = modules._narrowed
+
+    def watched(weight: Tensor) -> Tensor:
+        packed.append(narrowed(weight).dtype)
+        return narrowed(weight)
+
+    monkeypatch.setattr(modules, "_narrowed", watched)
+    monkeypatch.setattr(modules, "_CACHED", 0)
+    assert torch.equal(BlockEncoder(encoder)(tokens)["encoder_out"][0], expected)
+    assert packed == [torch.float16] * (4 * len(encoder.layers) if NAMES else 0)
+
+
 @pytest.mark.int8
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", [name for name in NAMES if name == "avx512"])

@@ -3,7 +3,7 @@
 import pytest
 from torch import nn
 
-from fairseq_aggdec.scheduling.costs import KERNELS, PYTORCH, DraftCost, Processor, of_pass
+from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost, Processor
 
 
 class Sized(nn.Module):
@@ -23,12 +23,23 @@ SMALL, LARGE = Sized(2, 64), Sized(6, 256)
 
 @pytest.mark.parametrize("cpu", [PYTORCH, KERNELS])
 def test_the_larger_the_model_the_fewer_rows_cost_as_much_as_a_call_on_a_cpu(cpu: Processor) -> None:
-    small, large = of_pass([SMALL], cpu), of_pass([LARGE], cpu)
-    assert small > large > (1, 0)
-    assert of_pass([LARGE, LARGE], cpu)[:2] == pytest.approx(large[:2])
-    least, wide, host = of_pass([SMALL], None)
-    assert (least, wide, host) == of_pass([LARGE], None)
-    assert least > 100 > wide
+    small, large, two = (Costs.of(verifiers, cpu) for verifiers in ([SMALL], [LARGE], [LARGE, LARGE]))
+    assert small.least > large.least > 1
+    assert small.wide > large.wide > 0
+    assert (two.least, two.wide) == pytest.approx((large.least, large.wide))
+    gpu = Costs.of([SMALL], None)
+    assert gpu == Costs.of([LARGE], None)
+    assert gpu.least > 100 > gpu.wide
+
+
+def test_rows_are_free_while_weights_are_read_from_memory() -> None:
+    """Fewer where these have 16 bits; a model that fits into the caches is not read from memory."""
+    huge = Sized(2, 2048)
+    wide, narrow, small = (
+        Costs.of([one], cpu) for one, cpu in ((huge, KERNELS), (huge, KERNELS_16_BITS), (LARGE, KERNELS))
+    )
+    assert wide.read > narrow.read > 4 > small.read == 0
+    assert wide.rows(1) == wide.rows(wide.read) < wide.rows(wide.read + 1) == wide.rows(1) + 1
 
 
 @pytest.mark.parametrize("cpu", [PYTORCH, KERNELS, None])

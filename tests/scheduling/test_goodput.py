@@ -15,6 +15,7 @@ from tests.scripted_decoding import outputs_of
 FREE_ROWS = 24
 """rows of the verifier that cost as much as reading its weights"""
 RAGGED, PADDED = Costs(FREE_ROWS, wide=4.0, ragged=True), Costs(FREE_ROWS)
+READ = Costs(1.0, wide=4.0, ragged=True, read=FREE_ROWS)  # from memory, while so many rows are computed
 ONE, OTHER = "one", "other"
 """kinds of drafts"""
 
@@ -80,9 +81,9 @@ class Decoding:
         costs, rows = self.goodput.costs, len(verified)
         block = sum(verified) if costs.ragged else rows * max(verified)
         model = costs.draft if drafted else None
-        asked = 0.0 if model is None else model.call + rows * (model.token * drafted + model.unread)
+        asked = 0.0 if model is None else model.whole(rows * drafted, rows)
         wide = costs.wide if any(verified) else 0.0
-        self.cost += costs.least + rows + block + wide + asked
+        self.cost += costs.rows(rows + block) + wide + asked
         self.wasted += block - sum(accepted) + (wide + asked if not any(accepted) else 0.0)
 
 
@@ -98,7 +99,7 @@ def test_drafts_that_pass_are_verified_whole(rows: int, costs: Costs) -> None:
     assert all(row == [10] * rows for row in Decoding(costs).batch([10] * rows, [10] * rows)[2:])
 
 
-@pytest.mark.parametrize("costs", [RAGGED, PADDED])
+@pytest.mark.parametrize("costs", [RAGGED, PADDED, READ])
 def test_wide_drafts_are_trimmed_in_a_large_batch_and_not_in_a_batch_of_one(costs: Costs) -> None:
     decoding = Decoding(costs)
     decoding.batch([10] * 4, [geometric(0.6)] * 4)
@@ -106,6 +107,14 @@ def test_wide_drafts_are_trimmed_in_a_large_batch_and_not_in_a_batch_of_one(cost
     assert widths == sorted(widths, reverse=True)
     assert widths[0] >= 3
     assert widths[-1] <= 1
+
+
+def test_tokens_are_free_while_weights_are_read_from_memory() -> None:
+    """However seldom they pass; in a batch that takes longer than that each costs what it costs."""
+    decoding = Decoding(READ)
+    decoding.batch([10] * 4, [geometric(0.4)] * 4)
+    assert decoding.trimmed([10]) == [10]
+    assert decoding.trimmed([10] * 32) == [0] * 32
 
 
 @pytest.mark.parametrize("costs", [RAGGED, PADDED])

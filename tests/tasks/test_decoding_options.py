@@ -58,7 +58,10 @@ def check(decoding: str, **options: Any) -> None:
         ("beam", {"int8": True}, "--int8 is for this plugin's own modes"),
         ("beam", {"bit_exact": True}, "--bit-exact is read by .*not by beam"),
         ("iad++", {"bit_exact": True}, r"--bit-exact is read by .*not by iad\+\+"),
-        ("iad++", {"max_draft_len": 4}, r"--max-draft-len is not for iad\+\+"),
+        *[
+            (mode, {"max_draft_len": 4}, "--max-draft-len is read by --decoding iad, hybrid")
+            for mode in ("iad++", "greedy")
+        ],
         ("iad++", {"min_block": 2}, r"--min-block is read by .*not by iad\+\+"),
         ("nar", {"bit_exact": True, "drafter_path": "d.pt"}, "--bit-exact is read by .*not by nar"),
         ("gad++", {"bit_exact": True, "drafter_path": "d.pt"}, r"--bit-exact is read by .*not by gad\+\+"),

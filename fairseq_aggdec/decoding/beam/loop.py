@@ -60,13 +60,11 @@ def aggressive_beam_search(
     while going:
         # plan: what the searches wait for, and what they will probably need soon
         plans = planner.plan(going)
-        planned = []
+        planned, needed = [], []
         for sentence, plan in zip(going, plans, strict=True):
             nodes = sentence.tree.admit(sentence.needed, options.vocabulary, options.max_len)
-            stats[sentence.number].needed.append(len(nodes))
-            nodes += sentence.tree.admit(plan, options.vocabulary, options.max_len)
-            stats[sentence.number].positions.append(len(nodes))
-            planned.append(nodes)
+            needed.append(len(nodes))
+            planned.append(nodes + sentence.tree.admit(plan, options.vocabulary, options.max_len))
 
         # score it, all sentences in one pass
         block = TreeBlock.of(planned, max(sentence.tree.slots for sentence in going), first_tokens.device)
@@ -77,8 +75,8 @@ def aggressive_beam_search(
         # search as far as the rows reach
         steps = [_go_on(sentence) for sentence in going]
         planner.learn(going, steps)
-        for sentence, made in zip(going, steps, strict=True):
-            stats[sentence.number].steps.append(made)
+        for sentence, nodes, waited_for, made in zip(going, planned, needed, steps, strict=True):
+            stats[sentence.number].add(len(nodes), waited_for, made)
         staying = moving_few([place for place, sentence in enumerate(going) if not sentence.search.has_ended])
         if 0 < len(staying) < len(going):  # finished sentences leave the batch
             remaining = torch.tensor(staying, dtype=torch.long, device=first_tokens.device)

@@ -50,11 +50,10 @@ class Beams:
         positions, ragged = torch.full_like(tokens, length - 1), Ragged.of(widths, tokens.device)
         return TreeBlock(tokens, positions, length - 1, self.paths[:rows], length * size, ragged)
 
-    def keep(self, sentences: Sequence[int]) -> Beams:
-        """Those of some sentences, in this order."""
-        counts = self.counts.tolist()
-        firsts = [0, *accumulate(counts)]
-        rows = torch.tensor([firsts[sentence] + own for sentence in sentences for own in range(counts[sentence])])
+    def keep(self, sentences: Sequence[int], widths: Sequence[int]) -> Beams:
+        """Those of some sentences, in this order; `widths` as in `block`."""
+        firsts = [0, *accumulate(widths)]
+        rows = torch.tensor([firsts[sentence] + own for sentence in sentences for own in range(widths[sentence])])
         return Beams(self.counts[list(sentences)], self.texts[rows], self.paths[rows], self.sums[rows])
 
 
@@ -119,7 +118,7 @@ def plain_beam_search(
         for number, width in zip(going, widths, strict=True):
             stats[number].add(width, width, 1)
         before = beams
-        beams, ends = step.take(before, values, names, partial(_settle, before, whole, options))
+        beams, ends = step.take(before, values, names, partial(_settle, before, widths, whole, options))
         full = set()
         for place, row, score in ends:
             number = going[place]
@@ -137,7 +136,7 @@ def plain_beam_search(
             remaining = torch.tensor(staying)
             rules = rules.keep(remaining)
             verifier.keep(remaining)
-            beams = beams.keep(staying)
+            beams = beams.keep(staying, widths)
             going, widths = [going[place] for place in staying], [widths[place] for place in staying]
     return [(best_first(outputs), own) for outputs, own in zip(found, stats, strict=True)]
 
@@ -155,15 +154,19 @@ def _best_entries(
     return torch.cat(values), torch.cat(names), whole
 
 
-def _settle(beams: Beams, whole: Sequence[LogProbs | Tensor], options: BeamOptions, candidates: Candidates) -> None:
+def _settle(
+    beams: Beams,
+    widths: Sequence[int],
+    whole: Sequence[LogProbs | Tensor],
+    options: BeamOptions,
+    candidates: Candidates,
+) -> None:
     """Of sentences whose candidates are open, take fairseq's; `whole`: all log-probabilities, in pieces."""
     rows = [(piece, row) for piece in whole for row in range(len(piece))]
-    counts = beams.counts.tolist()
-    firsts = [0, *accumulate(counts)]
-    for sentence, count in enumerate(counts):
+    for sentence, (end, width) in enumerate(zip(accumulate(widths), widths, strict=True)):
         if candidates.found[sentence] >= 0:
             continue
-        own = slice(firsts[sentence], firsts[sentence] + count)
+        own = slice(end - width, end)
         log_probs = [piece[row] for piece, row in rows[own]]
         best = best_of_all(log_probs, beams.sums[own, -1].tolist(), beams.texts.size(1) == 1, options)
         finite = [candidate for candidate in best if candidate[0] > -math.inf]

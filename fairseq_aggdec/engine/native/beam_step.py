@@ -15,13 +15,11 @@ from fairseq_aggdec.engine.native.library import Kernels, kernels
 class _CStep(ctypes.Structure):
     """`Step` of beams.c, which says what each is."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_int64 if name in ("sentences", "size", "eos", "length", "entries", "slot") else ctypes.c_void_p)
-        for name in (
-            *("sentences", "size", "eos", "counts", "length", "texts", "paths", "sums", "entries", "values", "names"),
-            *("found", "best", "parents", "tokens"),
-            *("new_counts", "slot", "new_texts", "new_paths", "new_sums", "ends", "scores"),
-        )
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("sentences", "size", "eos", "length", "entries", "slot")),
+        *((name, ctypes.c_void_p) for name in ("counts", "texts", "paths", "sums", "values", "names")),
+        *((name, ctypes.c_void_p) for name in ("found", "best", "parents", "tokens")),
+        *((name, ctypes.c_void_p) for name in ("new_counts", "new_texts", "new_paths", "new_sums", "ends", "scores")),
     )
 
 
@@ -63,16 +61,16 @@ class CBeamStep(BeamStep):
             sentences=sentences,
             size=self._size,
             eos=self._eos,
-            counts=beams.counts.data_ptr(),
             length=length,
+            entries=values.size(1),
+            slot=length * self._size,
+            counts=beams.counts.data_ptr(),
             texts=beams.texts.data_ptr(),
             paths=beams.paths.data_ptr(),
             sums=beams.sums.data_ptr(),
-            entries=values.size(1),
             values=values.data_ptr(),
             names=names.data_ptr(),
             new_counts=counts.data_ptr(),
-            slot=length * self._size,
             new_texts=texts.data_ptr(),
             new_paths=paths.data_ptr(),
             new_sums=sums.data_ptr(),

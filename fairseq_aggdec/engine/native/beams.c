@@ -7,22 +7,20 @@
 
 typedef struct {
     int64_t sentences, size, eos;        /* B; N */
+    int64_t length, entries;             /* T, tokens of a hypothesis before the step; E, entries behind each */
+    int64_t slot;                        /* a sentence's new hypotheses have slots from this one on */
     /* before: M hypotheses, sentence by sentence */
     const int64_t *counts;               /* B, how many each sentence has, at most N */
-    int64_t length;                      /* T, tokens of a hypothesis */
     const int64_t *texts, *paths;        /* M x T, tokens, and their slots */
     const float *sums;                   /* M x T, cumulative log-probabilities */
-    /* the best log-probabilities behind each, falling, and whose they are */
-    int64_t entries;                     /* E */
-    const float *values;                 /* M x E */
-    const int64_t *names;                /* M x E */
+    const float *values;                 /* M x E, the best log-probabilities behind each, falling */
+    const int64_t *names;                /* M x E, whose they are */
     /* the best ways on of each sentence, falling: up to the N-th that is not EOS, so at most 2N */
     int64_t *found;                      /* B, how many; -1 where equal sums leave open which */
     float *best;                         /* B x 2N, cumulative */
     int64_t *parents, *tokens;           /* B x 2N; parents are counted from a sentence's first hypothesis */
     /* after */
     int64_t *new_counts;                 /* B */
-    int64_t slot;                        /* a sentence's new hypotheses have slots from this one on */
     int64_t *new_texts, *new_paths;      /* at most B N x (T + 1) */
     float *new_sums;
     int64_t *ends;                       /* at most B N x 2, what EOS finishes: a sentence, and which of all hypotheses */

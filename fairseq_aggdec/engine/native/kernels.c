@@ -25,7 +25,8 @@ extern int omp_get_thread_num(void);
 #endif
 #define PANEL (2 * LANES) /* outputs of a product that are computed at once */
 #define PART 512          /* inputs that are added up in one go */
-#define AHEAD 256         /* numbers of a panel; weights are asked for so early */
+#define AHEAD 1024        /* bytes; weights are asked for so early */
+#define LINE 64           /* bytes that come from memory at once */
 #define LEVELS 127.0f     /* of a byte on either side of ZERO */
 #define ZERO 128
 #define GAP 16            /* numbers behind a row: rows a power of two apart would share few places of the first cache */
@@ -36,13 +37,15 @@ typedef uint32_t uvec __attribute__((vector_size(LANES * 4), aligned(4), may_ali
 typedef uint8_t bvec __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 enum { NO_ACTIVATION, RELU, GELU };
+enum { SINGLE, HALF, BFLOAT }; /* how weights are kept; inputs, sums and outputs are in single precision */
 
 typedef struct {
-    const void *weight;     /* floats, panels x inputs x PANEL; integers, panels x inputs / 4 x PANEL x 4 */
+    const void *weight;     /* numbers, panels x inputs x PANEL; integers, panels x inputs / 4 x PANEL x 4 */
     const float *bias;      /* panels x PANEL */
     const float *scales;    /* of integers, panels x PANEL: what one stands for, a row's largest input aside; or NULL */
     const int32_t *offsets; /* of integers, panels x PANEL: the sum of an output's weights times ZERO */
     int64_t inputs, outputs;
+    int64_t kept; /* SINGLE, HALF or BFLOAT */
 } Product;
 
 /* a product's inputs as bytes around ZERO, `stride` bytes a row, and each row's largest absolute value */
@@ -142,15 +145,29 @@ static inline vec exponential(vec x) {
 
 /* ---- products with weights ---- */
 
-static inline __attribute__((always_inline)) void tile(const int m, const float *restrict w, const float *restrict x,
-                                                       int64_t stride, int64_t inputs, vec sums[][2]) {
+/* LANES weights from the number `i` on */
+static inline __attribute__((always_inline)) vec weights_at(const void *w, int64_t i, const int kept) {
+    if (kept == SINGLE) return *(const vec *)((const float *)w + i);
+    const uint16_t *at = (const uint16_t *)w + i;
+#if defined(__AVX512F__)
+    __m256i narrow = _mm256_loadu_si256((const __m256i *)at);
+    return kept == HALF ? (vec)_mm512_cvtph_ps(narrow) : (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(narrow), 16);
+#else
+    __m128i narrow = _mm_loadu_si128((const __m128i *)at);
+    return kept == HALF ? (vec)_mm256_cvtph_ps(narrow) : (vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32(narrow), 16);
+#endif
+}
+
+static inline __attribute__((always_inline)) void tile(const int m, const int kept, const void *restrict w,
+                                                       const float *restrict x, int64_t stride, int64_t inputs, vec sums[][2]) {
+    const int64_t each = kept == SINGLE ? sizeof(float) : sizeof(uint16_t);
     vec own[TILE][2];
     for (int r = 0; r < m; r++) own[r][0] = own[r][1] = (vec){0};
     for (int64_t i = 0; i < inputs; i++) {
-        const float *at = w + i * PANEL;
-        vec first = *(const vec *)at, second = *(const vec *)(at + LANES);
-        __builtin_prefetch(at + AHEAD);
-        if (LANES == 16) __builtin_prefetch(at + AHEAD + LANES);
+        vec first = weights_at(w, i * PANEL, kept), second = weights_at(w, i * PANEL + LANES, kept);
+        const char *soon = (const char *)w + i * PANEL * each + AHEAD;
+        __builtin_prefetch(soon);
+        if (PANEL * each > LINE) __builtin_prefetch(soon + LINE);
 #pragma GCC unroll 12
         for (int r = 0; r < m; r++) {
             float number = x[r * stride + i];
@@ -165,12 +182,18 @@ static inline __attribute__((always_inline)) void tile(const int m, const float 
     }
 }
 
-static void panel_times_rows(int m, const float *w, const float *x, int64_t stride, int64_t inputs, vec sums[][2]) {
-    for (int64_t i = 0; i < inputs; i += PART) {
-        int64_t n = inputs - i < PART ? inputs - i : PART;
+/* `first`: the number of the panel's first output */
+static void panel_times_rows(const Product *p, int64_t first, int m, const float *x, int64_t stride, vec sums[][2]) {
+    for (int64_t i = 0; i < p->inputs; i += PART) {
+        int64_t n = p->inputs - i < PART ? p->inputs - i : PART, at = first * p->inputs + i * PANEL;
+        const void *w = p->kept == SINGLE ? (const float *)p->weight + at : (const void *)((const uint16_t *)p->weight + at);
         switch (m) { /* the number of rows is a constant in each */
-#define ROWS(k) \
-    case k: tile(k, w + i * PANEL, x + i, stride, n, sums); break;
+#define ROWS(k)                                                             \
+    case k:                                                                 \
+        if (p->kept == SINGLE) tile(k, SINGLE, w, x + i, stride, n, sums);  \
+        else if (p->kept == HALF) tile(k, HALF, w, x + i, stride, n, sums); \
+        else tile(k, BFLOAT, w, x + i, stride, n, sums);                    \
+        break;
             ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
 #if TILE > 6
             ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
@@ -225,8 +248,8 @@ WITH_VNNI static inline __attribute__((always_inline)) void tile_of_bytes(const 
     for (int64_t i = 0; i < inputs; i += 4) {
         const int8_t *at = w + i * PANEL;
         ivec first = *(const ivec *)at, second = *(const ivec *)(at + 4 * LANES);
-        __builtin_prefetch(at + 4 * AHEAD);
-        __builtin_prefetch(at + 4 * (AHEAD + LANES));
+        __builtin_prefetch(at + AHEAD);
+        __builtin_prefetch(at + AHEAD + LINE);
 #pragma GCC unroll 12
         for (int r = 0; r < m; r++) {
             int32_t four;
@@ -278,8 +301,7 @@ static void panel_of(const Product *p, int64_t first, const float *x, int64_t x_
         return;
     }
     memset(found, 0, sizeof(vec) * 2 * (to - from));
-    panel_times_rows((int)(to - from), (const float *)p->weight + first * p->inputs, x + from * x_stride, x_stride,
-                     p->inputs, found);
+    panel_times_rows(p, first, (int)(to - from), x + from * x_stride, x_stride, found);
     for (int64_t r = 0; r < to - from; r++)
         for (int half = 0; half < 2; half++) found[r][half] += bias[half];
 }

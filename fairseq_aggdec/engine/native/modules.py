@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _ADDRESS, _I64 = ctypes.c_void_p, ctypes.c_int64
 _ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c
 
-
+_KEPT = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # numbers in kernels.c
+_CACHED = 8_000_000
+"""numbers; more weights than these are read from memory whenever they are used"""
 _LEVELS, _ZERO = 127, 128  # as in kernels.c
 
 
@@ -34,13 +36,15 @@ class _CProduct(ctypes.Structure):
 
     _fields_ = (
         *((name, _ADDRESS) for name in ("weight", "bias", "scales", "offsets")),
-        ("inputs", _I64),
-        ("outputs", _I64),
+        *((name, _I64) for name in ("inputs", "outputs", "kept")),
     )
 
 
 class PackedProduct:
     """activation(x W^T + b), ... x I -> ... x O, over weights that are packed for the kernels.
+
+    Weights that are numbers of 16 bits, as those of a checkpoint trained with --fp16 or --bf16 are, can be kept in 16
+    bits and widened as they are read: the same numbers, and half as much to read from memory.
 
     Of 8-bit integers: every row of weights has a scale of its own, and so has every row of inputs, found when it is
     met. They are added up without rounding.
@@ -56,8 +60,12 @@ class PackedProduct:
         bias: Tensor | None,
         activation: Any = None,
         quantised: bool = False,
+        together: int = 0,
     ) -> None:
-        """Weights are O x I, single precision, on the CPU; biases O; they are copied."""
+        """Weights are O x I, single precision, on the CPU; biases O; they are copied.
+
+        `together`: weights of all products that are used one after the other; none for this one alone.
+        """
         weight, bias = weight.detach(), None if bias is None else bias.detach()
         (outputs, inputs), panel = weight.shape, found.panel
         panels = -(-outputs // panel)
@@ -71,11 +79,13 @@ class PackedProduct:
             offsets = rounded.sum(dim=1, dtype=torch.int32) * _ZERO
             packed = rounded.view(panels, panel, -1, 4).transpose(1, 2)
         else:
+            if max(together, weight.numel()) > _CACHED:
+                weight = _narrowed(weight)
             packed = F.pad(weight, (0, 0, 0, more)).view(panels, panel, inputs).transpose(1, 2)
-        biases = F.pad(weight.new_zeros(outputs) if bias is None else bias, (0, more))
+        biases = F.pad(torch.zeros(outputs) if bias is None else bias, (0, more))
         self._alive = (packed.contiguous(), biases, scales, offsets)
         self._kernels, self._activation = found, _ACTIVATIONS[activation]
-        self.as_c = _CProduct(*map(_address, self._alive), inputs, outputs)
+        self.as_c = _CProduct(*map(_address, self._alive), inputs, outputs, _KEPT[weight.dtype])
         """valid while this object is"""
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -85,6 +95,15 @@ class PackedProduct:
         address = ctypes.addressof(self.as_c)
         _check(self._kernels.product(address, x.data_ptr(), y.data_ptr(), rows, self._activation, threads))
         return y
+
+
+def _narrowed(weight: Tensor) -> Tensor:
+    """The same numbers in 16 bits, where these can hold them all."""
+    for kept in (torch.float16, torch.bfloat16):
+        narrow = weight.to(kept)
+        if torch.equal(narrow.to(weight.dtype), weight):
+            return narrow
+    return weight
 
 
 def _address(x: Tensor | None) -> int | None:
@@ -128,6 +147,9 @@ class _Stack:
     def __init__(self, model: TransformerEncoderBase | TransformerDecoderBase, found: Kernels, quantised: bool) -> None:
         """The weights are taken as they are now; `quantised`: products are of 8-bit integers."""
         self._kernels, self._quantised = found, quantised
+        self._weights = sum(weight.numel() for weight in model.layers.parameters())
+        self.narrow = False
+        """whether weights are kept in 16 bits"""
         self._alive: list[Any] = []  # what the structures point to
         layers = (_CLayer * len(model.layers))(*map(self._layer, model.layers))
         first = model.layers[0]
@@ -168,8 +190,10 @@ class _Stack:
         return _CNorm(*map(_address, numbers), module.eps)
 
     def _product(self, *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
-        product = PackedProduct(self._kernels, *fused_weights(*projections, order=order), quantised=self._quantised)
+        weight, bias = fused_weights(*projections, order=order)
+        product = PackedProduct(self._kernels, weight, bias, None, self._quantised, self._weights)
         self._alive.append(product)
+        self.narrow |= product.as_c.kept != _KEPT[torch.float32]
         return product.as_c
 
 

@@ -41,8 +41,8 @@ def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Re
     with TemporaryDirectory(prefix="aggdec-bench-") as folder:
         references: list[str] = []
         if args.random_model:
-            folder = str(args.keep / args.random_model) if args.keep else folder
-            subject, title = random_subject(args, modes, Path(folder)), f"random {args.random_model} model"
+            subject = random_subject(args, modes, Path(folder))
+            title = f"random {args.random_model} model, weights of {args.trained_in}"
         else:
             subject, references = _subject(args)
             title = f"{args.gen_subset} of {args.data} by {args.path}"
@@ -63,11 +63,25 @@ def _subject(args: argparse.Namespace) -> tuple[Subject, list[str]]:
 
 
 def random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path) -> Subject:
-    """Write the model of --random-model, and a drafter if a mode needs one, into a folder; draw random sentences."""
+    """Write the model of --random-model, and a drafter if a mode needs one; draw random sentences.
+
+    Args:
+        args: the options of `add_random_model_options`, and more.
+        modes: all modes.
+        folder: of the models, where --keep does not name one.
+    """
+    if args.keep:
+        folder = args.keep / f"{args.random_model}-{args.trained_in}"
     drafts = any(mode.decoding in ("gad", "gad++", "nar") for mode in modes)
     block_size = args.block_size or _RANDOM_BLOCK
     size = random_models.SIZES[args.random_model]
-    model = random_models.write_random_model(folder, size, args.drafter_layers if drafts else 0, block_size)
+    model = random_models.write_random_model(
+        folder,
+        size,
+        args.drafter_layers if drafts else 0,
+        block_size,
+        trained_in=torch.float16 if args.trained_in == "fp16" else torch.float32,
+    )
     return Subject(
         path=str(model.checkpoint),
         data=str(folder),

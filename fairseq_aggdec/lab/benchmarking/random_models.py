@@ -42,7 +42,12 @@ class RandomModel:
 
 
 def write_random_model(
-    folder: Path, size: Size, drafter_layers: int = 0, block_size: int = 25, vocabulary: int = VOCABULARY
+    folder: Path,
+    size: Size,
+    drafter_layers: int = 0,
+    block_size: int = 25,
+    vocabulary: int = VOCABULARY,
+    trained_in: torch.dtype = torch.float32,
 ) -> RandomModel:
     """Write a random model, its dictionaries and, if wanted, a random drafter that shares its encoder.
 
@@ -52,6 +57,7 @@ def write_random_model(
         drafter_layers: decoder layers of the drafter; 0 for no drafter.
         block_size: the drafter's block size.
         vocabulary: number of symbols in the dictionary.
+        trained_in: weights are numbers of this precision, as those of a model that was trained in it are.
 
     Raises:
         AggdecError: a file cannot be written.
@@ -69,11 +75,12 @@ def write_random_model(
         base_architecture(args)
         model = _random(TransformerModel, args, dictionaries)
         vary_outputs(model)
+        model.to(trained_in).float()
         _save(made.checkpoint, model.state_dict(), args)
     if made.drafter is not None and not made.drafter.is_file():
         args = Namespace(arch="nar_drafter", block_size=block_size, **{**size.options(drafter_layers), **_COMMON})
         nar_drafter(args)
-        drafter = _random(NarDrafterModel, args, dictionaries)
+        drafter = _random(NarDrafterModel, args, dictionaries).to(trained_in).float()
         weights = read_checkpoint(made.checkpoint)["model"]
         drafter.load_state_dict({**drafter.state_dict(), **{k: v for k, v in weights.items() if k.startswith(_SHARED)}})
         drafter.encoder_fingerprint.copy_(encoder_fingerprint(drafter.encoder))

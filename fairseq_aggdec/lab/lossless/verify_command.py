@@ -35,8 +35,8 @@ def run(args: argparse.Namespace, command: str) -> Report:
     with TemporaryDirectory(prefix="aggdec-verify-") as folder:
         if args.random_model:
             modes = given or _modes(_RANDOM_MODES)
-            place = args.keep / args.random_model if args.keep else Path(folder)
-            subject, title = _uneven(random_subject(args, modes, place)), f"random {args.random_model} model"
+            subject = _uneven(random_subject(args, modes, Path(folder)))
+            title = f"random {args.random_model} model, weights of {args.trained_in}"
             symbols = Dictionary.load(f"{subject.data}/dict.{subject.target_lang}.txt").symbols
         else:
             subject, task = read_subject(args)
