@@ -15,6 +15,7 @@ def register() -> None:
 
     install()
     import fairseq_aggdec.criterions.blockwise_loss
+    import fairseq_aggdec.criterions.edit_weighted_loss
     import fairseq_aggdec.criterions.glancing_block_loss
     import fairseq_aggdec.models.blockwise_transformer
     import fairseq_aggdec.models.nar_drafter

@@ -1,0 +1,92 @@
+"""Cross-entropy in which what a correction changes weighs more than what it copies.
+
+After the edit-weighted objective of Junczys-Dowmunt et al. 2018, "Approaching Neural Grammatical Error Correction as a
+Low-Resource Machine Translation Task": nine of ten target tokens of a corrector stand in its source, too, and hide the
+others in a plain mean. There an aligner tells which target words were edited; here a token is a copy where the source
+has it behind the same token.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch.nn.functional as F
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from omegaconf import II
+from torch import Tensor
+
+from fairseq_aggdec.criterions.block_metrics import log_losses, loss_sums, ratio, total
+from fairseq_aggdec.criterions.label_smoothing import smoothed_loss
+from fairseq_aggdec.errors import AggdecError
+
+
+@dataclass
+class EditWeightedLossConfig(FairseqDataclass):
+    """Options of the criterion."""
+
+    label_smoothing: float = field(default=0.1, metadata={"help": "probability spread over the other tokens"})
+    edit_weight: float = field(
+        default=3.0,
+        metadata={"help": "how many times as much as a copied token one weighs that the source has not in that place"},
+    )
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+
+@register_criterion("edit_weighted_loss", dataclass=EditWeightedLossConfig)
+class EditWeightedLoss(FairseqCriterion):
+    """The weighted mean over a batch's target tokens; source and target share a dictionary."""
+
+    def __init__(self, task: Any, label_smoothing: float, edit_weight: float, sentence_avg: bool) -> None:
+        super().__init__(task)
+        if not edit_weight > 0:
+            raise AggdecError(f"--edit-weight {edit_weight}: must be above 0")
+        if task.source_dictionary != task.target_dictionary:
+            raise AggdecError("--criterion edit_weighted_loss needs one dictionary for source and target")
+        self.label_smoothing = label_smoothing
+        self.edit_weight = edit_weight
+        self.sentence_avg = sentence_avg
+
+    def forward(
+        self, model: Any, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Tensor, Tensor | int, dict[str, Any]]:
+        """The summed loss, the number to divide it by, and sums for the log; `reduce` is not used."""
+        target, net_input = sample["target"], sample["net_input"]
+        logits = model(**net_input)[0]
+        edited = edits(net_input["src_tokens"], target, self.padding_idx)
+        kept = target.ne(self.padding_idx)
+        weights = 1.0 + (self.edit_weight - 1.0) * edited[kept].float()
+        loss, nll = smoothed_loss(logits[kept], target[kept], self.label_smoothing, weights)
+        sample_size = len(target) if self.sentence_avg else weights.sum()
+        log = loss_sums(sample, loss, nll, int(kept.sum()), sample_size)
+        if not model.training:
+            _, log["_edit_nll"] = smoothed_loss(logits[edited].detach(), target[edited], 0.0)
+            log["_edits"] = edited.sum()
+        return loss, sample_size, log
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Log means over all workers and batches; in validation `edit_nll_loss`, of edited tokens in bits, too."""
+        log_losses(logging_outputs)
+        count = total(logging_outputs, "_edits")
+        if count > 0:
+            mean = ratio(total(logging_outputs, "_edit_nll"), count) / math.log(2)
+            metrics.log_scalar("edit_nll_loss", mean, count, round=3)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True
+
+
+def edits(source: Tensor, target: Tensor, pad: int) -> Tensor:
+    """Which target tokens the source does not have behind the same token, B x T; the first one is behind none.
+
+    Args:
+        source: B x S, padded on either side.
+        target: B x T, padded on the right.
+        pad: the padding token.
+    """
+    before_source, before = (F.pad(tokens[:, :-1], (1, 0), value=pad) for tokens in (source, target))
+    same = target[:, :, None].eq(source[:, None]) & before[:, :, None].eq(before_source[:, None])
+    return target.ne(pad) & ~same.any(dim=2)

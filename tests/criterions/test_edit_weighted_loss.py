@@ -1,0 +1,81 @@
+"""The loss of corrections, weighted, against a slow transcription."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.logging import metrics
+
+from fairseq_aggdec.criterions.edit_weighted_loss import EditWeightedLoss, edits
+from fairseq_aggdec.errors import AggdecError
+from tests.criterions.pairs import random_pairs
+from tests.random_models import dictionary, random_model
+
+WORDS = dictionary(12)
+PAD, EOS = WORDS.pad(), WORDS.eos()
+
+
+def criterion(edit_weight: float = 3.0, smoothing: float = 0.1, sentence_avg: bool = False) -> EditWeightedLoss:
+    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
+    return EditWeightedLoss(task, smoothing, edit_weight, sentence_avg)
+
+
+def sample() -> dict[str, Any]:
+    return random_pairs([7, 1, 12], WORDS, torch.Generator().manual_seed(2))
+
+
+def test_what_is_edited() -> None:
+    """A token is a copy behind the same token only; so what follows an edit counts as one, too."""
+    source = torch.tensor([[PAD, PAD, 5, 6, 7, EOS], [5, 6, 6, 7, 8, EOS]])  # fairseq pads sources on the left
+    target = torch.tensor([[5, 6, 7, EOS, PAD], [5, 6, 9, 8, EOS]])
+    assert edits(source, target, PAD).tolist() == [[False] * 5, [False, False, True, True, False]]
+    assert edits(source, source.roll(-2, dims=1), PAD)[0].tolist() == [False] * 6
+    assert edits(torch.tensor([[6, EOS]]), torch.tensor([[5, 6, EOS]]), PAD).tolist() == [[True, True, False]]
+
+
+@torch.no_grad()
+def test_the_loss_is_the_weighted_mean() -> None:
+    net, batch = random_model(1, WORDS, WORDS).eval(), sample()
+    log_probs = net(**batch["net_input"])[0].log_softmax(-1)
+    edited = edits(batch["net_input"]["src_tokens"], batch["target"], PAD)
+    expected = plain = weight = 0.0
+    for row, tokens in enumerate(batch["target"].tolist()):
+        for place, token in enumerate(tokens):
+            if token != PAD:
+                wanted = torch.full((len(WORDS),), 0.1 / (len(WORDS) - 1))
+                wanted[token] = 0.9
+                own = 3.0 if edited[row, place] else 1.0
+                expected -= own * float(wanted @ log_probs[row, place])
+                plain -= float(log_probs[row, place, token])
+                weight += own
+    loss, size, log = criterion()(net, batch)
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    assert float(size) == weight > int(batch["target"].ne(PAD).sum())
+    assert float(log["nll_loss"]) == pytest.approx(plain, rel=1e-5)
+    assert criterion(sentence_avg=True)(net, batch)[1] == 3
+    with metrics.aggregate() as logged:
+        EditWeightedLoss.reduce_metrics([log])
+        scores = logged.get_smoothed_values()
+    of_edits = -log_probs.gather(2, batch["target"][..., None])[..., 0][edited].mean() / math.log(2)
+    assert scores["edit_nll_loss"] == pytest.approx(float(of_edits), abs=1e-3)
+
+
+@torch.no_grad()
+def test_with_a_weight_of_one_it_is_fairseqs_criterion() -> None:
+    from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+
+    net, batch = random_model(1, WORDS, WORDS).eval(), {**sample(), "ntokens": 23}
+    stock = LabelSmoothedCrossEntropyCriterion(SimpleNamespace(target_dictionary=WORDS), False, 0.1)
+    theirs, ours = stock(net, batch), criterion(edit_weight=1.0)(net, batch)
+    assert float(ours[0]) == pytest.approx(float(theirs[0]), rel=1e-5)
+    assert float(ours[1]) == theirs[1]
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(AggdecError, match=r"--edit-weight 0\.0: must be above 0"):
+        criterion(edit_weight=0.0)
+    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=dictionary(13))
+    with pytest.raises(AggdecError, match="one dictionary"):
+        EditWeightedLoss(task, 0.1, 3.0, False)
