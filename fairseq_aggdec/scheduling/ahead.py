@@ -115,23 +115,21 @@ class _Reach(Reach):
         """i, of the next step ahead"""
         self._shares, self._costs, self._needed, self._sentences = shares, costs, needed, sentences
         self._prefixes = needed
-
-    @property
-    def cost(self) -> float:
+        self.cost = self._cost_of(needed)
         """C"""
-        return self._cost(self._prefixes)
 
-    def _cost(self, prefixes: int) -> float:
+    def _cost_of(self, prefixes: int) -> float:
         costs, sentences = self._costs, self._sentences
         return costs.rows(sentences * prefixes) / sentences + costs.host * prefixes
 
     def pays(self) -> bool:
         """See `decoding.beam.planner.Reach.pays`."""
-        more = self._cost(self._prefixes + self._needed) - self.cost
+        more = self._cost_of(self._prefixes + self._needed) - self.cost
         return self._needed * self._shares.of(self.distance) * self.cost > _LEAST_GAIN * self.useful * more
 
     def go_on(self, prefixes: int) -> None:
         """See `decoding.beam.planner.Reach.go_on`."""
         self.useful += prefixes * self._shares.of(self.distance)
         self._prefixes += prefixes
+        self.cost = self._cost_of(self._prefixes)
         self.distance += 1
