@@ -8,6 +8,8 @@ l_max_subset=test2 trace_set=jfleg-test
 
 further_stages+=(depth)
 
+stage_train() { run_model train "checkpoint.finetune_from_model=$plugin/demo/gec/model.pt"; }
+
 # The synthetic test set, and JFLEG's test set (test2), whose errors people made.
 stage_decode() {
     local mode subset

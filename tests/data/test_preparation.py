@@ -20,7 +20,7 @@ from fairseq_aggdec.files import alone_at
 from tests.data.preparing import ROOT, digest, make_data, parallel, small, write_gzipped
 
 GEC = ROOT / "configs/gec_small/prepare.yaml"
-GOLDEN = "64017c454694488a098eb7073fe6fae807957691a1e26cd0711a2e662a99a2c6"
+GOLDEN = "3fc95c16019dfbb6e0d069f30a04869039aeb15d60e51fe69f08214dbbf3e825"
 """What is made of the small data: recorded results are of these bytes. A change of the word tables changes it."""
 
 
@@ -35,7 +35,7 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     assert not set(clean["train"]) & set(clean["valid"] + clean["test"])
     assert "Thou art a knave and is happy." not in clean["train"]
     psychology = [sentence for sentence in clean["train"] if "influenced by" in sentence]
-    assert len(psychology) in (0, 8)  # repeat: 8
+    assert len(psychology) in (0, 16)  # repeat: 16
     # Aligned lines, some of them changed, targets untouched.
     source, target = ((work / "text" / f"train.{side}").read_text().splitlines() for side in ("src", "tgt"))
     assert target == clean["train"]
