@@ -10,10 +10,10 @@
     choose l to maximise G / C; draft nothing where that promises less than a tenth more than no draft
 
 `a` falls with i, so the best lengths are found by adding draft tokens in the order of their `a` while G / C rises. One
-row's block costs a CPU little more than one token, since the weights have to be read from memory anyway: c_read is some
-rows.
-Many rows make the arithmetic bind, and then every draft token that does not pass costs as much as one that does. And a
-batch lasts as long as its slowest row: what a row gains counts in proportion to the rows that have a draft, hence s.
+row's block costs a CPU little more than one token, since the weights of a large model have to be read from memory
+anyway: c_read is six to thirteen rows. Many rows make the arithmetic bind, and then every draft token that does not
+pass costs as much as one that does. And a batch lasts as long as its slowest row: what a row gains counts in proportion
+to the rows that have a draft, hence s.
 
 Exploration: a kind that has not been tried, or not for long, is taken to be good. Until it has been tried a few times,
 only a few rows draft, where the verifier can leave the others' padding out: they tell as much of it as all would.
