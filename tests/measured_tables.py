@@ -29,7 +29,7 @@ from fairseq_aggdec.structured_files import made_of
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
 RECORDS_PAGE = "docs/benchmarks/README.md"
-ENGINE = ("fairseq_aggdec/decoding", "fairseq_aggdec/engine")
+ENGINE = ("fairseq_aggdec/decoding", "fairseq_aggdec/engine", "fairseq_aggdec/scheduling")
 PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md")
 _BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 _COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")

@@ -87,6 +87,7 @@ class Goodput:
         self._by_a_model = by_a_model
         self._drafter_asks = drafter_asks
         self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
+        self._refused = 0  # rows of the batch for which a draft by the model did not pay; 0: it has not been refused
         self._failures: list[int] = []  # of each row, before the iteration
         self._least_chance = 0.0  # of a token that is worth verifying in the iteration
         self._benefit = _FIRST_BENEFIT  # running mean of what drafts add to G / C, as a share of it
@@ -97,14 +98,17 @@ class Goodput:
     def longest(self, outputs: Outputs) -> list[int]:
         """See `decoding.roles.DraftSchedule.longest`.
 
-        Copies may have any length, since they cost nothing; a model is asked for what pays.
+        Copies may have any length, since they cost nothing; a model is asked for what pays. Where nothing did, that
+        is worked out again when rows have left: no draft tells more of drafts, and the more there is to read first.
         """
         lengths = outputs.known_lengths
         if max(lengths) == 1:
             self._read = dict.fromkeys(outputs.rows, 0)
-            self._paused = 0
+            self._paused = self._refused = 0
         if self._paused > 0:
             self._paused -= 1
+            return [0] * len(lengths)
+        if 0 < self._refused <= len(lengths):
             return [0] * len(lengths)
         self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
         self._expected.clear()
@@ -114,6 +118,7 @@ class Goodput:
         size = sys.maxsize
         if self.costs.draft is not None and not self._drafter_asks:
             size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
+            self._refused = 0 if size else len(lengths)
         return [size] * len(lengths)
 
     def trim(self, draft: Draft) -> Draft:
@@ -138,8 +143,7 @@ class Goodput:
         rows = len(groups)
         if not any(lengths):
             return [], 0.0
-        free = max(0.0, self.costs.read - rows)
-        best = _best(float(rows), self._pass(rows, rows) + self.costs.wide, free, self._steps(groups, lengths))
+        best = _best(rows, self.costs, self._steps(groups, lengths))
         benefit = self._benefit_of(rows, sum(step.gain for step in best), sum(step.cost for step in best))
         return (best, benefit) if benefit > _LEAST_BENEFIT else ([], 0.0)
 
@@ -249,22 +253,23 @@ class Goodput:
         return best
 
 
-def _best(tokens: float, cost: float, free: float, steps: Iterable[_Step]) -> list[_Step]:
-    """The first steps, as many as bring the most tokens a cost.
+def _best(rows: int, costs: Costs, steps: Iterable[_Step]) -> list[_Step]:
+    """The first steps, as many as bring the most tokens for the cost of a pass with drafts.
 
     Args:
-        tokens: without any step.
-        cost: without any step.
-        free: so much of the steps' cost is none.
+        rows: each commits a token without any step.
+        costs: of the pass.
         steps: each brings at most as much for its cost as the one before.
     """
     best = []
+    tokens = verified = float(rows)
+    cost = costs.rows(verified) + costs.wide
     for step in steps:
-        more = max(0.0, step.cost - free)
+        more = costs.rows(verified + step.cost) + costs.wide - cost
         if step.gain * cost <= tokens * more:
             break
         tokens += step.gain
+        verified += step.cost
         cost += more
-        free = max(0.0, free - step.cost)
         best.append(step)
     return best

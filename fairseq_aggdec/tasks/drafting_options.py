@@ -66,6 +66,9 @@ class DraftingOptions(AcceptanceOptions):
     path: Optional[str] = II("common_eval.path")  # noqa: UP045
 
 
+_DEFAULTS = {option.name: option.default for kind in (CopyingOptions, DraftingOptions) for option in fields(kind)}
+
+
 def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
     """The value of --decoding, or the mode that `aggressive` stands for; without models, before they are loaded.
 
@@ -125,9 +128,8 @@ def _at_least_one(word: str) -> int:
 def check_drafting_options(cfg: Any) -> None:
     """Raises `AggdecError` for a value that makes no sense and for an option that the mode does not read."""
     mode = str(cfg.decoding)
-    defaults = {option.name: option.default for kind in (CopyingOptions, DraftingOptions) for option in fields(kind)}
     for name, modes in _OPTIONS.items():
-        if getattr(cfg, name) != defaults[name] and mode not in modes:
+        if getattr(cfg, name) != _DEFAULTS[name] and mode not in modes:
             raise AggdecError(
                 f"{option_name(name)} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"
             )

@@ -3,6 +3,8 @@
 import pytest
 from torch import nn
 
+from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.scheduling import costs
 from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost, Processor
 
 
@@ -54,3 +56,7 @@ def test_what_a_drafter_costs_in_rows_of_its_verifier(cpu: Processor | None) -> 
         assert getattr(smaller, name) < getattr(like_it, name) == pytest.approx(2 * getattr(of_two, name))
     assert not like_it.rereads
     assert DraftCost.of(Sized(6, 256, is_causal=False), 5, [LARGE], cpu).rereads
+
+
+def test_the_kernels_and_the_schedules_take_models_from_one_size_on_to_be_read_from_memory() -> None:
+    assert modules._CACHED == costs._CACHED

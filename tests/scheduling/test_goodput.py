@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
 
-from fairseq_aggdec.decoding.outputs import Outcome
+from fairseq_aggdec.decoding.outputs import Outcome, Outputs
 from fairseq_aggdec.decoding.roles import Draft
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
@@ -231,6 +232,24 @@ def test_an_expensive_drafter_is_asked_less_often(draft: DraftCost, asked: bool)
         verified = decoding.batch([10] * 8, [2] * 8)
     assert (max(verified[-1]) == 2) == asked
     assert any(map(max, verified)) == asked
+
+
+def test_whether_a_model_pays_is_worked_out_again_when_rows_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It pays for one row and not for 32."""
+    goodput, asked, size_of = Goodput(Costs(20.0, draft=DraftCost(10, 5.0, 1.0))), [], Goodput.model_size
+
+    def model_size(self: Goodput, outputs: Outputs, *others: Any) -> int:
+        asked.append(len(outputs.rows))
+        return size_of(self, outputs, *others)
+
+    monkeypatch.setattr(Goodput, "model_size", model_size)
+    assert not any(goodput.longest(outputs_of([[]] * 32)))
+    for _ in range(5):
+        assert not any(goodput.longest(outputs_of([[5]] * 32)))
+    assert asked == [32]
+    assert goodput.longest(outputs_of([[5]])) == [10]
+    goodput.longest(outputs_of([[]] * 32))
+    assert asked == [32, 1, 32]
 
 
 def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
