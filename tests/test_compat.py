@@ -1,4 +1,4 @@
-"""Checkpoints: what loads, what is refused, and that a refused one runs nothing."""
+"""Checkpoints: what loads, what is refused, and that a refused one runs nothing; and what training needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from fairseq.dataclass.configs import EMAConfig
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.models.ema import EMA
+from fairseq.tasks import FairseqTask
 
 import fairseq_aggdec
 from fairseq_aggdec.cli.user_dir import user_dir
@@ -287,3 +289,16 @@ def _receive(rank: int, rendezvous: str) -> None:
 def test_a_loaded_checkpoint_reaches_the_other_workers(tmp_path: Path) -> None:
     rendezvous = str(tmp_path / "rendezvous")
     torch.multiprocessing.start_processes(_receive, (rendezvous,), nprocs=2, start_method="fork")
+
+
+@pytest.mark.parametrize(("length", "is_fused"), [(20, False), (400, True)])
+def test_short_sentences_are_trained_without_the_fused_attention_on_a_cpu(length: int, is_fused: bool) -> None:
+    found, model = [], MagicMock()
+
+    def criterion(_: Any, sample: dict[str, Any]) -> Any:
+        found.append(torch.backends.cuda.flash_sdp_enabled())  # PyTorch's setting, of a CPU's as well
+        return torch.zeros(()), 1, {}
+
+    tokens = {"src_tokens": torch.ones(2, length, dtype=torch.long), "src_lengths": torch.tensor([length, 3])}
+    FairseqTask(argparse.Namespace()).train_step({"net_input": tokens}, model, criterion, MagicMock(), 1)
+    assert (found, torch.backends.cuda.flash_sdp_enabled()) == ([is_fused], True)

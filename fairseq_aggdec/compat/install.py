@@ -8,6 +8,7 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.models.bart import BARTModel
 from fairseq.models.ema import EMA
 from fairseq.models.nat import FairseqNATModel, levenshtein_transformer
+from fairseq.tasks import FairseqTask
 
 from fairseq_aggdec.compat import batches, checkpoints, command_line, interactive_input, nat, training, whole_lines
 from fairseq_aggdec.errors import install_excepthook
@@ -29,6 +30,7 @@ def install() -> None:
     data_utils.batch_by_size = batches.keeping_the_last(data_utils.batch_by_size)
     BARTModel.__init__ = training.with_a_task(BARTModel.__init__)
     EMA.__init__ = training.averaging_trained_weights(EMA.__init__)
+    FairseqTask.train_step = training.with_attention_in_steps(FairseqTask.train_step)
     FairseqNATModel.build_model = nat.with_own_options(FairseqNATModel.build_model.__func__)
     iterative_refinement_generator.np = SimpleNamespace(argmax=nat.argmax)
     levenshtein_transformer._fill = nat.filling_from_nothing(levenshtein_transformer._fill)

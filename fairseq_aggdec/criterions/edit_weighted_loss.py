@@ -56,9 +56,9 @@ class EditWeightedLoss(FairseqCriterion):
         logits = model(**net_input)[0]
         edited = edits(net_input["src_tokens"], target, self.padding_idx)
         kept = target.ne(self.padding_idx)
-        weights = 1.0 + (self.edit_weight - 1.0) * edited[kept].float()
-        loss, nll = smoothed_loss(logits[kept], target[kept], self.label_smoothing, weights)
-        sample_size = len(target) if self.sentence_avg else weights.sum()
+        weights = 1.0 + (self.edit_weight - 1.0) * edited.float()
+        loss, nll = smoothed_loss(logits, target, self.label_smoothing, weights, self.padding_idx)
+        sample_size = len(target) if self.sentence_avg else weights[kept].sum()
         log = loss_sums(sample, loss, nll, int(kept.sum()), sample_size)
         if not model.training:
             _, log["_edit_nll"] = smoothed_loss(logits[edited].detach(), target[edited], 0.0)
