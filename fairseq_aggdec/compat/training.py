@@ -55,14 +55,14 @@ def with_a_task(init: Callable[..., None]) -> Callable[..., None]:
 
 
 _SHORT = 128
-"""tokens; behind so many the fused attention is as fast in single precision, and needs less memory"""
+"""tokens; beyond these the fused attention is as fast in single precision, and needs less memory"""
 
 
 def with_attention_in_steps(train_step: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `FairseqTask.train_step`: short sentences on a CPU go without PyTorch's fused attention.
 
     Its backward pass takes two to three times as long for them as product, softmax and product one after the other
-    (2.13, bfloat16 and single precision). The weights that come out differ by rounding.
+    (PyTorch 2.13, bfloat16 and single precision). The weights that come out differ by rounding.
     """
 
     @functools.wraps(train_step)
