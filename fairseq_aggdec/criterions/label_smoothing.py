@@ -32,8 +32,8 @@ def smoothed_loss(
     """
     flat = targets.flatten()
     counted = torch.ones_like(flat, dtype=torch.float32) if ignored is None else flat.ne(ignored).float()
-    share = counted if weights is None else counted * weights.flatten()
-    return _SmoothedLoss.apply(logits.flatten(0, -2), flat, smoothing, share, counted)
+    weighed = counted if weights is None else counted * weights.flatten()
+    return _SmoothedLoss.apply(logits.flatten(0, -2), flat, smoothing, weighed, counted)
 
 
 class _SmoothedLoss(torch.autograd.Function):
@@ -46,7 +46,7 @@ class _SmoothedLoss(torch.autograd.Function):
         share = smoothing / (size - 1)  # of each token that is not the target
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         rows = max(1, _PART.get(logits.device.type, _LARGE_PART) // size)
-        loss = nll = torch.zeros((), device=logits.device)
+        loss, nll = (torch.zeros((), device=logits.device) for _ in range(2))  # not one: without rows both are returned
         for start in range(0, len(logits), rows):
             part = slice(start, start + rows)
             target, weight = targets[part, None], weights[part, None]

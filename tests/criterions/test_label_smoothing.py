@@ -53,3 +53,12 @@ def test_weights_count_targets_in_the_loss_alone() -> None:
     torch.testing.assert_close(nll, sum((each[1] for each in one_by_one), torch.tensor(0.0)))
     [gradient], [exact] = (torch.autograd.grad(each, logits) for each in (loss, expected))
     torch.testing.assert_close(gradient, exact)
+
+
+def test_without_any_target_there_is_a_gradient_of_nothing() -> None:
+    """As where a head has nothing to predict in a batch: training goes on."""
+    logits = torch.randn(0, 6).requires_grad_()
+    loss, nll = smoothed_loss(logits, torch.zeros(0, dtype=torch.long), 0.1)
+    assert (loss.item(), nll.item()) == (0, 0)
+    [gradient] = torch.autograd.grad(loss, logits)
+    assert gradient.shape == logits.shape
