@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/gec.sh"
 source "$shared/l_max.sh"
-further_stages+=(depth synthetic pretrain finetune)
+further_stages+=(depth synthetic pretrain finetune bea19)
 trace_set=valid l_max_subset=valid # CoNLL-13, as in papers/000 Table 2 and papers/002 Table 3
 
 stage_decode() {
@@ -69,3 +69,5 @@ stage_finetune() {
     measure_models test finetune finetune-9-3
     run score
 }
+
+stage_bea19() { bea19_outputs finetune finetune-9-3; } # beside papers/000, footnote 5

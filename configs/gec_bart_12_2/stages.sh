@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/gec.sh" # for decode_models and synthesise
 stages=(prepare shrink synthetic pretrain finetune last decode score bench table)
-further_stages=("${measuring_stages[@]}")
+further_stages=(bea19 "${measuring_stages[@]}")
 model="$work/last/model.pt"
 shallow="$work/bart_12_2.pt"
 
@@ -44,6 +44,8 @@ stage_decode() {
     decode_models valid last
     decode_models test last
 }
+
+stage_bea19() { bea19_outputs last; } # papers/000, footnote 5
 
 stage_bench() { measure_models test last; }
 

@@ -31,6 +31,13 @@ stage_score() { run score; }
 
 stage_bench() { measure_models test scratch scratch-9-3; }
 
+# Decodes the test set of BEA-2019, whose corrections are not published, and writes work/EXPERIMENT/outputs/bea19/LABEL.txt, the
+# lines that the shared task's site scores: bea19_outputs MODEL...
+bea19_outputs() {
+    decode_models test1 "$@"
+    run score --write "$work/outputs"
+}
+
 # Times decoding of a set with models, as bench/SUBSET-MODEL: measure_models SUBSET MODEL...
 measure_models() {
     local subset="$1" name

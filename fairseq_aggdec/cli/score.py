@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.command == "experiment":
-        _print(experiment_tables(read_config(args.config), args.work, args.data), args.json)
+        _print(experiment_tables(read_config(args.config), args.work, args.data, written=args.write), args.json)
     elif args.command == "files":
         check_least(parser, args, 0, "max_unchanged_words")
         if args.beta <= 0:
@@ -110,6 +110,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     experiment.add_argument("config", type=Path, help="the experiment's prepare.yaml")
     experiment.add_argument("--work", type=Path, required=True, help="the experiment's work folder")
+    experiment.add_argument(
+        "--write",
+        type=Path,
+        metavar="FOLDER",
+        help="also write the outputs, FOLDER/SET/DECODING.txt, one sentence a line",
+    )
     add_data_sets_option(experiment, "folder of the data sets, where M2 files are")
     return parser
 

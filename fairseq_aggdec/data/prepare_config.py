@@ -105,13 +105,14 @@ class Documents:
 
 @dataclass(frozen=True)
 class TestSet:
-    """A real test set in Penn Treebank tokens; for scoring only the name is needed."""
+    """A real test set, in Penn Treebank tokens unless all text is tokenised; for scoring only the name is needed."""
 
     __test__ = False  # no test class, for pytest
 
     name: str
     source: str = ""
     references: list[str] = field(default_factory=list)
+    """none where they are not published"""
     m2: str | None = None
     """the file of its gold edits"""
 

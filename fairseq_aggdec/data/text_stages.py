@@ -109,16 +109,20 @@ def corrupt(config: PrepareConfig, work: Path, workers: int = 1) -> None:
 
 
 def copy_test_sets(config: PrepareConfig, data: Path, work: Path) -> None:
-    """Writes real test sets as running text to `text/`; their targets are the first references."""
+    """Writes real test sets to `text/`, as running text unless all text is tokenised already.
+
+    The targets of a set are its first references; without references, its sources.
+    """
     for item in config.test_sets:
-        if not item.source or not item.references:
-            raise AggdecError(f"test_sets: {item.name} lacks source or references")
-        files = {config.languages.source: item.source, config.languages.target: item.references[0]}
+        if not item.source:
+            raise AggdecError(f"test_sets: {item.name} lacks its source")
+        files = {config.languages.source: item.source, config.languages.target: [*item.references, item.source][0]}
         files |= {f"ref{number}": reference for number, reference in enumerate(item.references)}
         for suffix, file in files.items():
             output = work / "text" / f"{item.name}.{suffix}"
             if not output.exists():
-                write_lines(output, map(ptb.detokenise, read_lines(data / file)))
+                lines = read_lines(data / file)
+                write_lines(output, map(ptb.detokenise, lines) if config.tokenizer_language else lines)
 
 
 def copy_parallel(config: PrepareConfig, data: Path, work: Path) -> None:

@@ -71,6 +71,25 @@ def test_experiment_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert row(capsys.readouterr().out, "iad (1 sentences)")[-1] == "100.00"
 
 
+def test_a_test_set_without_references_is_written_for_a_scorer_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, work = make_experiment(tmp_path)
+    config = write(tmp_path / "hidden.yaml", CONFIG.replace("{name: real}", "{name: hidden, source: hidden.src}"))
+    for side in ("src", "tgt"):  # as prepared: the sources stand for targets
+        write(work / f"tok/hidden.{side}", "a b c d", "p q r s")
+    generated = work / "decode/test1/iad/generate-test1.txt"
+    write(generated, "H-1\t-1\tp q@@ r s", "H-0\t-1\ta b c d")
+    options = ["experiment", config, "--work", str(work), "--write", str(tmp_path / "outputs")]
+    score.main(options)
+    # edit ratio (2/4 and 0) and unchanged: what needs no reference
+    assert row(capsys.readouterr().out, "iad") == ["25.00", "50.00"]
+    assert (tmp_path / "outputs/hidden/iad.txt").read_text() == "a b c d\np qr s\n"
+    write(generated, "H-1\t-1\tp q@@ r s")
+    with pytest.raises(AggdecError, match="1 of 2 sentences were not decoded"):
+        score.main(options)
+
+
 def test_running_text_of_sides_that_are_not_called_by_their_language(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

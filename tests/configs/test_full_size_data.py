@@ -187,3 +187,6 @@ def test_published_layouts_are_prepared(experiment: str, tmp_path: Path) -> None
         sides = [(work / "bpe" / f"{split}.{side}").read_text().splitlines() for side in config.sides]
         assert len(sides[0]) == len(sides[1]) >= 5
         assert sides[0] != sides[1]
+    for item in config.test_sets:  # their corrections are not published
+        sides = [(work / "tok" / f"{item.name}.{side}").read_text().splitlines() for side in config.sides]
+        assert sides == [[sentence("src", number) for number in range(LINES)]] * 2

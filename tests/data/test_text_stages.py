@@ -70,7 +70,7 @@ def test_references_and_further_test_sets(tmp_path: Path) -> None:
         write_lines(tmp_path / name, [line])
     pairs, test = PairFile("a", "b"), PairFile("a", "b", references=["b", "a"])
     further = [TestSet("other", "c", references=["c", "a"])]
-    write(tmp_path, parallel={"train": pairs, "valid": pairs, "test": test}, test_sets=further)
+    write(tmp_path, parallel={"train": pairs, "valid": pairs, "test": test}, test_sets=further, tokenizer_language="en")
     assert lines(tmp_path, "test.ref0") == ["do n't"]
     assert lines(tmp_path, "test.ref1") == ["an output"]
     assert lines(tmp_path, "other.src") == ["I don't."]  # the test sets are Penn Treebank tokens

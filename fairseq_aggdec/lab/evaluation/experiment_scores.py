@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.data import subwords
 from fairseq_aggdec.data.m2_file import read_m2
+from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.lab.evaluation.generate_file import join_subwords
-from fairseq_aggdec.lab.evaluation.metrics import choose_metrics
+from fairseq_aggdec.lab.evaluation.metrics import all_metrics, choose_metrics
 from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, check_sources, read_outputs, read_tokens
 from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
 
@@ -19,7 +20,8 @@ from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
 def subsets(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Returns the settings of the test sets by fairseq's names `valid`, `test`, `test1`, ...
 
-    The M2 files of `valid` and `test` come from the field `m2`, those of others from their own entries.
+    The M2 files of `valid` and `test` come from the field `m2`, those of others from their own entries. A test set
+    whose entry names a source and no references has none.
     """
     gold = config.get("m2", {})
     sets = {name: {"name": name} | ({"m2": gold[name]} if name in gold else {}) for name in ("valid", "test")}
@@ -37,7 +39,9 @@ def experiment_set(config: dict[str, Any], item: dict[str, Any], work: Path, dat
     """
     name = item["name"]
     source_side, target_side = config["languages"]["source"], config["languages"]["target"]
-    reference_files = sorted((work / "tok").glob(f"{name}.ref*")) or [work / "tok" / f"{name}.{target_side}"]
+    reference_files: list[Path] = []
+    if _has_references(item):
+        reference_files = sorted((work / "tok").glob(f"{name}.ref*")) or [work / "tok" / f"{name}.{target_side}"]
     source_file = work / "tok" / f"{name}.{source_side}"
     sources = read_tokens(source_file)
     tokenizer_language = (
@@ -59,6 +63,10 @@ def experiment_set(config: dict[str, Any], item: dict[str, Any], work: Path, dat
     )
 
 
+def _has_references(item: dict[str, Any]) -> bool:
+    return "source" not in item or bool(item.get("references"))
+
+
 def subword_joiner(config: dict[str, Any], work: Path) -> Callable[[str], str]:
     """Returns the function that joins an experiment's subwords to text."""
     if "gpt2" not in (config.get("bpe") or {}):
@@ -68,7 +76,11 @@ def subword_joiner(config: dict[str, Any], work: Path) -> Callable[[str], str]:
 
 
 def experiment_tables(
-    config: dict[str, Any], work: Path, data: Path, only: Container[tuple[str, str]] | None = None
+    config: dict[str, Any],
+    work: Path,
+    data: Path,
+    only: Container[tuple[str, str]] | None = None,
+    written: Path | None = None,
 ) -> list[ScoreTable]:
     """Returns a table for each decoded test set, with a row for each decoding.
 
@@ -80,6 +92,7 @@ def experiment_tables(
         work: its work folder.
         data: folder of the data sets.
         only: pairs of test set and decoding to score; None for all.
+        written: a folder for the outputs as they are scored, SET/DECODING.txt, one sentence a line; None for none.
 
     Raises:
         AggdecError: nothing is decoded, a metric is unknown, or files do not belong together.
@@ -92,12 +105,29 @@ def experiment_tables(
         if not files:
             continue
         test = experiment_set(config, item, work, data)
-        table = ScoreTable(item["name"], test, choose_metrics(config["score"], test))
+        metrics = config["score"]
+        if not _has_references(item):  # then what compares outputs with sources is left
+            metrics = [name for name, metric in all_metrics().items() if name in metrics and not metric.missing(test)]
+        table = ScoreTable(item["name"], test, choose_metrics(metrics, test))
         if "edit-ratio" in config["score"]:  # an editing task
             table.add("source, unchanged", dict(enumerate(test.sources)))
         for file in files:
-            table.add(file.parent.name, read_outputs(file, test.size, join))
+            outputs = read_outputs(file, test.size, join)
+            table.add(file.parent.name, outputs)
+            if written:
+                write_outputs(outputs, test.size, written / item["name"] / f"{file.parent.name}.txt")
         tables.append(table)
     if not tables:
         raise AggdecError(f"nothing is decoded in {work / 'decode'}: run scripts/decode.sh first")
     return tables
+
+
+def write_outputs(outputs: Mapping[int, list[str]], size: int, file: Path) -> None:
+    """Writes outputs by sentence number as lines of tokens, for a scorer outside.
+
+    Raises:
+        AggdecError: sentences are missing: line numbers would not be those of the test set.
+    """
+    if missing := size - len(outputs):
+        raise AggdecError(f"{file}: {missing} of {size} sentences were not decoded; they may be too long for the model")
+    write_lines(file, (" ".join(outputs[number]) for number in range(size)))
