@@ -28,6 +28,34 @@ paths=("common.user_dir=$plugin" "task.data=$train_data" "checkpoint.save_dir=$p
 if grep -q '^bpe:' "$config/$name.yaml"; then
     paths+=("bpe.bpe_codes=$work/data-bin/codes")
 fi
+
+keep_freed_memory
+alone_in "$place/checkpoints"
+
+# A training on the CPU is in single precision where the processor would only emulate the bfloat16 of its configuration; it
+# keeps the precision that it began with, which its optimizer's state depends on.
+files_of() { # FILE: it and the files that it is made of
+    local part
+    echo "$1"
+    for part in $(sed -n 's/^defaults: \[\(.*\)\]$/\1/p' "$1" | tr -d ,); do
+        [[ "$part" == _self_ ]] || files_of "$shared/${part#/}.yaml"
+    done
+}
+mapfile -t files < <(files_of "$config/$name.yaml")
+given=" ${overrides[*]-}"
+if [[ "$given" != *" common.bf16="* ]] && grep -q '^  cpu: true' "${files[@]}" && grep -q '^  bf16: true' "${files[@]}"; then
+    precision="$place/checkpoints/precision"
+    if [[ ! -f "$precision" && ! -f "$place/checkpoints/checkpoint_last.pt" ]]; then
+        faster="$(python -c 'import torch; from fairseq_aggdec.compat.training import is_bfloat16_fast
+print("bf16" if is_bfloat16_fast(torch.device("cpu")) else "fp32")')"
+        echo "$faster" >"$precision"
+    fi
+    if [[ -f "$precision" && "$(<"$precision")" == fp32 ]]; then
+        echo "train: in single precision: this processor multiplies no faster in bfloat16" >&2
+        paths+=("common.bf16=false")
+    fi
+fi
+
 # A text in quotation marks, as hydra reads it.
 quoted() { printf "'%s'" "${1//"'"/"\\'"}"; }
 
@@ -39,6 +67,4 @@ for override in "${paths[@]}" ${overrides[@]+"${overrides[@]}"}; do
     arguments+=("$override")
 done
 
-keep_freed_memory
-alone_in "$place/checkpoints"
 fairseq-hydra-train --config-dir "$config" --config-name "$name" "${arguments[@]}"

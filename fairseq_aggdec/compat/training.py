@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+import logging
+import timeit
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+logger = logging.getLogger(__name__)
 
 
 def broadcast_object(obj: Any, src_rank: int, group: Any, dist_device: torch.device) -> Any:
@@ -74,3 +78,40 @@ def with_attention_in_steps(train_step: Callable[..., Any]) -> Callable[..., Any
         return train_step(self, sample, *others, **options)
 
     return step
+
+
+def is_bfloat16_fast(device: torch.device) -> bool:
+    """Whether matrix products are faster in bfloat16 than in single precision.
+
+    Processors without such products emulate them: with AVX2 alone they take nine times as long.
+    """
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+
+    def seconds(dtype: torch.dtype) -> float:
+        x = torch.ones(256, 256, dtype=dtype)
+        return min(timeit.repeat(lambda: x @ x, number=2, repeat=3))
+
+    return seconds(torch.bfloat16) < 0.8 * seconds(torch.float32)
+
+
+def warning_of_slow_bfloat16(train_step: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `FairseqTask.train_step`: a training on a CPU that loses time by bfloat16 says so, once."""
+
+    @functools.wraps(train_step)
+    def step(self: Any, sample: dict[str, Any], model: Any, *others: Any, **options: Any) -> Any:
+        weight = next(iter(model.parameters()), None)
+        if weight is not None and weight.dtype == torch.bfloat16 and weight.device.type == "cpu":
+            _warn_if_bfloat16_is_slow()
+        return train_step(self, sample, model, *others, **options)
+
+    return step
+
+
+@functools.cache
+def _warn_if_bfloat16_is_slow() -> None:
+    if not is_bfloat16_fast(torch.device("cpu")):
+        logger.warning(
+            "this processor multiplies no faster in bfloat16 than in single precision; one that emulates it takes "
+            "several times as long: train without --bf16, or with common.bf16=false"
+        )

@@ -12,7 +12,7 @@ from tests.configs.composing import ROOT
 # Exported functions come before the programs on PATH, in all scripts that are started.
 _RECORD = """() {
     [[ "$1 $2" != "-m fairseq_aggdec.cli.experiments" ]] || { command python "$@"; return; }
-    [[ "$1" != -c ]] || return 0
+    [[ "$1" != -c ]] || { [[ "$2" != *is_bfloat16_fast* ]] || echo "${RECORDED_PRECISION:-bf16}"; return; }
     local line previous="" word
     printf -v line '%q ' NAME "$@"
     printf '%s\n' "$line" >>"$RECORDED" # at once: several write side by side

@@ -210,6 +210,23 @@ def test_shorter_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
+    ("experiment", "stage", "expected"),
+    [("gec_small", "train", True), ("sign_digits_sr", "base", True), ("wmt14_en_de", "teacher", False)],
+)
+def test_a_training_on_a_processor_without_bfloat16_is_in_single_precision_to_its_end(
+    experiment: str, stage: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for precision in ("fp32", "bf16"):  # stopped, and gone on with on another machine
+        monkeypatch.setenv("RECORDED_PRECISION", precision)
+        for model in tmp_path.rglob("model.pt"):
+            model.unlink()
+        given = recorded(experiment, stage, folder=tmp_path, check=False)
+    trainings = [c for c in given if "hydra" in c[0]]
+    assert len(trainings) >= 2
+    assert [("common.bf16=false" in training) for training in trainings] == [expected] * len(trainings)
+
+
+@pytest.mark.parametrize(
     ("experiment", "settings"),
     [
         ("wmt14_en_de", ["3 1.0", "5 3.0"]),

@@ -11,7 +11,7 @@ from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine import block_decoder, block_encoder, engines, layers
 from fairseq_aggdec.engine.arithmetic.bit_exact import aligned, exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines
@@ -64,6 +64,8 @@ def test_it_holds_here(shape: str, precision: Precision) -> None:
 @pytest.mark.parametrize("precision", ["own", "bf16", pytest.param("int8", marks=pytest.mark.int8)])
 def test_it_holds_for_heads_of_few_numbers(head_dim: int, precision: Precision) -> None:
     """A processor with AVX-512 adds 5 to 11 numbers of a head in an order that depends on the number of queries."""
+    if (precision, head_dim) == ("bf16", 1) and not can_prepack(torch.bfloat16):
+        pytest.skip("emulated bfloat16 rounds heads of one number otherwise in a batch, and --bit-exact is refused")
     dims = {"encoder_embed_dim": 4 * head_dim, "decoder_embed_dim": 4 * head_dim}
     model = random_model(1, WORDS, WORDS, encoder_attention_heads=4, decoder_attention_heads=4, **dims)
     arithmetic = Arithmetic(precision, bit_exact=True)

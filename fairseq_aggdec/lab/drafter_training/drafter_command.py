@@ -15,6 +15,7 @@ import torch
 
 from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints, write_average
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.environment import device_of_environment
 from fairseq_aggdec.distillation.pipeline import DecodingOptions, Distillation
@@ -127,7 +128,7 @@ class _Work:
         settings, trial = self.record.settings, self.folder / "trial"
         shutil.rmtree(trial, ignore_errors=True)  # of a run that was stopped
         trial.mkdir()
-        bf16 = planning.is_bfloat16_fast(self.device)
+        bf16 = is_bfloat16_fast(self.device)
         costs = planning.try_out(self.data, self.recipe, self.device, bf16, trial)
         shutil.rmtree(trial)
         decoded = measuring.ROUNDS * (1 + len(self._sizes)) * len(self._measured_sentences())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import timeit
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -42,18 +41,6 @@ class Costs:
     """decoded alone"""
     update: float
     """of the training"""
-
-
-def is_bfloat16_fast(device: torch.device) -> bool:
-    """Whether matrix products are faster in bfloat16 than in single precision; some processors emulate them."""
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-
-    def seconds(dtype: torch.dtype) -> float:
-        x = torch.ones(256, 256, dtype=dtype)
-        return min(timeit.repeat(lambda: x @ x, number=2, repeat=3))
-
-    return seconds(torch.bfloat16) < 0.8 * seconds(torch.float32)
 
 
 def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, folder: Path) -> Costs:
