@@ -17,6 +17,7 @@ from fairseq_aggdec.engine.arithmetic import precision
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
+from fairseq_aggdec.scheduling import costs
 from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter, share_encoder
 from tests.random_models import ALL_SHAPES, ENGINE_SHAPES, FALLBACK_SHAPES, random_batch, stock_beam_one
 from tests.scripted_decoding import OracleDrafter, examples
@@ -278,6 +279,20 @@ def test_drafts_do_not_depend_on_padding(shape: str, seed: int, length: int, lon
         results.append(decode(gad(models, drafter, max_len_b=20, shorten_drafts=False), models, sample)[:1])
     for padded in results[1:]:
         assert same_drafts(padded, results[0])
+
+
+@pytest.mark.parametrize("fits_into_caches", [True, False])
+def test_one_sentence_of_a_model_beyond_the_caches_gets_only_drafts_that_pay(
+    fits_into_caches: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "_CACHED", 1e9 if fits_into_caches else 0)
+    models, sample = [cached_model("post-norm sinusoidal", 1)], random_batch(1, JOINED, [9])
+    drafter = cached_drafter("causal, source copy", 1)  # untrained: hardly anything of its drafts passes
+    whole, found = (
+        decode(gad(models, drafter, max_len_b=20, shorten_drafts=shorten), models, sample) for shorten in (False, True)
+    )
+    assert_same_up_to_near_ties(found, whole, models, sample, max_len_b=20)
+    assert same_drafts(found, whole) == fits_into_caches
 
 
 @examples(4)

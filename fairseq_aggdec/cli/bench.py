@@ -74,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
         help="comma separated, one after another (default: 1)",
     )
     parser.add_argument("--repeats", type=int, default=3, help="how often each mode is timed (default: 3)")
+    parser.add_argument(
+        "--full-drafts", action="store_true", help="verify whole drafts, as in the papers, and not only what saves time"
+    )
     options.add_half_precision_options(parser)
     for name, what in (
         ("profile", "measure the time by module, in a further round"),

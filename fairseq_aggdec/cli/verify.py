@@ -70,8 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--full-drafts",
         action=argparse.BooleanOptionalAction,
-        help="in batches on a CPU verify whole drafts, and not, as fairseq-generate does, only what saves time "
-        "(default: only for random models)",
+        help="on a CPU verify whole drafts also in batches and with large models, and not, as fairseq-generate does, "
+        "only what saves time (default: only for random models)",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all results to this file")
     add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))

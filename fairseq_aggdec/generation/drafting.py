@@ -107,8 +107,13 @@ class Drafting:
 
     def schedule(self, device: torch.device) -> DraftSchedule:
         """The schedule that learns, from batch to batch, how many draft tokens are worth verifying on a device."""
-        if self._decoding == "greedy":
-            return VERIFY_ALL
+        return VERIFY_ALL if self._decoding == "greedy" else self._goodput(device)
+
+    def reads_from_memory(self, device: torch.device) -> bool:
+        """Whether each pass reads the verifiers' weights from memory, since they do not fit into a CPU's caches."""
+        return self._goodput(device).costs.read > 0
+
+    def _goodput(self, device: torch.device) -> Goodput:
         if device.type not in self._schedules:
             self._schedules[device.type] = Goodput(
                 self.costs(device), BY_A_MODEL, drafter_asks=self._decoding == "hybrid"

@@ -38,8 +38,8 @@ ModelVerifier = BlockDecoder | RecomputeVerifier
 class AggressiveGenerator(SequenceGenerator):
     """Takes the place of fairseq's generator: the same samples in, and sooner the hypotheses of its beam of one out.
 
-    `gad++`, `iad++` and `nar` are not lossless: their hypotheses are nearly those, those where the input is kept in
-    doubt, and the drafter's own.
+    Three modes are not lossless: `gad++` gives nearly the same hypotheses, `iad++` keeps the input's word where the
+    model hardly prefers another one, and `nar` gives the drafter's own output.
 
     Beside fairseq's entries a hypothesis has `steps` (the number of iterations) and `history` (the draft of each),
     which fairseq-generate prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
@@ -67,14 +67,15 @@ class AggressiveGenerator(SequenceGenerator):
         Args:
             models: the verifier, or an ensemble of them.
             decoding: `greedy`, `iad`, `iad++`, `gad`, `gad++`, `nar`, `blockwise` or `hybrid`.
-            copy_limits: for `iad` and `hybrid`.
+            copy_limits: for `iad`, `iad++` and `hybrid`.
             block_draft: needed for `gad`, `gad++`, `nar` and `blockwise`; `hybrid` can do without it.
             accept: which draft tokens pass, in `gad++`, `iad++` and `blockwise`.
             engines: the models' engines, kept from one generator to the next.
             block_ngrams: ban repeated n-grams (`no_repeat_ngram_size`) also where fairseq's own blocker does not work.
             keep_drafts: fill `history`; otherwise it stays empty.
             shorten_drafts: draft and verify no more tokens than save time, as the share of drafts that passed so far
-                tells: in `hybrid` always, in `iad` and `gad` for batches on a CPU. The outputs stay the same.
+                tells: in `hybrid` always, in `iad` and `gad` on a CPU, for batches and for models whose weights do not
+                fit into its caches. The outputs stay the same.
             adaptive_draft: do the same at every batch size, on every device and in every mode that verifies drafts.
                 With a criterion (`accept`) that is not exact, the outputs may change.
             kwargs: those of fairseq's `SequenceGenerator`; the beam is one, but in `AggressiveBeamGenerator`.
@@ -197,7 +198,10 @@ class AggressiveGenerator(SequenceGenerator):
         """The schedule that decides how much of a batch's drafts is verified."""
         if not self.adaptive_draft:
             pays = self.decoding == "hybrid" or (
-                rows > 1 and device.type == "cpu" and self.accept.is_exact and self.decoding in ("iad", "gad")
+                device.type == "cpu"
+                and self.accept.is_exact
+                and self.decoding in ("iad", "gad")
+                and (rows > 1 or self._drafting.reads_from_memory(device))
             )
             if not (self.shorten_drafts and pays):
                 return VERIFY_ALL

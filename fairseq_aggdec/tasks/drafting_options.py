@@ -52,7 +52,7 @@ class DraftingOptions(AcceptanceOptions):
         default=False,
         metadata={
             "help": "iad, gad, hybrid: always verify whole drafts; without this option they are shortened, or left "
-            "out, where that saves time: in batches on a CPU, in hybrid at every batch size"
+            "out, where that saves time: on a CPU in batches and with large models, in hybrid always"
         },
     )
     adaptive_draft: bool = field(

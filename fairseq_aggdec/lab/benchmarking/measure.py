@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -46,7 +47,7 @@ def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Re
         else:
             subject, references = _subject(args)
             title = f"{args.gen_subset} of {args.data} by {args.path}"
-        with Runners(subject) as runners:
+        with Runners(replace(subject, full_drafts=args.full_drafts)) as runners:
             return _measure(args, modes, runners, references, title, command)
 
 
