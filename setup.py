@@ -49,7 +49,13 @@ setup(
     license="MIT",
     packages=find_packages(include=["fairseq_aggdec", "fairseq_aggdec.*"]),
     package_data={
-        "fairseq_aggdec": ["py.typed", "data/tables/*.txt", "demo/**/*", "engine/native/*.c", "reporting/papers/*.yaml"]
+        "fairseq_aggdec": [
+            "py.typed",
+            "data/tables/*.txt",
+            "demo/**/*",
+            "engine/native/*.c",
+            "lab/reporting/papers/*.yaml",
+        ]
     },
     ext_modules=[kernels(name) for name in VECTORS] if platform.machine() in ("x86_64", "AMD64") else [],
     cmdclass={"build_ext": BuildKernels},

@@ -5,14 +5,17 @@ named with its commit, as in `name.json` (commit 0123456789ab), which is kept up
 
     python -m tests.measured_tables       after something was measured, or the engine was changed: writes them anew
 
-It also lists the records that are older than the engine, in docs/benchmarks/README.md.
+It also lists the records that are older than the engine's code, in docs/benchmarks/README.md.
 """
 
 from __future__ import annotations
 
+import ast
+import io
 import json
 import re
 import subprocess
+import tarfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -234,19 +237,44 @@ def git(*arguments: str) -> str:
 
 
 def older_records() -> list[str]:
-    """Names of the records that were measured before the engine's last change, one that is not committed included."""
-    is_changed = git("status", "--porcelain", "--", *ENGINE) != ""
-    change = git("log", "-1", "--format=%H", "--", *ENGINE)
-    return [path.name for path in RECORDS if is_changed or _is_older(load_record(path), change)]
+    """Names of the records that were measured with another code of the engine than the working tree's."""
+    commits = {path.name: (load_record(path).commit or "").partition("-")[0] for path in RECORDS}
+    return [name for name, commit in commits.items() if _engine_at(commit) != _engine_now()]
 
 
-def _is_older(record: Record, change: str) -> bool:
-    """Whether a record was measured by a state that does not hold a commit."""
-    commit = (record.commit or "").partition("-")[0]
-    if not commit:
-        return True
-    done = subprocess.run(["git", "merge-base", "--is-ancestor", change, commit], cwd=ROOT, capture_output=True)
-    return done.returncode != 0
+@cache
+def _engine_at(commit: str) -> dict[str, str] | None:
+    """The engine's code at a commit; None where git does not know it, or the engine was not all there."""
+    archive = subprocess.run(["git", "archive", commit, "--", *ENGINE], cwd=ROOT, capture_output=True)
+    if not commit or archive.returncode != 0:
+        return None
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        members = {member.name: files.extractfile(member) for member in files}
+        return {name: code_of(name, opened.read()) for name, opened in members.items() if opened}
+
+
+@cache
+def _engine_now() -> dict[str, str]:
+    """The engine's code in the working tree, without what git ignores."""
+    names = git("ls-files", "--cached", "--others", "--exclude-standard", "--", *ENGINE).splitlines()
+    return {name: code_of(name, (ROOT / name).read_bytes()) for name in names if (ROOT / name).exists()}
+
+
+def code_of(name: str, content: bytes) -> str:
+    """A file without what its reader alone sees: comments, docstrings, spaces and line breaks of Python."""
+    if not name.endswith(".py"):
+        return content.decode()
+    tree = ast.parse(content)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)]
+    return ast.dump(tree)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
+        return False
+    return isinstance(statement.value.value, str)
 
 
 def marked_older(page: str) -> str:

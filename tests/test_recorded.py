@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
-from tests.measured_tables import PAGES, RECORDS, RECORDS_PAGE, ROOT, filled, git, marked_older
+from tests.measured_tables import PAGES, RECORDS, RECORDS_PAGE, ROOT, code_of, filled, git, marked_older
 
 
 def mode_of(run: Run) -> Mode | None:
@@ -50,6 +50,13 @@ def has_history() -> bool:
 
 
 @pytest.mark.skipif(not has_history(), reason="no git history here to compare commits with")
+def test_only_its_code_makes_a_file_of_the_engine_another_one() -> None:
+    bare = code_of("a.py", b"def f(x):\n    return [x,\n            1]\n")
+    assert code_of("a.py", b'"""A."""\n\ndef f(x):  # of x\n    """B."""\n    return [x, 1]\n') == bare
+    assert code_of("a.py", b"def f(x):\n    return [x, 2]\n") != bare
+    assert code_of("a.c", b"/* A */ int x;") != code_of("a.c", b"int x;")
+
+
 def test_records_older_than_the_engine_are_marked() -> None:
     """Measure again, or mark: `python -m tests.measured_tables` writes the list."""
     text = (ROOT / RECORDS_PAGE).read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ class BlockwiseLossConfig(FairseqDataclass):
     heads_per_step: int = field(
         default=1,
         metadata={
-            "help": "number of heads drawn for each batch; with all of them the loss is the exact mean over the heads"
+            "help": "number of heads drawn for each batch; with all of them the loss is the mean over their targets"
         },
     )
     sentence_avg: bool = II("optimization.sentence_avg")

@@ -29,7 +29,7 @@ class EditWeightedLossConfig(FairseqDataclass):
     label_smoothing: float = field(default=0.1, metadata={"help": "probability spread over the other tokens"})
     edit_weight: float = field(
         default=3.0,
-        metadata={"help": "how many times as much as a copied token one weighs that the source has not in that place"},
+        metadata={"help": "weight of a token that the source does not have behind the same token; a copied one has 1"},
     )
     sentence_avg: bool = II("optimization.sentence_avg")
 

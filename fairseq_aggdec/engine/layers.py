@@ -321,7 +321,7 @@ class DecoderLayer:
 class DecoderLayers:
     """A decoder's layers on PyTorch's operations, its last normalisation included.
 
-    `native.stacks.DecoderStack` is the same in C.
+    `native.modules.DecoderStack` is the same in C.
     """
 
     def __init__(self, decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> None:

@@ -48,7 +48,8 @@ def take_architecture(cfg: Any, path: str) -> None:
     What the user has not given is absent or None, in flat options or in groups.
 
     Raises:
-        AggdecError: a given option has another value there, or the checkpoint is no Transformer encoder-decoder.
+        AggdecError: a given option has another value there, or the checkpoint is no Transformer encoder-decoder, or one
+            with NormFormer's scales.
     """
     base = _architecture_of("--base-checkpoint", path)
     for name, value in _options(base):
@@ -66,7 +67,8 @@ def take_verifiers_architecture(cfg: Any, path: str) -> None:
     else when weights are copied. Dropout belongs to the training and is not taken.
 
     Raises:
-        AggdecError: the encoder's given width is another one there, or that is no Transformer encoder-decoder.
+        AggdecError: the encoder's given width is another one there, or that is no Transformer encoder-decoder, or one
+            with NormFormer's scales.
     """
     base = _architecture_of("--encoder-from", path)
     _refuse_another(cfg, "encoder_embed_dim", base.encoder.embed_dim, f"--encoder-from {path}")

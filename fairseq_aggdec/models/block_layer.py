@@ -46,7 +46,7 @@ def run_layer(
         layer: fairseq's `TransformerDecoderLayerBase`.
         x: the blocks, B x R x n x D.
         cross: keys and values of the source, from `cross_keys_values`.
-        cross_mask: additive mask of the source, broadcast to B x 1 x (R n) x S; None hides nothing.
+        cross_mask: additive mask of the source, broadcast to B x H x (R n) x S; None hides nothing.
         own_mask: additive mask of a block over itself, broadcast to B x H x R x n x n; None hides nothing.
         prefix: keys and values of earlier positions; None where there are none.
         prefix_mask: additive mask of the prefix, broadcast to B x H x R x n x W; None hides nothing.

@@ -154,8 +154,8 @@ class NarDrafterDecoder(TransformerDecoderBase):
         """The inputs at mask positions, in place of token embeddings; position embeddings are not yet added.
 
         An input is the mask vector. With `mask_source_copy` a mean of the source embeddings is added, weighted by a
-        softmax over the source of W(position) . (embedding + its position). It does not depend on the padding of the
-        source. Positions, B x N, are counted from 0 at the start symbol; returns B x N x D.
+        softmax over the source of W(position) . (embedding + its position) / sqrt(D). It does not depend on the padding
+        of the source. Positions, B x N, are counted from 0 at the start symbol; returns B x N x D.
         """
         masks = self.mask_embedding.expand(*positions.shape, -1)
         if self.copy_query is None:

@@ -82,7 +82,8 @@ SIZES = {
     "bart-12-2": _bart_large(12, 2),  # papers/002 §4.4: BART-large with 2 layers of its decoder
     "bart-small": Size(256, 1024, 4, 4, 3, like_bart=True),  # for CPUs
 }
-"""A name ends with the numbers of encoder and decoder layers, unless both are those of the original model."""
+"""A name ends with the numbers of encoder and decoder layers, unless both are those of the original model; `bart-small`
+has no original."""
 
 
 def architecture(name: str) -> str:

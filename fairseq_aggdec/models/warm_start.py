@@ -52,7 +52,8 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
     name and shape, so that a shallower drafter gets the lower layers. The checkpoints may be two, or none.
 
     Raises:
-        AggdecError: the encoder does not fit, or it is to be frozen and no checkpoint is named for it.
+        AggdecError: the encoder does not fit, or it is to be frozen and no checkpoint is named for it; the decoder's
+            checkpoint has another number of symbols, or none of its weights fits.
     """
     if model.cfg.freeze_encoder and not encoder_from:
         raise AggdecError("--freeze-encoder without --encoder-from would keep random weights: name the verifier")

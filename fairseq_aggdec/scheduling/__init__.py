@@ -1,1 +1,1 @@
-"""How much to draft: in no paper. Plain Python."""
+"""How much to draft: in no paper."""

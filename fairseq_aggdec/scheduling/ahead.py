@@ -27,7 +27,7 @@ _PRIOR = 8.0
 _MEMORY = 1000
 """prefixes of a distance after which older ones count half"""
 _LEAST_GAIN = 1.1
-"""how many times more useful prefixes a cost a step or a draft has to promise"""
+"""a step ahead or a draft has to promise at least this many times as many useful prefixes for its cost"""
 
 
 class _Shares:

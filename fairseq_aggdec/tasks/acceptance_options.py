@@ -26,7 +26,7 @@ class AcceptanceOptions(FairseqDataclass):
         metadata={
             "help": "gad++, iad++, blockwise: accept a draft token that is among this many best ones of the verifier: "
             "beta of Ge et al. 2022, Eq. 8 (gad++, iad++: 3 unless given, and 5 in their high-efficiency setting; "
-            "blockwise: 1)"
+            "blockwise: no limit, and only the best one without --tolerance, too)"
         },
     )
     tolerance: Optional[float] = field(  # noqa: UP045

@@ -143,7 +143,7 @@ class AggressiveTranslationTask(InteractiveTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Callable[[int, Any], list[int]] | None = None,
     ) -> SequenceGenerator:
-        """fairseq's generator under `--decoding beam`, else an `AggressiveGenerator`.
+        """fairseq's generator under `--decoding beam` and `--score-reference`, else an `AggressiveGenerator`.
 
         Raises:
             AggdecError: an option that the mode cannot honour.

@@ -1,4 +1,6 @@
-"""Products with weights and a decoder's layers in C, for blocks of few tokens on a CPU, in single precision.
+"""Products with weights, and an encoder's and a decoder's layers, in C, for blocks of few tokens on a CPU.
+
+In single precision, or with products in int8.
 
 What PyTorch does for a block of one to some ten tokens takes two to five times as long as the arithmetic: a product of
 few rows does not read its weights as fast as memory gives them, and the thirty small operations of a layer take longer
