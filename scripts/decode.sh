@@ -4,7 +4,8 @@
 # Writes work/EXPERIMENT/decode/SUBSET/LABEL/generate-SUBSET.txt, LABEL being the decoding unless named, the command and,
 # where the plugin decodes, its counters (stats.jsonl); does nothing if that is complete.
 # The output of a lossless mode is compared with that of beam1, if that has been decoded: a difference ends the stage.
-# `beamN` is stock fairseq; anything else is a decoding of the task aggressive_translation.
+# `beamN` is stock fairseq, and so is `nat:PASSES:LENGTH-BEAM`, for its non-autoregressive models (docs/baselines.md); anything
+# else is a decoding of the task aggressive_translation.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 decoding=beam5 subset=test batch_size=1 model="$work/model.pt" label=""
@@ -43,6 +44,10 @@ fi
 
 case "$decoding" in
     beam[0-9]*) mode=(--task translation --beam "${decoding#beam}") ;;
+    nat:*:*)
+        passes="${decoding#nat:}" # of which fairseq does not count the first
+        mode=(--task translation_lev --iter-decode-max-iter $((${passes%:*} - 1)) --iter-decode-with-beam "${passes#*:}")
+        ;;
     *) mode=(--task aggressive_translation --decoding "$decoding" --beam 1 --decoding-stats "$output/stats.jsonl") ;;
 esac
 device=()

@@ -261,13 +261,15 @@ def _engine_now() -> dict[str, str]:
 
 
 def code_of(name: str, content: bytes) -> str:
-    """A file without what its reader alone sees: comments, docstrings, spaces and line breaks of Python."""
+    """A file without what a reader alone sees: comments, docstrings, line breaks and the messages of errors."""
     if not name.endswith(".py"):
         return content.decode()
     tree = ast.parse(content)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [part for part in node.body if not _is_text(part)]
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc.args = [part for part in node.exc.args if not isinstance(part, ast.JoinedStr | ast.Constant)]
     return ast.dump(tree)
 
 

@@ -54,6 +54,8 @@ def test_only_its_code_makes_a_file_of_the_engine_another_one() -> None:
     bare = code_of("a.py", b"def f(x):\n    return [x,\n            1]\n")
     assert code_of("a.py", b'"""A."""\n\ndef f(x):  # of x\n    """B."""\n    return [x, 1]\n') == bare
     assert code_of("a.py", b"def f(x):\n    return [x, 2]\n") != bare
+    error, other = (b"def f(x):\n    raise ValueError(f'%s {x}')\n" % text for text in (b"no", b"not"))
+    assert code_of("a.py", error) == code_of("a.py", other) != code_of("a.py", other.replace(b"Value", b"Type"))
     assert code_of("a.c", b"/* A */ int x;") != code_of("a.c", b"int x;")
 
 

@@ -1,5 +1,6 @@
-# The stages `baselines_train` and `baselines`: the non-autoregressive models of papers/000 Table 5 that fairseq ships, and their
-# times beside those of our modes; see docs/baselines.md. The experiment defines `train_baseline NAME ARCHITECTURE PASSES`,
+# The stages `baselines_train` and `baselines`: the non-autoregressive models of papers/000 Table 5 that fairseq ships, their
+# times and BLEU beside those of our modes (papers/001 Figure 1: work/EXPERIMENT/bench/quality.png), and what CMLM says
+# with a length beam of 3 (papers/001 Table 9); see docs/baselines.md. The experiment defines `train_baseline NAME ARCHITECTURE PASSES`,
 # PASSES being those of the decoder in an update.
 # shellcheck shell=bash disable=SC2154,SC2034
 further_stages+=(baselines_train baselines)
@@ -21,7 +22,12 @@ baseline_peers=(
 )
 
 stage_baselines() {
+    local passes
     stage_baselines_train
+    for passes in 4 10; do
+        run decode --decoding "nat:$passes:3" --label "cmlm$passes-length3" --model "$work/baselines/cmlm/model.pt"
+    done
     modes="${modes:-beam5,greedy,nar,gad,gad++:3:1}" measure baselines --reference "$work/text/test.$target" --no-profile \
         --no-memory "${baseline_peers[@]}"
+    own_table quality --output "$work/bench/quality.md" --figure "$work/bench/quality.png"
 }

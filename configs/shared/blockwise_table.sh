@@ -1,6 +1,6 @@
 # The stage `blockwise_table`, papers/004 Table 1 and Figure 4: block sizes x (regular, distilled, fine-tuned, both), each
 # model in work/EXPERIMENT/blockwise_table/NAME with the measurement of each block size beside it; the table is
-# work/EXPERIMENT/blockwise_table/table.md, which tables.yaml declares. The experiment sets `regular_base`,
+# work/EXPERIMENT/blockwise_table/table.md, drawn in scatter.png and speed.png beside it, which tables.yaml declares. The experiment sets `regular_base`,
 # `distilled_base` (names of models), `distilled` (data), `blockwise_reference` and `blockwise_bench` (options of aggdec bench), and defines
 # `train_heads NAME HEADS DATA BASE [hydra overrides]`, which leaves blockwise_table/NAME/model.pt.
 # shellcheck shell=bash disable=SC2154,SC2034
@@ -38,7 +38,7 @@ stage_blockwise_table() {
         measure_heads both "$k" "blockwise_table/both-$k"
     done
     own_table blockwise_table --axis "k=${sizes// /,}" --output "$work/blockwise_table/table.md" \
-        --figure "$work/blockwise_table/speed.png"
+        --figure "$work/blockwise_table/scatter.png" --figure "$work/blockwise_table/speed.png"
 }
 
 # Decodes with a block size unless that is done: measure_heads COLUMN HEADS MODEL. HEADS is 1 for a model without heads.

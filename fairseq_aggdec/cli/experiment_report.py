@@ -53,7 +53,12 @@ def add_experiment_options(parser: argparse.ArgumentParser) -> None:
         help="with --table: values of this axis, instead of those in tables.yaml; can be repeated",
     )
     parser.add_argument(
-        "--figure", type=Path, metavar="FILE.png", help="with --table: draw the figure that tables.yaml declares for it"
+        "--figure",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE.png",
+        help="with --table: draw the figure that tables.yaml declares for it; of several the second where repeated",
     )
     parser.add_argument(
         "--record",

@@ -1,6 +1,7 @@
 """`aggdec report`: tables and figures of measurements, the papers' tables beside them, and traces of sentences."""
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ _COMMANDS = {
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
+    # before fairseq is imported, which has everything logged then, matplotlib's search for fonts too
+    logging.basicConfig(level=logging.WARNING)
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in _COMMANDS:
         _run(words)

@@ -10,7 +10,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.verification import accepted_prefix_length
 
 
-def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: int, sample_size: Any) -> dict[str, Any]:
+def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: float, sample_size: Any) -> dict[str, Any]:
     """The sums of a batch that fairseq and `log_losses` read; `supervised` tokens were predicted."""
     return {
         "loss": loss.detach(),

@@ -1,5 +1,6 @@
 """The loss of proposal heads (papers/004 §6): cross-entropy of heads that are drawn for each batch."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,13 @@ class BlockwiseLossConfig(FairseqDataclass):
             "help": "number of heads drawn for each batch; with all of them the loss is the mean over their targets"
         },
     )
+    first_head_weight: float = field(
+        default=0.0,
+        metadata={
+            "help": "weight of head 1's loss, which is then in every batch beside --heads-per-step others: so the model "
+            "forgets less of what it said while the other heads are trained with it; 0: head 1 is drawn like any"
+        },
+    )
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
@@ -33,15 +41,26 @@ class BlockwiseLossConfig(FairseqDataclass):
 class BlockwiseLoss(FairseqCriterion):
     """In training the loss of heads drawn uniformly for each batch; in validation head 1's, and the accuracy of all.
 
-    A head that cannot be trained, the identity on a frozen base, is never drawn.
+    A head that cannot be trained, the identity on a frozen base, is never drawn. With `first_head_weight` head 1 is in
+    every batch, its loss and its number of targets times that weight (not in the paper).
     """
 
-    def __init__(self, task: Any, label_smoothing: float, heads_per_step: int, sentence_avg: bool) -> None:
+    def __init__(
+        self,
+        task: Any,
+        label_smoothing: float,
+        heads_per_step: int,
+        first_head_weight: float,
+        sentence_avg: bool,
+    ) -> None:
         super().__init__(task)
         if heads_per_step < 1:
             raise AggdecError(f"--heads-per-step {heads_per_step}: give at least 1")
+        if not 0 <= first_head_weight < math.inf:
+            raise AggdecError(f"--first-head-weight {first_head_weight}: give a number from 0 up")
         self.label_smoothing = label_smoothing
         self.heads_per_step = heads_per_step
+        self.first_head_weight = first_head_weight
         self.sentence_avg = sentence_avg
 
     def forward(
@@ -59,24 +78,28 @@ class BlockwiseLoss(FairseqCriterion):
             raise AggdecError("--criterion blockwise_loss needs --arch blockwise_transformer")
         if not model.training:
             return self._validate(model, sample, layer.heads)
-        candidates = trainable_heads(layer, model.base_is_frozen)
+        candidates = list(trainable_heads(layer, model.base_is_frozen))
+        always = [1] if self.first_head_weight and candidates[0] == 1 else []
+        drawable = candidates[len(always) :]
         # drawn on the host, from the random state that fairseq sets by the update: a resumed run draws the same
-        drawn = torch.randperm(len(candidates))[: self.heads_per_step].tolist()
+        drawn = torch.randperm(len(drawable))[: self.heads_per_step].tolist()
+        weights = dict.fromkeys(always, self.first_head_weight)
         wanted, targets = [], {}
-        for head in map(candidates.__getitem__, drawn):
+        for head in [*always, *map(drawable.__getitem__, drawn)]:
             target = targets_of_head(sample["target"], head, self.padding_idx)
             mask = target.ne(self.padding_idx)
             wanted.append((head, mask))
             targets[head] = target[mask]
 
         def loss_of(head: int, logits: Tensor) -> tuple[Tensor, Tensor]:
-            return smoothed_loss(logits, targets[head], self.label_smoothing)
+            loss, nll = smoothed_loss(logits, targets[head], self.label_smoothing)
+            return weights.get(head, 1) * loss, weights.get(head, 1) * nll
 
         losses = model(**sample["net_input"], heads=wanted, per_head=loss_of)
         loss, nll = (torch.stack(parts).sum() for parts in zip(*losses, strict=True))
         # several processes wait for a gradient of every weight, also where only an identity head was drawn
         loss = loss + 0.0 * sum(weight.sum() for weight in layer.parameters())
-        return self._result(sample, loss, nll, sum(target.numel() for target in targets.values()))
+        return self._result(sample, loss, nll, sum(weights.get(head, 1) * len(targets[head]) for head in targets))
 
     def _validate(self, model: Any, sample: dict[str, Any], heads: int) -> tuple[Tensor, int, dict[str, Any]]:
         targets = [targets_of_head(sample["target"], head, self.padding_idx) for head in range(1, heads + 1)]
@@ -94,7 +117,7 @@ class BlockwiseLoss(FairseqCriterion):
         log.update(block_scores(predicted, torch.stack(targets), self.padding_idx))
         return loss, supervised, log
 
-    def _result(self, sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: int) -> tuple[Tensor, int, dict]:
+    def _result(self, sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: float) -> tuple[Tensor, Any, dict]:
         sample_size = len(sample["target"]) if self.sentence_avg else supervised
         return loss, sample_size, loss_sums(sample, loss, nll, supervised, sample_size)
 

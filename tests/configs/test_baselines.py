@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,12 @@ def test_the_stage_trains_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     of_verifier = [str(work / f"baselines/{name}/start.pt") for name in NAMES[:3]]
     assert starts == [*of_verifier, str(work / "baselines/nat/model.pt")]
     assert all(training["task.data"] == str(work / "distilled/data-bin") for training in trainings)
+
+    # papers/001, Table 9: CMLM with a length beam of 3, in 4 and in 10 passes; fairseq does not count the first one
+    decoded = [command for command in given if command[0] == "fairseq-generate"]
+    wanted = [("cmlm4-length3", "3"), ("cmlm10-length3", "9")]
+    for command, (label, passes) in zip(decoded, wanted, strict=True):
+        options = dict(pairwise(command))
+        assert options["--results-path"] == str(work / f"decode/test/{label}")
+        assert options["--task"] == "translation_lev"
+        assert (options["--iter-decode-max-iter"], options["--iter-decode-with-beam"]) == (passes, "3")

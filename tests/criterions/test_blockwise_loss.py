@@ -21,8 +21,10 @@ PAD = WORDS.pad()
 K = 4
 
 
-def criterion(per_step: int = 1, smoothing: float = 0.1, sentence_avg: bool = False) -> BlockwiseLoss:
-    return BlockwiseLoss(SimpleNamespace(target_dictionary=WORDS), smoothing, per_step, sentence_avg)
+def criterion(
+    per_step: int = 1, smoothing: float = 0.1, sentence_avg: bool = False, first: float = 0.0
+) -> BlockwiseLoss:
+    return BlockwiseLoss(SimpleNamespace(target_dictionary=WORDS), smoothing, per_step, first, sentence_avg)
 
 
 def model(kind: str = "learned") -> BlockwiseTransformerModel:
@@ -76,6 +78,26 @@ def test_all_heads_at_once() -> None:
     assert criterion(2, sentence_avg=True)(net, batch)[1] == 3
     weights = [weight for name, weight in net.named_parameters() if weight.dim() > 1 and "embed" not in name]
     assert all(weight.grad is not None and bool(weight.grad.any()) for weight in weights)
+
+
+def test_head_1_is_in_every_batch_where_it_has_a_weight_of_its_own() -> None:
+    net, batch = model().train(), sample([5, 1, 9])
+    first, *others = [transcription(net, batch, head) for head in range(1, K + 1)]
+    seen = set()
+    for seed in range(20):
+        torch.manual_seed(seed)
+        loss, count, log = criterion(first=2.5)(net, batch)
+        [drawn] = [e for e in others if e[1] + 2.5 * first[1] == count]
+        assert float(loss.detach()) == pytest.approx(2.5 * first[0] + drawn[0], rel=1e-4)
+        assert count == log["ntokens"]
+        seen.add(drawn)
+    assert seen == set(others)
+
+    frozen = model("identity").train()
+    frozen.base_is_frozen = True  # head 1 cannot be trained
+    assert criterion(K, first=2.5)(frozen, batch)[1] == sum(
+        transcription(frozen, batch, head)[1] for head in range(2, K + 1)
+    )
 
 
 def test_a_head_that_cannot_learn_is_not_drawn() -> None:
@@ -141,6 +163,8 @@ def test_validation_is_head_one_and_a_score_for_every_head() -> None:
 
 
 def test_refused() -> None:
+    with pytest.raises(AggdecError, match="--first-head-weight nan: give a number from 0 up"):
+        criterion(first=math.nan)
     with pytest.raises(AggdecError, match="--heads-per-step 0"):
         criterion(0)
     with pytest.raises(AggdecError, match="--criterion blockwise_loss needs --arch blockwise_transformer"):

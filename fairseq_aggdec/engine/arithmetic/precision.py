@@ -100,7 +100,7 @@ def product_with(weight: Tensor, bias: Tensor | None, relu: bool, precision: Pre
         if not can_quantise():
             raise AggdecError(
                 f"--int8: PyTorch {torch.__version__} has no int8 products that can be used on this processor (they "
-                "need oneDNN and, on x86, the VNNI instructions): leave it out, or use --bf16"
+                "need oneDNN and, on x86, the VNNI instructions): leave it out"
             )
         return Quantised(weight, bias, relu)
     if precision == "bf16":

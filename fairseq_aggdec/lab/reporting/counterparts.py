@@ -19,7 +19,7 @@
           axes: {k: [2, 4, 8]}    # a row named "{k}" stands for three rows
           measure: [speed-up, accepted block]
           form: "{:.2f}x ({:.2f})" # format of a cell; by default, two decimals for each number
-          figure: [speed-up, mean accepted block] # labels of the y and x axis, for --figure; one line for each column
+          figure: [speed-up, mean accepted block] # labels of the y and x axis, for --figure
           columns: {regular: {record: "blocks/regular-{k}"}}
           rows: {"{k}": blockwise}
 

@@ -55,7 +55,7 @@ def declared_grid(results: Results, table: OwnTable, name: str) -> Grid | None:
 
 
 def draw(results: Results, table: OwnTable, path: Path) -> None:
-    """Draws a table whose cells have two numbers, y and x: a line for each column, a point for each row.
+    """Draws a table whose cells have two numbers, y and x: a kind of points for each column, a point for each row.
 
     Args:
         results: the experiment's results.
@@ -72,10 +72,13 @@ def draw(results: Results, table: OwnTable, path: Path) -> None:
             y, x = (value(results, source) for source in cell.sources)
             if of_column == column and x is not None and y is not None:
                 points.append((x, y))
-                axes.annotate(f"{table.first}={row}", (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7)
+                name = f"{table.first}={row}" if row[0].isdigit() else row
+                axes.annotate(name, (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7)
         if points:
-            axes.plot(*zip(*points, strict=True), marker=marker, label=column)
-    axes.legend(frameon=False)
+            axes.plot(*zip(*points, strict=True), marker=marker, linestyle="none", label=column)
+    axes.margins(0.12)  # room for the names
+    if len(table.columns) > 1:
+        axes.legend(frameon=False)
     with written_whole(path) as partial:
         figure.savefig(partial, format="png", dpi=150)
 

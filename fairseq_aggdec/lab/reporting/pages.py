@@ -50,7 +50,7 @@ def beside_page(results: Results, wanted: Sequence[Counterparts], form: str, own
     return _page(f"{results.experiment} beside the papers" if wanted else results.experiment, lines, grids, made, form)
 
 
-def own_page(results: Results, name: str, tables: Sequence[OwnTable], form: str, figure: Path | None = None) -> str:
+def own_page(results: Results, name: str, tables: Sequence[OwnTable], form: str, figures: Sequence[Path] = ()) -> str:
     """The tables that an experiment declares under one name.
 
     Args:
@@ -58,11 +58,11 @@ def own_page(results: Results, name: str, tables: Sequence[OwnTable], form: str,
         name: their name.
         tables: the tables as declared.
         form: one of `FORMATS`.
-        figure: file for a drawing of the first table that declares a figure; None for no drawing.
+        figures: files for drawings of the first tables that declare a figure, in their order.
 
     Raises:
-        AggdecError: none of their numbers was measured, a lossless mode had another output than greedy decoding, or no
-            table declares a figure.
+        AggdecError: none of their numbers was measured, a lossless mode had another output than greedy decoding, or
+            fewer tables declare a figure.
     """
     used = measured_sources(results, tables)
     if not used:
@@ -70,11 +70,12 @@ def own_page(results: Results, name: str, tables: Sequence[OwnTable], form: str,
     runs = [(source, run_of(results, source)) for source in used]
     refuse_differences({f"{source.record}, {source.mode}": run.differing for source, run in runs if run is not None})
     grids = [declared_grid(results, table, f"{name}-{number}") for number, table in enumerate(tables, start=1)]
-    if figure is not None:
-        drawn = next((table for table in tables if table.figure), None)
-        if drawn is None:
-            raise AggdecError(f"{figure}: table {name} of {results.experiment} declares no figure")
-        draw(results, drawn, figure)
+    drawn = [table for table in tables if table.figure]
+    if len(figures) > len(drawn):
+        many = "no figure" if not drawn else f"{len(drawn)} figures only"
+        raise AggdecError(f"{figures[len(drawn)]}: table {name} of {results.experiment} declares {many}")
+    for table, figure in zip(drawn, figures, strict=False):
+        draw(results, table, figure)
     title, lines = f"{results.experiment}: {name}", [f"{summary(results, used)}."]
     return _page(title, lines, [grid for grid in grids if grid is not None], commands(results, used), form)
 

@@ -86,7 +86,7 @@ def blocks(tmp_path: Path) -> Path:
 
 
 def test_block_sizes_and_their_figure(blocks: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = ["--output", blocks / "table.md", "--figure", blocks / "speed.png"]
+    output = ["--output", blocks / "table.md", *("--figure", blocks / "scatter.png", "--figure", blocks / "speed.png")]
     text = print_table(CONFIGS / "tatoeba_en_de", blocks, "blockwise_table", *output, capsys=capsys)
     assert (blocks / "table.md").read_text(encoding="utf-8") == text
     quality, speed = list(tables_of(text).values())[:2]
@@ -99,7 +99,9 @@ def test_block_sizes_and_their_figure(blocks: Path, capsys: pytest.CaptureFixtur
         ["4, top-2", "–", "–", "–", "24.00 / 3.00"],
     ]
     assert speed[-1] == ["4", "–", "–", "–", "4.00x (3.00)"]
-    assert (blocks / "speed.png").read_bytes()[:4] == b"\x89PNG"
+    scatter, speed_of_blocks = ((blocks / name).read_bytes() for name in ("scatter.png", "speed.png"))
+    assert scatter[:4] == speed_of_blocks[:4] == b"\x89PNG"
+    assert scatter != speed_of_blocks
 
 
 SOURCE, RIGHT = ["a x c", "d e f g"], ["a b c", "d e f g"]
@@ -160,7 +162,7 @@ def test_a_lossless_mode_that_said_something_else_is_in_no_table(depths: tuple[P
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--table blocks", "--table blocks: no such table in .*tables.yaml; it has blockwise_table, ablation"),
+        ("--table blocks", "--table blocks: no such table in .*tables.yaml; it has quality, blockwise_table, ablation"),
         ("--table ablation", "ablation: nothing of it has been measured yet; run its stage of tatoeba_en_de first"),
     ],
 )
