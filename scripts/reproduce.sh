@@ -69,7 +69,8 @@ run_model() {
     fi
 }
 
-# Trains one of several variants for a short time unless that is done, and keeps its best checkpoint as FOLDER/model.pt:
+# Trains one of several variants for a short time unless that is done, and keeps a checkpoint as FOLDER/model.pt, the best one
+# or, where the caller has set kept_checkpoint=last, the last one:
 # run_variant CONFIG DATA FOLDER UPDATES EVERY [hydra overrides]. EVERY: updates between two validations. The learning
 # rate rises for a tenth of the updates, but at most for as many as in celeba_sr (those of Tensor2Tensor for images).
 run_variant() {
@@ -82,7 +83,7 @@ run_variant() {
         "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
         "lr_scheduler.warmup_updates=$warmup" "dataset.validate_interval_updates=$every" \
         "checkpoint.save_interval_updates=$every" "checkpoint.keep_interval_updates=1" "$@"
-    mv "$place/checkpoints/checkpoint_best.pt" "$place/model.pt"
+    mv "$place/checkpoints/checkpoint_${kept_checkpoint:-best}.pt" "$place/model.pt"
     rm -r "$place/checkpoints"
 }
 

@@ -21,10 +21,11 @@ blockwise_fine_tuning+=(model.dropout=0.1 "optimization.lr=[0.0003]" lr_schedule
 
 # Trains heads unless that is done: train_heads NAME HEADS DATA BASE [hydra overrides].
 train_heads() {
-    local name="$1" heads="$2" train_data="$3" base="$4" updates="$blockwise_updates"
+    local name="$1" heads="$2" train_data="$3" base="$4" updates="$blockwise_updates" kept_checkpoint=best
     shift 4
     if [[ "$base" == blockwise_table/* ]]; then
         updates="$fine_tuning_updates"
+        kept_checkpoint=last # the most accepted tokens would be those of a spoilt base, the best head 1 that of the first updates
     fi
     run_variant blockwise "$train_data" "$work/blockwise_table/$name" "$updates" $((updates / 3)) \
         "model.base_checkpoint=$work/$base/model.pt" "model.block_heads=$heads" "$@"

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Optional
 
 import torch
+from fairseq import checkpoint_utils
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
@@ -30,8 +31,15 @@ class BlockwiseLossConfig(FairseqDataclass):
     first_head_weight: float = field(
         default=0.0,
         metadata={
-            "help": "weight of head 1's loss, which is then in every batch beside --heads-per-step others: so the model "
+            "help": "weight of the loss of head 1, then in every batch beside --heads-per-step others: so the model "
             "forgets less of what it said while the other heads are trained with it; 0: head 1 is drawn like any"
+        },
+    )
+    first_head_teacher: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
+        default=None,
+        metadata={
+            "help": "with --first-head-weight: head 1 learns all probabilities of this checkpoint, such as the model "
+            "that the heads were put on, in place of the targets alone"
         },
     )
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -42,7 +50,8 @@ class BlockwiseLoss(FairseqCriterion):
     """In training the loss of heads drawn uniformly for each batch; in validation head 1's, and the accuracy of all.
 
     A head that cannot be trained, the identity on a frozen base, is never drawn. With `first_head_weight` head 1 is in
-    every batch, its loss and its number of targets times that weight (not in the paper).
+    every batch, its loss and its number of targets times that weight, and learns the distribution of the
+    `first_head_teacher` where there is one (not in the paper: self-distillation, as in Medusa-2, arXiv:2401.10774).
     """
 
     def __init__(
@@ -51,6 +60,7 @@ class BlockwiseLoss(FairseqCriterion):
         label_smoothing: float,
         heads_per_step: int,
         first_head_weight: float,
+        first_head_teacher: str | None,
         sentence_avg: bool,
     ) -> None:
         super().__init__(task)
@@ -58,6 +68,14 @@ class BlockwiseLoss(FairseqCriterion):
             raise AggdecError(f"--heads-per-step {heads_per_step}: give at least 1")
         if not 0 <= first_head_weight < math.inf:
             raise AggdecError(f"--first-head-weight {first_head_weight}: give a number from 0 up")
+        if first_head_teacher and not first_head_weight:
+            raise AggdecError(f"--first-head-teacher {first_head_teacher} needs --first-head-weight")
+        self._teacher: list[Any] = []  # the model, or none; in a list, so that it is not trained nor saved
+        if first_head_teacher:
+            self._teacher, _ = checkpoint_utils.load_model_ensemble([first_head_teacher], task=task)
+            for teacher in self._teacher:
+                teacher.eval()
+                teacher.requires_grad_(False)
         self.label_smoothing = label_smoothing
         self.heads_per_step = heads_per_step
         self.first_head_weight = first_head_weight
@@ -91,8 +109,13 @@ class BlockwiseLoss(FairseqCriterion):
             wanted.append((head, mask))
             targets[head] = target[mask]
 
+        taught = self._taught(sample["net_input"], model) if always else None
+
         def loss_of(head: int, logits: Tensor) -> tuple[Tensor, Tensor]:
-            loss, nll = smoothed_loss(logits, targets[head], self.label_smoothing)
+            if head == 1 and taught is not None:
+                loss, nll = taught_loss(logits, taught[wanted[0][1]], targets[head])
+            else:
+                loss, nll = smoothed_loss(logits, targets[head], self.label_smoothing)
             return weights.get(head, 1) * loss, weights.get(head, 1) * nll
 
         losses = model(**sample["net_input"], heads=wanted, per_head=loss_of)
@@ -100,6 +123,15 @@ class BlockwiseLoss(FairseqCriterion):
         # several processes wait for a gradient of every weight, also where only an identity head was drawn
         loss = loss + 0.0 * sum(weight.sum() for weight in layer.parameters())
         return self._result(sample, loss, nll, sum(weights.get(head, 1) * len(targets[head]) for head in targets))
+
+    @torch.no_grad()
+    def _taught(self, net_input: dict[str, Any], model: Any) -> Tensor | None:
+        """The teacher's logits, B x W x V; None without a teacher. It is moved to where the trained model is."""
+        if not self._teacher:
+            return None
+        (teacher,), like = self._teacher, next(model.parameters())
+        logits: Tensor = teacher.to(device=like.device, dtype=like.dtype)(**net_input)[0]
+        return logits
 
     def _validate(self, model: Any, sample: dict[str, Any], heads: int) -> tuple[Tensor, int, dict[str, Any]]:
         targets = [targets_of_head(sample["target"], head, self.padding_idx) for head in range(1, heads + 1)]
@@ -130,6 +162,18 @@ class BlockwiseLoss(FairseqCriterion):
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
+
+
+def taught_loss(logits: Tensor, taught: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy against a teacher's distribution, and the negative log-likelihood of the targets, both summed.
+
+    Args:
+        logits, taught: N x V, the model's and the teacher's.
+        targets: N.
+    """
+    log_probs = logits.float().log_softmax(dim=-1)
+    nll = -log_probs.detach().gather(1, targets[:, None]).sum()
+    return -(taught.float().softmax(dim=-1) * log_probs).sum(), nll
 
 
 def targets_of_head(target: Tensor, head: int, pad: int) -> Tensor:

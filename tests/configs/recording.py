@@ -28,7 +28,8 @@ _RECORD = """() {
         fi
         if [[ "$word" == checkpoint.save_dir=* ]]; then
             mkdir -p "${word#*=}"
-            echo >"${word#*=}/checkpoint_best.pt"
+            echo best >"${word#*=}/checkpoint_best.pt"
+            echo last >"${word#*=}/checkpoint_last.pt"
         fi
         previous="$word"
     done

@@ -263,6 +263,14 @@ def test_one_head_is_the_base_model_where_head_1_is_learnt(commands_of: Commands
     assert models == {"regular-1": "base", "distilled-1": "base-distilled"}
 
 
+def test_of_heads_trained_with_their_base_the_last_checkpoint_is_kept(tmp_path: Path) -> None:
+    """The best by accepted tokens would be that of a spoilt base."""
+    recorded("tatoeba_en_de", "blockwise_table", folder=tmp_path)
+    kept = {path.parent.name: path.read_text().strip() for path in tmp_path.glob("work/*/blockwise_table/*/model.pt")}
+    tuned = {f"{column}-{k}" for column in ("fine-tuned", "both") for k in (2, 4, 6, 8, 10)}
+    assert kept == {"regular-10": "best", "distilled-10": "best"} | dict.fromkeys(tuned, "last")
+
+
 @pytest.mark.parametrize(("stage", "stand_ins"), [("depth", {"gec_small"}), ("memory", {"gec_small", "ua_gec_small"})])
 def test_a_stand_in_without_the_stage_is_left_out(stage: str, stand_ins: set[str], tmp_path: Path) -> None:
     given = recorded("conll14_gec", stage, "--small", folder=tmp_path, gpus=0)

@@ -1,19 +1,22 @@
 """The loss of the heads against a slow transcription of papers/004 §6, and what is logged."""
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from fairseq.logging import metrics
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairseq_aggdec.criterions.blockwise_loss import BlockwiseLoss, block_scores, targets_of_head
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from tests.criterions.pairs import random_pairs
-from tests.random_blockwise import random_blockwise
+from tests.random_blockwise import random_blockwise, save_base
 from tests.random_models import dictionary, random_model
 
 WORDS = dictionary(20)
@@ -22,9 +25,10 @@ K = 4
 
 
 def criterion(
-    per_step: int = 1, smoothing: float = 0.1, sentence_avg: bool = False, first: float = 0.0
+    per_step: int = 1, smoothing: float = 0.1, sentence_avg: bool = False, first: float = 0.0, **options: Any
 ) -> BlockwiseLoss:
-    return BlockwiseLoss(SimpleNamespace(target_dictionary=WORDS), smoothing, per_step, first, sentence_avg)
+    task = options.get("task", SimpleNamespace(target_dictionary=WORDS))
+    return BlockwiseLoss(task, smoothing, per_step, first, options.get("teacher"), sentence_avg)
 
 
 def model(kind: str = "learned") -> BlockwiseTransformerModel:
@@ -100,6 +104,25 @@ def test_head_1_is_in_every_batch_where_it_has_a_weight_of_its_own() -> None:
     )
 
 
+def test_head_1_learns_its_teachers_distribution(tmp_path: Path) -> None:
+    teacher, net, batch = random_model(1, WORDS, WORDS).eval(), model().train(), sample([5, 1, 9])
+    saved = torch.load(save_base(teacher, tmp_path / "base.pt"), weights_only=False)
+    history = [{"criterion_name": "", "best_loss": None}]
+    state = {"model": saved["model"], "args": saved["cfg"]["model"], "optimizer_history": history, "extra_state": {}}
+    torch.save(state, tmp_path / "teacher.pt")
+    config = TranslationConfig(data=str(tmp_path), source_lang="a", target_lang="b")
+    task = TranslationTask(OmegaConf.structured(config), WORDS, WORDS)
+
+    with torch.no_grad():
+        taught, said = (
+            network(**batch["net_input"])[0].log_softmax(-1)[batch["target"].ne(PAD)] for network in (teacher, net)
+        )
+    of_others = [transcription(net, batch, head) for head in range(2, K + 1)]
+    loss, count, _ = criterion(first=3.0, teacher=str(tmp_path / "teacher.pt"), task=task)(net, batch)
+    [drawn] = [e for e in of_others if e[1] + 3 * len(taught) == count]
+    assert float(loss.detach()) == pytest.approx(drawn[0] - 3 * float((taught.exp() * said).sum()), rel=1e-4)
+
+
 def test_a_head_that_cannot_learn_is_not_drawn() -> None:
     net, batch = model("identity").train(), sample([5, 1])
     net.base_is_frozen = True
@@ -163,6 +186,8 @@ def test_validation_is_head_one_and_a_score_for_every_head() -> None:
 
 
 def test_refused() -> None:
+    with pytest.raises(AggdecError, match=r"--first-head-teacher a\.pt needs --first-head-weight"):
+        criterion(teacher="a.pt")
     with pytest.raises(AggdecError, match="--first-head-weight nan: give a number from 0 up"):
         criterion(first=math.nan)
     with pytest.raises(AggdecError, match="--heads-per-step 0"):
