@@ -38,7 +38,7 @@ def written_whole(path: Path) -> Iterator[Path]:
             partial.replace(path)
         except BaseException as error:
             partial.unlink(missing_ok=True)
-            if isinstance(error, OSError) and error.filename is None:  # the disk is full, for example
+            if isinstance(error, OSError) and error.errno and error.filename is None:  # the disk is full, for example
                 error.filename = str(path)
             raise
 

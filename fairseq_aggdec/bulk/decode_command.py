@@ -42,12 +42,21 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
     Raises:
         AggdecError: a file or an option cannot be used.
     """
-    output = OutputFolder(args.output, _settings(args, given))
+    settings = _settings(args, given)
     rank, ranks = shard_of_environment() or (0, 1)
     if ranks > 1 and "-" in args.input:
         raise AggdecError("--input -: several commands (RANK, WORLD_SIZE) cannot share a standard input: give a file")
+    worker = Worker(args, task_options)
+    worker.check_encoders()
+    cuts = {name: list(cut(Path(name), args.shard_lines)) for name in args.input if name != "-"}
+    output = OutputFolder(
+        args.output, settings
+    )  # after all that can be wrong with the options, and before stdin is saved there
     paths = [_spooled(args.output) if name == "-" else Path(name) for name in args.input]
-    shards = [shard for path in paths for shard in cut(path, args.shard_lines)]
+    if "-" in args.input:
+        cuts["-"] = list(cut(args.output / STDIN, args.shard_lines))
+    shards = [shard for name in args.input for shard in cuts[name]]
+    output.refuse_shards_behind(shards)
     mine = shards[rank::ranks]
     left = [shard for shard in mine if not output.is_finished(shard)]
     lines, lines_left = (sum(shard.lines for shard in some) for some in (mine, left))
@@ -60,7 +69,7 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
             smoothing=0.05,
             mininterval=0.5 if sys.stderr.isatty() else 30,
         ) as bar,
-        closing(_decoded(left, args, task_options)) as decoded_shards,
+        closing(_decoded(left, args, worker)) as decoded_shards,
     ):  # ends the workers, whatever happens
         for decoded in decoded_shards:
             output.write(decoded)
@@ -77,10 +86,7 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
             logger.info(f"{path} is decoded: cat {args.output}/{path.name}.*.txt")
 
 
-def _decoded(
-    shards: Sequence[Shard], args: argparse.Namespace, task_options: dict[str, Any]
-) -> Generator[DecodedShard]:
-    worker = Worker(args, task_options)
+def _decoded(shards: Sequence[Shard], args: argparse.Namespace, worker: Worker) -> Generator[DecodedShard]:
     if args.engine == "ray" and shards:
         return engines.run_ray(shards, worker, args.workers, args.threads, args.cpu)
     if min(args.workers, len(shards)) <= 1:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import fcntl
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from fairseq_aggdec.bulk.shards import DecodedShard, Shard
 from fairseq_aggdec.distillation.settings import difference
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.structured_files import read_json
 
 
 class OutputFolder:
@@ -40,11 +42,22 @@ class OutputFolder:
         with self._alone():
             if not path.exists():
                 _write(path, json.dumps(settings, indent=1, sort_keys=True) + "\n")
-            begun = json.loads(path.read_text(encoding="utf-8"))
+            begun = read_json(path, "choose another --output")
         if differing := difference(settings, begun, "now", "there"):
             raise AggdecError(
                 f"{folder}: was begun with other settings ({differing}); go on with those, or choose another --output"
             )
+
+    def refuse_shards_behind(self, shards: Sequence[Shard]) -> None:
+        """Raises `AggdecError` where there are outputs of shards that come behind these, as of a longer file."""
+        numbers = Counter(Path(shard.path).name for shard in shards)
+        for path in sorted(self.folder.glob("*.txt")):
+            name, _, number = path.stem.rpartition(".")
+            if name in numbers and number.isdecimal() and int(number) >= numbers[name]:
+                raise AggdecError(
+                    f"{path}: was made from other lines than {name} has now, which has fewer; delete it, or choose another "
+                    "--output"
+                )
 
     @property
     def skipped_file(self) -> Path:
@@ -103,8 +116,14 @@ class OutputFolder:
         return self.folder / "records" / f"{shard.name}.json"
 
     def _record(self, shard: Shard) -> dict[str, Any] | None:
+        """What was recorded of a finished shard; None where nothing was, or what is no record, as after a bad copy."""
         path = self._record_file(shard)
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        try:
+            record = json.loads(path.read_bytes()) if path.is_file() else None
+        except ValueError:
+            return None
+        is_whole = isinstance(record, dict) and record.keys() >= {"source", "outputs", "skipped"}
+        return record if is_whole else None
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

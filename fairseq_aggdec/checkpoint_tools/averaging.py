@@ -32,7 +32,13 @@ def last_checkpoints(folder: Path, number: int) -> list[Path]:
 
 
 def write_average(paths: Sequence[Path], output: Path) -> None:
-    """Write the `average_checkpoints` of these files; the file has its name only when it is complete."""
+    """Write the `average_checkpoints` of these files; the file has its name only when it is complete.
+
+    Raises:
+        AggdecError: `output` is one of them, or see `average_checkpoints`.
+    """
+    if output.exists() and any(map(output.samefile, paths)):
+        raise AggdecError(f"{output}: is one of the checkpoints themselves; name another file")
     state = average_checkpoints(paths)
     with written_whole(output) as partial:
         torch.save(state, partial)

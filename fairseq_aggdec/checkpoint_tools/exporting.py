@@ -24,7 +24,7 @@ def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, share
         shared_with: the checkpoint of a drafter's verifier: weights that both share are left out.
 
     Raises:
-        AggdecError: a file cannot be read or lacks something, or no weight is shared.
+        AggdecError: a file cannot be read or lacks something, no weight is shared, or the folder has a model.
     """
     state = read_checkpoint(checkpoint)
     if state.get("cfg") is None:
@@ -39,12 +39,16 @@ def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, share
             f"--without-shared {shared_with}: has no weights in common with {checkpoint}; name the "
             "verifier that it was trained from, with --fp32 the one in single precision"
         )
+    if (folder / "model.pt").exists():
+        raise AggdecError(f"{folder / 'model.pt'}: is there already; name another folder, or delete it first")
     with written_whole(folder / "model.pt") as partial:
         torch.save(slim, partial)
-        for extra in extras:
-            shutil.copyfile(extra, folder / extra.name)
+        copies = [(extra, folder / extra.name) for extra in extras]
         if (data / "codes").is_file():  # the name by which fairseq's from_pretrained finds them
-            shutil.copyfile(data / "codes", folder / "bpecodes")
+            copies.append((data / "codes", folder / "bpecodes"))
+        for extra, copy in copies:
+            if not (copy.exists() and copy.samefile(extra)):
+                shutil.copyfile(extra, copy)
 
 
 def slim_state(

@@ -11,10 +11,20 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def shard_of_environment(environment: Mapping[str, str] = os.environ) -> tuple[int, int] | None:
-    """This process's shard and the number of shards: RANK and WORLD_SIZE; None outside of torchrun."""
-    if "RANK" in environment and "WORLD_SIZE" in environment:
-        return int(environment["RANK"]), int(environment["WORLD_SIZE"])
-    return None
+    """This process's shard and the number of shards: RANK and WORLD_SIZE; None outside of torchrun.
+
+    Raises:
+        AggdecError: they are no whole numbers, or RANK is not one of 0 to WORLD_SIZE - 1.
+    """
+    if "RANK" not in environment or "WORLD_SIZE" not in environment:
+        return None
+    given = environment["RANK"], environment["WORLD_SIZE"]
+    if not all(text.strip().isdecimal() for text in given) or int(given[0]) >= int(given[1]):
+        raise AggdecError(
+            f"RANK={given[0]} and WORLD_SIZE={given[1]} in the environment: give each of WORLD_SIZE processes a RANK "
+            "of its own, the first one 0"
+        )
+    return int(given[0]), int(given[1])
 
 
 def device_of_environment(

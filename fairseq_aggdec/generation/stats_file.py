@@ -30,9 +30,13 @@ class StatsFile:
         """Open `path`, and empty it.
 
         Raises:
-            AggdecError: it cannot be written.
+            AggdecError: it cannot be written, or is a file that holds something else than such records.
         """
         try:
+            if os.path.isfile(path) and not _holds_records(path):
+                raise AggdecError(
+                    f"--decoding-stats {path}: is a file that this option did not write; name another one, or delete it"
+                )
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         except OSError as error:
             raise AggdecError(f"--decoding-stats {path}: cannot be written ({error.strerror})") from error
@@ -77,3 +81,10 @@ class StatsFile:
         if text is not None:
             record |= {"committed_per_iteration": stats.committed, **asdict(text)}
         self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _holds_records(path: str) -> bool:
+    """Whether a file is empty or begins as one of `StatsFile`."""
+    beginning = b'{"id": '
+    with open(path, "rb") as file:
+        return file.read(len(beginning)) in (b"", beginning)

@@ -164,10 +164,10 @@ class AggressiveTranslationTask(InteractiveTask):
         if not searches_beams and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {decoding} has a beam of one: --beam is set to 1")
             args.beam = 1
-        if self.cfg.decoding_stats and self._stats_file is None:
-            self._stats_file = StatsFile(self.cfg.decoding_stats)
         block_draft = self._block_draft(decoding, models)
         most_committed = 1 if block_draft is None else block_draft.most_committed
+        if self.cfg.decoding_stats and self._stats_file is None:
+            self._stats_file = StatsFile(self.cfg.decoding_stats)
         extra.update(
             src_dict=self.source_dictionary,
             decoding=decoding,

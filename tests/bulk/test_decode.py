@@ -133,6 +133,10 @@ def test_ranks_of_torchrun_share_a_file(
     assert outputs(tmp_path / "out") == whole
     with pytest.raises(AggdecError, match=r"--input -: several commands \(RANK, WORLD_SIZE\) cannot share"):
         run(*CORRECT, *IN_SHARDS, "--output", tmp_path / "other")
+    for rank in ("2", "-1", "one"):
+        monkeypatch.setenv("RANK", rank)
+        with pytest.raises(AggdecError, match=f"RANK={rank} and WORLD_SIZE=2 in the environment: give each of"):
+            run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "other")
 
 
 @pytest.mark.parametrize(
@@ -141,6 +145,10 @@ def test_ranks_of_torchrun_share_a_file(
         ([GEC, "--path", "model.pt", "-s", "en", "-t", "en"], "checkpoint model.pt: no such file"),
         ([*CORRECT, "--input", "/nowhere/text"], "/nowhere/text: No such file"),
         ([*CORRECT, "--fp16", "--cpu"], "--fp16 is for GPUs"),
+        (
+            [*CORRECT, "--bpe", "subword_nmt", "--bpe-codes", "/nowhere/codes"],
+            "--bpe subword_nmt: file /nowhere/codes not f",
+        ),
     ],
 )
 def test_errors_say_what_is_wrong(options: list[object], message: str, text: Path, tmp_path: Path) -> None:

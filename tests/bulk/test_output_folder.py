@@ -42,6 +42,33 @@ def test_outputs_of_other_lines_are_not_mixed_in_and_can_be_deleted(tmp_path: Pa
     assert not output.is_finished(changed)
 
 
+def test_outputs_of_lines_that_a_shorter_file_no_longer_has_are_refused(tmp_path: Path) -> None:
+    """They would come after its own where all files of outputs are joined."""
+    text = tmp_path / "text"
+    text.write_text("one\ntwo\nthree\n")
+    output = OutputFolder(tmp_path / "out", {})
+    for shard in cut(text, 2):
+        output.write(DecodedShard(shard, ["eins"], []))
+    output.refuse_shards_behind(list(cut(text, 2)))
+    text.write_text("one\ntwo\n")
+    with pytest.raises(AggdecError, match=r"text\.000001\.txt: was made from other lines than text has now"):
+        output.refuse_shards_behind(list(cut(text, 2)))
+
+
+@pytest.mark.parametrize("damaged", ['{"sou', "[]", '{"source": 1}', ""])
+def test_a_shard_with_a_damaged_record_is_decoded_again(damaged: str, tmp_path: Path, shard: Shard) -> None:
+    output = written(tmp_path / "out", shard)
+    (tmp_path / "out/records/text.000000.json").write_text(damaged)
+    assert not output.is_finished(shard)
+
+
+def test_damaged_settings_are_named(tmp_path: Path, shard: Shard) -> None:
+    written(tmp_path / "out", shard)
+    (tmp_path / "out/settings.json").write_text('{"--be')
+    with pytest.raises(AggdecError, match=r"settings\.json: not JSON .*; choose another --output"):
+        OutputFolder(tmp_path / "out", {"--beam": 4})
+
+
 def test_other_settings_are_named(tmp_path: Path, shard: Shard) -> None:
     written(tmp_path / "out", shard)
     with pytest.raises(AggdecError, match=r"out: was begun with other settings \(--beam: 5 now, 4 there\)"):

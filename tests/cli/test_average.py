@@ -33,6 +33,18 @@ def test_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
     assert state["args"].arch == "x"
 
 
+def test_a_checkpoint_is_not_replaced_by_the_mean(tmp_path: Path) -> None:
+    for update in (1, 2):
+        save(tmp_path / f"checkpoint_1_{update}.pt", 1.0)
+    output = tmp_path / "checkpoint_1_2.pt"
+    before = output.read_bytes()
+    with pytest.raises(
+        AggdecError, match=r"checkpoint_1_2\.pt: is one of the checkpoints themselves; name another file"
+    ):
+        average.main([str(tmp_path), "--last", "2", "--output", str(output)])
+    assert output.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [

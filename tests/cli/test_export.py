@@ -28,6 +28,17 @@ def test_exported_folder_decodes_alone(toy_model_dir: ToyModel, tmp_path: Path) 
         export.main([str(toy_model_dir.checkpoint), str(tmp_path / "out"), "--data", str(tmp_path)])
 
 
+def test_a_model_is_exported_into_its_data_folder_and_no_other_model_is_replaced(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    verifier, drafter = pair
+    export.main([str(verifier), str(tmp_path), "--data", str(tmp_path)])
+    before = (tmp_path / "model.pt").read_bytes()
+    with pytest.raises(AggdecError, match=r"model\.pt: is there already; name another folder, or delete it first"):
+        export.main([str(drafter), str(tmp_path), "--data", str(tmp_path)])
+    assert (tmp_path / "model.pt").read_bytes() == before
+
+
 def test_exported_checkpoint_is_small_and_names_no_paths(toy_model_dir: ToyModel) -> None:
     state = read_checkpoint(toy_model_dir.checkpoint)
     slim = slim_state(state)
