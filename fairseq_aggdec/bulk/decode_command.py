@@ -49,9 +49,8 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
     worker = Worker(args, task_options)
     worker.check_encoders()
     cuts = {name: list(cut(Path(name), args.shard_lines)) for name in args.input if name != "-"}
-    output = OutputFolder(
-        args.output, settings
-    )  # after all that can be wrong with the options, and before stdin is saved there
+    # begun after all that can be wrong with the options has been met, and before the standard input is saved in it
+    output = OutputFolder(args.output, settings)
     paths = [_spooled(args.output) if name == "-" else Path(name) for name in args.input]
     if "-" in args.input:
         cuts["-"] = list(cut(args.output / STDIN, args.shard_lines))

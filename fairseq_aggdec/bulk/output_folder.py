@@ -55,8 +55,8 @@ class OutputFolder:
             name, _, number = path.stem.rpartition(".")
             if name in numbers and number.isdecimal() and int(number) >= numbers[name]:
                 raise AggdecError(
-                    f"{path}: was made from other lines than {name} has now, which has fewer; delete it, or choose another "
-                    "--output"
+                    f"{path}: was made from other lines than {name} has now, which has fewer; delete it, or choose "
+                    "another --output"
                 )
 
     @property

@@ -25,10 +25,15 @@ K = 4
 
 
 def criterion(
-    per_step: int = 1, smoothing: float = 0.1, sentence_avg: bool = False, first: float = 0.0, **options: Any
+    per_step: int = 1,
+    smoothing: float = 0.1,
+    sentence_avg: bool = False,
+    first: float = 0.0,
+    teacher: str | None = None,
+    task: Any = None,
 ) -> BlockwiseLoss:
-    task = options.get("task", SimpleNamespace(target_dictionary=WORDS))
-    return BlockwiseLoss(task, smoothing, per_step, first, options.get("teacher"), sentence_avg)
+    task = task or SimpleNamespace(target_dictionary=WORDS)
+    return BlockwiseLoss(task, smoothing, per_step, first, teacher, sentence_avg)
 
 
 def model(kind: str = "learned") -> BlockwiseTransformerModel:
