@@ -43,6 +43,12 @@ def written_whole(path: Path) -> Iterator[Path]:
             raise
 
 
+def refuse_overwriting(output: Path, read: Iterable[Path]) -> None:
+    """Raises `AggdecError` where a file to write is one of those that are read for it."""
+    if output.exists() and any(path.exists() and output.samefile(path) for path in read):
+        raise AggdecError(f"{output}: is read for this, and would be overwritten; name another file")
+
+
 @contextmanager
 def alone_at(path: Path) -> Iterator[None]:
     """Locks a file or folder until the block ends, and beyond while a child process of this one goes on.

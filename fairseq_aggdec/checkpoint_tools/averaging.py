@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import refuse_overwriting, written_whole
 
 
 def last_checkpoints(folder: Path, number: int) -> list[Path]:
@@ -37,8 +37,7 @@ def write_average(paths: Sequence[Path], output: Path) -> None:
     Raises:
         AggdecError: `output` is one of them, or see `average_checkpoints`.
     """
-    if output.exists() and any(map(output.samefile, paths)):
-        raise AggdecError(f"{output}: is one of the checkpoints themselves; name another file")
+    refuse_overwriting(output, paths)
     state = average_checkpoints(paths)
     with written_whole(output) as partial:
         torch.save(state, partial)

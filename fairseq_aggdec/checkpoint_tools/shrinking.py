@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import refuse_overwriting, written_whole
 
 SIDES = ("encoder", "decoder")
 _LAYER = re.compile(r"^(encoder|decoder)\.layers\.(\d+)\.")
@@ -58,8 +58,7 @@ def shrink_file(checkpoint: Path, output: Path, keep: Mapping[str, str | None]) 
     Raises:
         AggdecError: the checkpoint cannot be read, has no such layers, or would be overwritten.
     """
-    if output.exists() and output.samefile(checkpoint):
-        raise AggdecError(f"{output}: is the checkpoint itself; name another file")
+    refuse_overwriting(output, [checkpoint])
     state = read_checkpoint(checkpoint)
     try:
         shrunk = shrink(state, keep)

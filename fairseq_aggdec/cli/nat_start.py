@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError, on_command_line
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import refuse_overwriting, written_whole
 
 
 @on_command_line()
@@ -15,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help.
 
     Raises:
-        AggdecError: the checkpoint cannot be read, or is of another kind.
+        AggdecError: the checkpoint cannot be read, is of another kind, or would be overwritten.
     """
     import torch
 
@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("architecture", choices=TABLES)
     parser.add_argument("--output", type=Path, required=True, help="file to write")
     args = parser.parse_args(argv)
+    refuse_overwriting(args.output, [args.checkpoint])
     try:
         start = nat_start(read_checkpoint(args.checkpoint), args.architecture)
     except AggdecError as error:

@@ -39,7 +39,7 @@ def test_a_checkpoint_is_not_replaced_by_the_mean(tmp_path: Path) -> None:
     output = tmp_path / "checkpoint_1_2.pt"
     before = output.read_bytes()
     with pytest.raises(
-        AggdecError, match=r"checkpoint_1_2\.pt: is one of the checkpoints themselves; name another file"
+        AggdecError, match=r"checkpoint_1_2\.pt: is read for this, and would be overwritten; name another file"
     ):
         average.main([str(tmp_path), "--last", "2", "--output", str(output)])
     assert output.read_bytes() == before

@@ -131,7 +131,7 @@ def test_the_command_and_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureF
     assert layer_counts(read_checkpoint(output)["model"]) == {"encoder": 4, "decoder": 2}
     assert not list(tmp_path.rglob("*.partial"))
 
-    with pytest.raises(AggdecError, match="is the checkpoint itself"):
+    with pytest.raises(AggdecError, match="is read for this, and would be overwritten"):
         command.main([str(path), str(path), "--decoder-layers-to-keep", "0"])
     torch.save({"model": {"decoder.layers.0.fc1.weight": torch.zeros(1)}, "cfg": {"model": {}}, "args": None}, path)
     with pytest.raises(AggdecError, match=r"deep.pt: no Transformer encoder-decoder"):
