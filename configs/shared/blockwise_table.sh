@@ -1,7 +1,7 @@
 # The stage `blockwise_table`, papers/004 Table 1 and Figure 4: block sizes x (regular, distilled, fine-tuned, both), each
 # model in work/EXPERIMENT/blockwise_table/NAME with the measurement of each block size beside it; the table is
-# work/EXPERIMENT/blockwise_table/table.md, drawn in scatter.png and speed.png beside it, which tables.yaml declares. The experiment sets `regular_base`,
-# `distilled_base` (names of models), `distilled` (data), `blockwise_reference` and `blockwise_bench` (options of aggdec bench), and defines
+# work/EXPERIMENT/blockwise_table/table.md, which tables.yaml declares, drawn in scatter.png and speed.png beside it. The
+# experiment sets `regular_base`, `distilled_base` (names of models), `distilled` (data), `blockwise_reference` and `blockwise_bench` (options of aggdec bench), and defines
 # `train_heads NAME HEADS DATA BASE [hydra overrides]`, which leaves blockwise_table/NAME/model.pt.
 # shellcheck shell=bash disable=SC2154,SC2034
 blockwise_sizes="${BLOCKWISE_SIZES:-2 4 6 8 10}"

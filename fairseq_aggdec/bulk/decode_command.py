@@ -16,7 +16,7 @@ from tqdm import tqdm
 from fairseq_aggdec.bulk import engines
 from fairseq_aggdec.bulk.output_folder import OutputFolder
 from fairseq_aggdec.bulk.shards import STDIN, DecodedShard, Shard, cut
-from fairseq_aggdec.bulk.worker import Worker
+from fairseq_aggdec.bulk.worker import Worker, text_encoders
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.environment import shard_of_environment
 from fairseq_aggdec.distillation.translator import fingerprints
@@ -42,12 +42,12 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
     Raises:
         AggdecError: a file or an option cannot be used.
     """
-    settings = _settings(args, given)
+    data = DataBin.find(Path(args.data), args.source_lang, args.target_lang)
+    settings = _settings(args, given, data)
     rank, ranks = shard_of_environment() or (0, 1)
     if ranks > 1 and "-" in args.input:
         raise AggdecError("--input -: several commands (RANK, WORLD_SIZE) cannot share a standard input: give a file")
-    worker = Worker(args, task_options)
-    worker.check_encoders()
+    text_encoders(args, data)
     cuts = {name: list(cut(Path(name), args.shard_lines)) for name in args.input if name != "-"}
     # begun after all that can be wrong with the options has been met, and before the standard input is saved in it
     output = OutputFolder(args.output, settings)
@@ -68,7 +68,7 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
             smoothing=0.05,
             mininterval=0.5 if sys.stderr.isatty() else 30,
         ) as bar,
-        closing(_decoded(left, args, worker)) as decoded_shards,
+        closing(_decoded(left, args, task_options)) as decoded_shards,
     ):  # ends the workers, whatever happens
         for decoded in decoded_shards:
             output.write(decoded)
@@ -85,7 +85,10 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
             logger.info(f"{path} is decoded: cat {args.output}/{path.name}.*.txt")
 
 
-def _decoded(shards: Sequence[Shard], args: argparse.Namespace, worker: Worker) -> Generator[DecodedShard]:
+def _decoded(
+    shards: Sequence[Shard], args: argparse.Namespace, task_options: dict[str, Any]
+) -> Generator[DecodedShard]:
+    worker = Worker(args, task_options)
     if args.engine == "ray" and shards:
         return engines.run_ray(shards, worker, args.workers, args.threads, args.cpu)
     if min(args.workers, len(shards)) <= 1:
@@ -93,13 +96,12 @@ def _decoded(shards: Sequence[Shard], args: argparse.Namespace, worker: Worker) 
     return engines.run_local(shards, worker, min(args.workers, len(shards)))
 
 
-def _settings(args: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
+def _settings(args: argparse.Namespace, given: dict[str, Any], data: DataBin) -> dict[str, Any]:
     """The settings that outputs depend on; for files their fingerprints.
 
     Raises:
-        AggdecError: the data folder or a checkpoint is missing.
+        AggdecError: a checkpoint is missing.
     """
-    data = DataBin.find(Path(args.data), args.source_lang, args.target_lang)
     settings = {
         "checkpoints": fingerprints(args.path),
         "source dictionary": file_sha256(data.folder / f"dict.{data.source_lang}.txt"),

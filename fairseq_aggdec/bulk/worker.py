@@ -37,14 +37,6 @@ class Worker:
         self._args = args
         self._task_options = task_options
 
-    def check_encoders(self) -> None:
-        """Makes the tokeniser and the subword encoder, before anything is written.
-
-        Raises:
-            AggdecError: an option, a file of theirs or the data folder cannot be used.
-        """
-        self._made_encoders()
-
     def decode(self, shard: Shard) -> DecodedShard:
         """Decodes the lines of a shard; models are loaded for the first shard.
 
@@ -95,17 +87,7 @@ class Worker:
 
     @cached_property
     def _encoders(self) -> list[Any]:
-        return self._made_encoders()
-
-    def _made_encoders(self) -> list[Any]:
-        """The tokeniser and the subword encoder, if they are asked for, in the order of encoding."""
-        args = Namespace(**vars(self._args))
-        args.source_lang, args.target_lang = self._data.source_lang, self._data.target_lang
-        try:
-            found = encoders.build_tokenizer(args), encoders.build_bpe(args)
-        except (ImportError, OSError) as error:
-            raise AggdecError(f"--tokenizer {args.tokenizer}, --bpe {args.bpe}: {error}") from error
-        return [encoder for encoder in found if encoder is not None]
+        return text_encoders(self._args, self._data)
 
     def _encode(self, text: str) -> Tokens:
         for encoder in self._encoders:
@@ -118,3 +100,18 @@ class Worker:
         for encoder in reversed(self._encoders):
             text = encoder.decode(text)
         return " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds
+
+
+def text_encoders(args: Namespace, data: DataBin) -> list[Any]:
+    """The tokeniser and the subword encoder, if they are asked for, in the order of encoding.
+
+    Raises:
+        AggdecError: an option or a file of theirs cannot be used.
+    """
+    args = Namespace(**vars(args))
+    args.source_lang, args.target_lang = data.source_lang, data.target_lang
+    try:
+        found = encoders.build_tokenizer(args), encoders.build_bpe(args)
+    except (ImportError, OSError) as error:
+        raise AggdecError(f"--tokenizer {args.tokenizer}, --bpe {args.bpe}: {error}") from error
+    return [encoder for encoder in found if encoder is not None]

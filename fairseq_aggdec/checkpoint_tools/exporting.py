@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, share
         if (data / "codes").is_file():  # the name by which fairseq's from_pretrained finds them
             copies.append((data / "codes", folder / "bpecodes"))
         for extra, copy in copies:
-            if not (copy.exists() and copy.samefile(extra)):
+            with suppress(shutil.SameFileError):  # the data folder itself is exported into
                 shutil.copyfile(extra, copy)
 
 

@@ -97,23 +97,22 @@ class BlockwiseLoss(FairseqCriterion):
         if not model.training:
             return self._validate(model, sample, layer.heads)
         candidates = list(trainable_heads(layer, model.base_is_frozen))
-        always = [1] if self.first_head_weight and candidates[0] == 1 else []
-        drawable = candidates[len(always) :]
+        weights = {1: self.first_head_weight} if self.first_head_weight and candidates[0] == 1 else {}
+        drawable = candidates[len(weights) :]
         # drawn on the host, from the random state that fairseq sets by the update: a resumed run draws the same
         drawn = torch.randperm(len(drawable))[: self.heads_per_step].tolist()
-        weights = dict.fromkeys(always, self.first_head_weight)
         wanted, targets = [], {}
-        for head in [*always, *map(drawable.__getitem__, drawn)]:
+        for head in [*weights, *map(drawable.__getitem__, drawn)]:
             target = targets_of_head(sample["target"], head, self.padding_idx)
             mask = target.ne(self.padding_idx)
             wanted.append((head, mask))
             targets[head] = target[mask]
 
-        taught = self._taught(sample["net_input"], model) if always else None
+        taught = self._taught(sample, model) if weights and self._teacher else None
 
         def loss_of(head: int, logits: Tensor) -> tuple[Tensor, Tensor]:
             if head == 1 and taught is not None:
-                loss, nll = taught_loss(logits, taught[wanted[0][1]], targets[head])
+                loss, nll = taught_loss(logits, taught, targets[head])
             else:
                 loss, nll = smoothed_loss(logits, targets[head], self.label_smoothing)
             return weights.get(head, 1) * loss, weights.get(head, 1) * nll
@@ -125,13 +124,11 @@ class BlockwiseLoss(FairseqCriterion):
         return self._result(sample, loss, nll, sum(weights.get(head, 1) * len(targets[head]) for head in targets))
 
     @torch.no_grad()
-    def _taught(self, net_input: dict[str, Any], model: Any) -> Tensor | None:
-        """The teacher's logits, B x W x V; None without a teacher. It is moved to where the trained model is."""
-        if not self._teacher:
-            return None
+    def _taught(self, sample: dict[str, Any], model: Any) -> Tensor:
+        """The teacher's logits at head 1's N targets, N x V. It is moved to where the trained model is."""
         (teacher,), like = self._teacher, next(model.parameters())
-        logits: Tensor = teacher.to(device=like.device, dtype=like.dtype)(**net_input)[0]
-        return logits
+        logits: Tensor = teacher.to(device=like.device, dtype=like.dtype)(**sample["net_input"])[0]
+        return logits[sample["target"].ne(self.padding_idx)]
 
     def _validate(self, model: Any, sample: dict[str, Any], heads: int) -> tuple[Tensor, int, dict[str, Any]]:
         targets = [targets_of_head(sample["target"], head, self.padding_idx) for head in range(1, heads + 1)]

@@ -18,13 +18,13 @@ def shard_of_environment(environment: Mapping[str, str] = os.environ) -> tuple[i
     """
     if "RANK" not in environment or "WORLD_SIZE" not in environment:
         return None
-    given = environment["RANK"], environment["WORLD_SIZE"]
-    if not all(text.strip().isdecimal() for text in given) or int(given[0]) >= int(given[1]):
+    rank, size = environment["RANK"], environment["WORLD_SIZE"]
+    if not (rank.strip().isdecimal() and size.strip().isdecimal() and int(rank) < int(size)):
         raise AggdecError(
-            f"RANK={given[0]} and WORLD_SIZE={given[1]} in the environment: give each of WORLD_SIZE processes a RANK "
-            "of its own, the first one 0"
+            f"RANK={rank} and WORLD_SIZE={size} in the environment: give each of WORLD_SIZE processes a RANK of its "
+            "own, the first one 0"
         )
-    return int(given[0]), int(given[1])
+    return int(rank), int(size)
 
 
 def device_of_environment(
