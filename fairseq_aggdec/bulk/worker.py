@@ -20,6 +20,7 @@ from fairseq_aggdec.distillation.settings import SearchOptions
 from fairseq_aggdec.distillation.translator import Translator
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.search_options import given_search_options
+from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 _NOTHING: Tokens = np.array([], dtype=np.int64)
 """the tokens of an empty line, and of one that is not UTF-8"""
@@ -46,6 +47,7 @@ class Worker:
             AggdecError: an option, the data folder or a model cannot be used, or the file has changed.
             OSError: a file cannot be read.
         """
+        lines: list[str] = []
         sources: list[Tokens] = []
         skipped: dict[int, str] = {}
         for place, line in enumerate(shard.read()):
@@ -53,6 +55,7 @@ class Worker:
                 text = line.decode("utf-8").strip()
             except UnicodeDecodeError:
                 skipped[place], text = "not valid UTF-8", ""
+            lines.append(text)
             sources.append(self._encode(text) if text else _NOTHING)
         translator = self._translator
         translator.start_afresh()
@@ -61,14 +64,17 @@ class Worker:
         for place in plan.skipped.tolist():
             if len(sources[place]):
                 skipped[place] = f"too long: {len(sources[place])} tokens, and the model takes {longest}"
-        outputs: dict[int, str] = {}
+        targets: dict[int, Tokens] = {}
         for batch in plan.batches:
             numbers = [shard.first_line + place for place in batch.tolist()]
-            targets = translator.translate(numbers, [sources[place] for place in batch])
-            outputs.update(zip(batch.tolist(), map(self._decode, targets), strict=True))
+            found = translator.translate(numbers, [sources[place] for place in batch])
+            targets.update(zip(batch.tolist(), found, strict=True))
         return DecodedShard(
             shard,
-            [outputs.get(place, "") for place in plan.representative.tolist()],
+            [
+                self._decode(targets[place], line) if place in targets else ""
+                for place, line in zip(plan.representative.tolist(), lines, strict=True)
+            ],
             [(shard.first_line + place, skipped[place]) for place in sorted(skipped)],
         )
 
@@ -95,9 +101,11 @@ class Worker:
         tokens: Tokens = self._data.source_dictionary.encode_line(text, add_if_not_exist=False).long().numpy()
         return tokens
 
-    def _decode(self, tokens: Tokens) -> str:
+    def _decode(self, tokens: Tokens, line: str) -> str:
         text = self._data.target_dictionary.string(torch.from_numpy(tokens))
         for encoder in reversed(self._encoders):
+            if isinstance(encoder, AsWrittenTokenizer):
+                encoder.answered(0, line, 1)
             text = encoder.decode(text)
         return " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds
 

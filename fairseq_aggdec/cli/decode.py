@@ -16,8 +16,6 @@ from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.tasks.search_options import add_search_options
 
 _SHARD_LINES = 2000
-_OF_FAIRSEQ_INTERACTIVE = "as_written"
-"""the tokenizer that must be told which line an output belongs to, as only fairseq-interactive can"""
 _EPILOG = """\
 The outputs of FILE are in OUT/FILE.*.txt, in the order of cat OUT/FILE.*.txt. Each line has one output; that of an
 empty line is empty, and so is that of a line which is too long or not UTF-8 (these are listed in OUT/skipped.tsv). To
@@ -67,9 +65,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     parser.add_argument("-t", "--target-lang")
     text = parser.add_argument_group("text")
     text.add_argument(
-        "--tokenizer",
-        choices=sorted({*TOKENIZER_REGISTRY} - {_OF_FAIRSEQ_INTERACTIVE}),
-        help="tokeniser of the input, undone in the output",
+        "--tokenizer", choices=sorted(TOKENIZER_REGISTRY), help="tokeniser of the input, undone in the output"
     )
     text.add_argument("--bpe", choices=sorted(BPE_REGISTRY), help="subwords of the input, joined again in the output")
 

@@ -30,6 +30,10 @@ class CleanText:
     file: str
     column: int | None = None
     """the column, if the file is a table with tabs; None: the whole line"""
+    json_field: str | None = None
+    """the field with the sentences, if each line is a JSON object; None: it is a sentence"""
+    tokenised: bool = False
+    """whether marks stand apart, as in Penn Treebank tokens; they are joined with their words"""
     repeat: int = 1
     """how often each sentence is in the training text"""
     running_text: bool = False

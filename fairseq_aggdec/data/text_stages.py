@@ -20,7 +20,7 @@ from fairseq_aggdec.data.corruption import line_seed
 from fairseq_aggdec.data.corruption_files import corrupt_file
 from fairseq_aggdec.data.documents import Document, denoising_pairs, read_documents
 from fairseq_aggdec.data.pair_files import read_pairs, read_references
-from fairseq_aggdec.data.prepare_config import Documents, PrepareConfig, UnusualCharacters
+from fairseq_aggdec.data.prepare_config import CleanText, Documents, PrepareConfig, UnusualCharacters
 from fairseq_aggdec.data.references import reference_columns
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import read_lines, write_lines
@@ -58,7 +58,7 @@ def clean(config: PrepareConfig, data: Path, work: Path) -> None:
     kept: list[tuple[str, int]] = []
     running: list[str] = []
     for item in config.clean_text:
-        lines = tqdm(read_lines(data / item.file, item.column), desc=item.file, unit=" lines")
+        lines = tqdm(_raw_sentences(item, data / item.file), desc=item.file, unit=" lines")
         before = len(kept)
         for sentence in clean_text.clean_sentences(lines):
             if sentence in seen:
@@ -86,6 +86,15 @@ def clean(config: PrepareConfig, data: Path, work: Path) -> None:
     )
     if not (work / "clean/train").exists():
         write_lines(work / "clean/train", _with_unusual(train, config.unusual_characters))
+
+
+def _raw_sentences(item: CleanText, file: Path) -> Iterator[str]:
+    """The sentences of a file of clean text, not normalised yet."""
+    lines = read_lines(file, item.column)
+    if item.json_field is not None:
+        documents = read_documents(lines, str(file), item.json_field, item.json_field)
+        lines = chain.from_iterable(document.sentences for document in documents)
+    return map(ptb.detokenise, lines) if item.tokenised else lines
 
 
 def _with_unusual(sentences: Iterable[str], settings: UnusualCharacters | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`--tokenizer as_written`: fairseq's name for `WrittenLine`, for English correctors under fairseq-interactive."""
+"""`--tokenizer as_written`: fairseq's name for `WrittenLine`, for English correctors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class AsWrittenTokenizer:
     """Encodes a line as the Moses tokens that the corrector reads, and decodes its output in the writer's characters.
 
     `fairseq_aggdec.writing.line` says what is promised. fairseq does not tell a tokeniser to which line an output
-    belongs; the task `aggressive_translation` does, in every mode. fairseq-generate has no lines of text: there it is
-    plain Moses.
+    belongs; the task `aggressive_translation` does, in every mode, and `aggdec decode`. fairseq-generate has no lines
+    of text: there it is plain Moses.
     """
 
     def __init__(self, config: Any = None) -> None:
@@ -51,7 +51,7 @@ class AsWrittenTokenizer:
             return WrittenLine(heappop(self._answered)[2]).restored(tokens)
         if self._has_read:
             raise AggdecError(
-                "--tokenizer as_written: only fairseq-interactive with --task aggressive_translation can use it; "
-                "in a program use fairseq_aggdec.writing.line.WrittenLine, elsewhere --tokenizer moses"
+                "--tokenizer as_written: only aggdec decode and fairseq-interactive with --task aggressive_translation "
+                "can use it; in a program use fairseq_aggdec.writing.line.WrittenLine, elsewhere --tokenizer moses"
             )
         return str(moses()[1].detokenize(tokens.split(), unescape=False))

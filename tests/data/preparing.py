@@ -32,6 +32,8 @@ def make_data(folder: Path) -> Path:
         "tatoeba-en-de/deu.txt.gz": [f"{sentence}\tSatz" for sentence in sentences],
         "mono-openstax-psychology/psychology2e.en.txt.gz": ["People are often influenced by the group they are in."],
         "mono-peps/peps.en.txt.gz": [f"This document describes what {name} has decided to do." for name in names] * 3,
+        "mlqe-pe-en-de/train.src.gz": ['The river , which is 10 km long , does n\'t reach " the sea " .'],
+        "scitldr/train.jsonl.gz": ['{"source": ["We propose a method.", "It is as good as the others, and faster."]}'],
         "mono-litbank/litbank.en.txt.gz": ["He finds the red car and is happy.", "Thou art a knave and is happy."],
     }
     for name, lines in files.items():

@@ -20,7 +20,7 @@ from fairseq_aggdec.files import alone_at
 from tests.data.preparing import ROOT, digest, make_data, parallel, small, write_gzipped
 
 GEC = ROOT / "configs/gec_small/prepare.yaml"
-GOLDEN = "3fc95c16019dfbb6e0d069f30a04869039aeb15d60e51fe69f08214dbbf3e825"
+GOLDEN = "211eefd51090bbf05aaba5e6273e4ad84a767b8dc89ad5a9088ae46e55642040"
 """What is made of the small data: recorded results are of these bytes. A change of the word tables changes it."""
 
 
@@ -36,6 +36,10 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     assert "Thou art a knave and is happy." not in clean["train"]
     psychology = [sentence for sentence in clean["train"] if "influenced by" in sentence]
     assert len(psychology) in (0, 16)  # repeat: 16
+    # Text out of tokenised lines and out of JSON.
+    everywhere = [sentence for sentences in clean.values() for sentence in sentences]
+    assert 'The river, which is 10 km long, doesn\'t reach "the sea".' in everywhere
+    assert "It is as good as the others, and faster." in everywhere
     # Aligned lines, some of them changed, targets untouched.
     source, target = ((work / "text" / f"train.{side}").read_text().splitlines() for side in ("src", "tgt"))
     assert target == clean["train"]

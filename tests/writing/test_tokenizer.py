@@ -21,5 +21,5 @@ def test_answers_are_decoded_in_the_order_of_the_lines() -> None:
 def test_nobody_gets_the_characters_of_another_line() -> None:
     tokenizer = AsWrittenTokenizer()
     tokenizer.encode("One €.")
-    with pytest.raises(AggdecError, match=r"--tokenizer as_written: only fairseq-interactive with --task aggressive"):
+    with pytest.raises(AggdecError, match=r"--tokenizer as_written: only aggdec decode and fairseq-interactive with"):
         tokenizer.decode("One $ .")
