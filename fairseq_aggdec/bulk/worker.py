@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from fairseq_aggdec.distillation.settings import SearchOptions
 from fairseq_aggdec.distillation.translator import Translator
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.search_options import given_search_options
-from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+from fairseq_aggdec.writing.tokenizer import decode_for
 
 _NOTHING: Tokens = np.array([], dtype=np.int64)
 """the tokens of an empty line, and of one that is not UTF-8"""
@@ -69,10 +69,11 @@ class Worker:
             numbers = [shard.first_line + place for place in batch.tolist()]
             found = translator.translate(numbers, [sources[place] for place in batch])
             targets.update(zip(batch.tolist(), found, strict=True))
+        decoded = cache(lambda place, line: self._decode(targets[place], line))  # the same line can come often
         return DecodedShard(
             shard,
             [
-                self._decode(targets[place], line) if place in targets else ""
+                decoded(place, line) if place in targets else ""
                 for place, line in zip(plan.representative.tolist(), lines, strict=True)
             ],
             [(shard.first_line + place, skipped[place]) for place in sorted(skipped)],
@@ -104,9 +105,7 @@ class Worker:
     def _decode(self, tokens: Tokens, line: str) -> str:
         text = self._data.target_dictionary.string(torch.from_numpy(tokens))
         for encoder in reversed(self._encoders):
-            if isinstance(encoder, AsWrittenTokenizer):
-                encoder.answered(0, line, 1)
-            text = encoder.decode(text)
+            text = decode_for(encoder, text, line)
         return " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds
 
 

@@ -50,20 +50,23 @@ def read_documents(
     Raises:
         AggdecError: a line is no JSON object, or lacks a field.
     """
-    for number, line in enumerate(lines, start=1):
-        where = f"{name}, line {number}"
-        record = parse_json(line, where, "mend or leave out the line")
-        if not isinstance(record, dict):
-            raise AggdecError(f"{where}: a JSON object is expected, with {source} and {target}")
-        missing = [field for field in (source, target, scores) if field is not None and field not in record]
-        if missing:
-            raise AggdecError(f"{where}: has no field {', '.join(missing)}; it has {', '.join(record)}")
+    for where, record in _records(lines, name, source, target, *([scores] if scores else [])):
         sentences = [clean_text.normalise(sentence) for sentence in _strings(record[source], where, source)]
         summaries = [clean_text.normalise(summary) for summary in _strings(record[target], where, target)]
         summaries = [summary for summary in summaries if summary]
         if any(sentences) and summaries:
             extract = _best(sentences, record[scores], where, scores) if scores else None
             yield Document(list(filter(None, sentences)), summaries, extract)
+
+
+def read_sentences(lines: Iterable[str], name: str, field: str) -> Iterator[str]:
+    """Yields the sentences of a file of JSON objects, as they stand there: all in a field, a list or one string.
+
+    Raises:
+        AggdecError: a line is no JSON object, or lacks the field.
+    """
+    for where, record in _records(lines, name, field):
+        yield from _strings(record[field], where, field)
 
 
 def denoising_pairs(documents: Iterable[Document], max_words: int, deletions: float) -> Iterator[tuple[str, str]]:
@@ -92,6 +95,19 @@ def denoising_pairs(documents: Iterable[Document], max_words: int, deletions: fl
             if len(text) <= max_words:
                 left = [word for word in text if random.random() >= deletions]
                 yield " ".join(left or text[:1]), " ".join(text)
+
+
+def _records(lines: Iterable[str], name: str, *fields: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields each line's place, for error messages, and the JSON object in it, which has these fields."""
+    for number, line in enumerate(lines, start=1):
+        where = f"{name}, line {number}"
+        record = parse_json(line, where, "mend or leave out the line")
+        if not isinstance(record, dict):
+            raise AggdecError(f"{where}: a JSON object is expected, with {' and '.join(fields)}")
+        missing = [field for field in fields if field not in record]
+        if missing:
+            raise AggdecError(f"{where}: has no field {', '.join(missing)}; it has {', '.join(record)}")
+        yield where, record
 
 
 def _strings(value: Any, where: str, field: str) -> list[str]:

@@ -31,7 +31,7 @@ class CleanText:
     column: int | None = None
     """the column, if the file is a table with tabs; None: the whole line"""
     json_field: str | None = None
-    """the field with the sentences, if each line is a JSON object; None: it is a sentence"""
+    """the field with the sentences, if each line is a JSON object; None: each is a sentence"""
     tokenised: bool = False
     """whether marks stand apart, as in Penn Treebank tokens; they are joined with their words"""
     repeat: int = 1

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from fairseq_aggdec.data import clean_text, ptb, sentence_pairs, splits
 from fairseq_aggdec.data.corruption import line_seed
 from fairseq_aggdec.data.corruption_files import corrupt_file
-from fairseq_aggdec.data.documents import Document, denoising_pairs, read_documents
+from fairseq_aggdec.data.documents import Document, denoising_pairs, read_documents, read_sentences
 from fairseq_aggdec.data.pair_files import read_pairs, read_references
 from fairseq_aggdec.data.prepare_config import CleanText, Documents, PrepareConfig, UnusualCharacters
 from fairseq_aggdec.data.references import reference_columns
@@ -58,9 +58,8 @@ def clean(config: PrepareConfig, data: Path, work: Path) -> None:
     kept: list[tuple[str, int]] = []
     running: list[str] = []
     for item in config.clean_text:
-        lines = tqdm(_raw_sentences(item, data / item.file), desc=item.file, unit=" lines")
         before = len(kept)
-        for sentence in clean_text.clean_sentences(lines):
+        for sentence in clean_text.clean_sentences(_raw_sentences(item, data / item.file)):
             if sentence in seen:
                 continue
             seen.add(sentence)
@@ -90,11 +89,10 @@ def clean(config: PrepareConfig, data: Path, work: Path) -> None:
 
 def _raw_sentences(item: CleanText, file: Path) -> Iterator[str]:
     """The sentences of a file of clean text, not normalised yet."""
-    lines = read_lines(file, item.column)
+    sentences: Iterator[str] = tqdm(read_lines(file, item.column), desc=item.file, unit=" lines")
     if item.json_field is not None:
-        documents = read_documents(lines, str(file), item.json_field, item.json_field)
-        lines = chain.from_iterable(document.sentences for document in documents)
-    return map(ptb.detokenise, lines) if item.tokenised else lines
+        sentences = read_sentences(sentences, str(file), item.json_field)
+    return map(ptb.detokenise, sentences) if item.tokenised else sentences
 
 
 def _with_unusual(sentences: Iterable[str], settings: UnusualCharacters | None) -> Iterator[str]:

@@ -12,7 +12,7 @@ from fairseq_aggdec.demo.tasks import DemoTask
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 from fairseq_aggdec.tasks.loading import load
-from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+from fairseq_aggdec.writing.tokenizer import decode_for
 
 
 @dataclass
@@ -64,9 +64,7 @@ class DemoModel:
     def decode(self, output: torch.Tensor, sentence: str) -> str:
         """The output for a sentence as text."""
         text = self.task.target_dictionary.string(output)
-        if isinstance(self.tokenizer, AsWrittenTokenizer):
-            self.tokenizer.answered(0, sentence, 1)
-        return self.tokenizer.decode(self.bpe.decode(text))
+        return decode_for(self.tokenizer, self.bpe.decode(text), sentence)
 
     def tokens(self, output: torch.Tensor) -> list[str]:
         """The subwords of an output, EOS included."""
