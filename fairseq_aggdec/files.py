@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gzip
 import hashlib
@@ -47,6 +48,30 @@ def refuse_overwriting(output: Path, read: Iterable[Path]) -> None:
     """Raises `AggdecError` where a file to write is one of those that are read for it."""
     if output.exists() and any(path.exists() and output.samefile(path) for path in read):
         raise AggdecError(f"{output}: is read for this, and would be overwritten; name another file")
+
+
+def check_result_file(path: Path, begins: str) -> None:
+    """Makes sure, before long work, that its result can be written; the folder is made if it does not exist.
+
+    A file may be replaced only by one of its kind, so that a mistyped option costs no model and no dictionary.
+
+    Args:
+        path: the file that will be written.
+        begins: the characters with one of which such a file begins, `{[` for JSON.
+
+    Raises:
+        AggdecError: it is a folder, or a file that begins otherwise.
+        OSError: it cannot be written.
+    """
+    if path.is_dir():
+        raise AggdecError(f"{path}: is a folder; name a file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(1) not in {b"", *(character.encode() for character in begins)}:
+                raise AggdecError(f"{path}: exists and is another kind of file, which would be lost; name another one")
 
 
 @contextmanager
@@ -128,7 +153,7 @@ def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
 
 
 def read_text_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file; only a line feed ends a line, as in fairseq.
+    """The lines of a UTF-8 file; only a line feed ends a line.
 
     Raises:
         AggdecError: the file is not UTF-8.

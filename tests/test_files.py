@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import decode_text, open_lines, read_text_lines, written_whole
+from fairseq_aggdec.files import check_result_file, decode_text, open_lines, read_text_lines, written_whole
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
@@ -117,3 +117,26 @@ def test_bytes_that_are_no_text_are_named(data: bytes, first_line: int, place: s
 def test_read_text_lines(tmp_path: Path, data: bytes, lines: list[str]) -> None:
     (tmp_path / "file").write_bytes(data)
     assert read_text_lines(tmp_path / "file") == lines
+
+
+@pytest.mark.parametrize("old", [None, b"", b"[]", b"{}"])
+def test_a_result_may_replace_an_earlier_one(old: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "new folder" / "out.json"
+    if old is not None:
+        path.parent.mkdir()
+        path.write_bytes(old)
+    check_result_file(path, "{[")
+    assert path.parent.is_dir()
+    assert path.exists() == (old is not None)
+
+
+@pytest.mark.parametrize("other", [b"the 12\n", b"PK\x03\x04", "\u00e4".encode()])
+def test_a_result_replaces_no_other_kind_of_file(other: bytes, tmp_path: Path) -> None:
+    """Such as a dictionary or a model, whose name was given by mistake."""
+    (tmp_path / "dict.de.txt").write_bytes(other)
+    with pytest.raises(AggdecError, match=r"dict\.de\.txt: exists and is another kind of file"):
+        check_result_file(tmp_path / "dict.de.txt", "{[")
+    with pytest.raises(AggdecError, match=r"is a folder; name a file"):
+        check_result_file(tmp_path, "{[")
+    with pytest.raises(OSError, match=r"dict\.de\.txt"):
+        check_result_file(tmp_path / "dict.de.txt/out.json", "{[")

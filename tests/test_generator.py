@@ -169,7 +169,7 @@ option_values = st.fixed_dictionaries(
         "temperature": st.sampled_from([1.0, 1.0, 0.6, 1.7]),
         "len_penalty": st.sampled_from([1.0, 0.0, 0.6, 2.0]),
         "normalize_scores": st.booleans(),
-        "no_repeat_ngram_size": st.sampled_from([0, 0, 2, 3]),
+        "no_repeat_ngram_size": st.sampled_from([0, -1, 2, 3]),
         "symbols_to_strip_from_output": st.sampled_from([None, {4}]),
         "tokens_to_suppress": st.sampled_from([(), (), ("w1", "w7")]),
     }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import shutil
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.environment import shard_of_environment
 from fairseq_aggdec.distillation.translator import fingerprints
 from fairseq_aggdec.errors import AggdecError, option_name
-from fairseq_aggdec.files import file_sha256, written_whole
+from fairseq_aggdec.files import file_sha256, refuse_overwriting, written_whole
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +51,11 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
         raise AggdecError("--input -: several commands (RANK, WORLD_SIZE) cannot share a standard input: give a file")
     text_encoders(args, data)
     cuts = {name: list(cut(Path(name), args.shard_lines)) for name in args.input if name != "-"}
-    # begun after all that can be wrong with the options has been met, and before the standard input is saved in it
     output = OutputFolder(args.output, settings)
-    paths = [_spooled(args.output) if name == "-" else Path(name) for name in args.input]
+    refuse_overwriting(output.skipped_file, map(Path, args.input))
     if "-" in args.input:
-        cuts["-"] = list(cut(args.output / STDIN, args.shard_lines))
+        cuts["-"] = _spooled(output, args.shard_lines)
+    paths = [args.output / STDIN if name == "-" else Path(name) for name in args.input]
     shards = [shard for name in args.input for shard in cuts[name]]
     output.refuse_shards_behind(shards)
     mine = shards[rank::ranks]
@@ -111,13 +113,24 @@ def _settings(args: argparse.Namespace, given: dict[str, Any], data: DataBin) ->
     for name, value in given.items():
         if name not in _NOT_RECORDED:
             is_file = isinstance(value, str) and Path(value).is_file()
+            if isinstance(value, float) and math.isinf(value):  # JSON has no such number
+                value = str(value)
             settings[option_name(name)] = file_sha256(Path(value)) if is_file else value
     return settings
 
 
-def _spooled(folder: Path) -> Path:
-    """Saves the standard input in a file, of which workers can read parts."""
-    path = folder / STDIN
-    with written_whole(path) as partial, partial.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return path
+def _spooled(output: OutputFolder, lines: int) -> list[Shard]:
+    """Saves the standard input in a file, of which workers can read parts; its shards of so many lines.
+
+    Raises:
+        AggdecError: it is not the one that was decoded before, whose file stays.
+    """
+    path = output.folder / STDIN
+    with written_whole(path) as partial:
+        with partial.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        shards = [replace(shard, path=str(path.resolve())) for shard in cut(partial, lines)]
+        output.refuse_shards_behind(shards)
+        for shard in shards:
+            output.is_finished(shard)
+    return shards

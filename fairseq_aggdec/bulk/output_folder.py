@@ -1,6 +1,6 @@
 """The output folder of `aggdec decode`.
 
-settings.json               the settings that all outputs depend on
+settings.json               the settings that all outputs depend on; written with the first of them
 NAME.NUMBER.txt             the outputs of a shard, one in a line
 records/NAME.NUMBER.json    written when that file is complete: checksums of lines and outputs, skipped lines
 skipped.tsv                 written when all shards are complete: the lines that could not be decoded, and why
@@ -23,6 +23,8 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.structured_files import read_json
 
+_SETTINGS = "settings.json"
+
 
 class OutputFolder:
     """Several processes can write to it at once, even the same shard: each file is always wholly one process's."""
@@ -34,19 +36,17 @@ class OutputFolder:
             settings: the settings that outputs depend on, in JSON values.
 
         Raises:
-            AggdecError: the folder was begun with other settings.
+            AggdecError: it holds outputs of other settings, or files that are not of `aggdec decode`.
         """
         self.folder = folder
+        self._settings = settings
+        if folder.exists() and not folder.is_dir():
+            raise AggdecError(f"--output {folder}: is a file; name a folder")
+        if folder.is_dir() and not (folder / "records").is_dir() and any(folder.iterdir()):
+            raise AggdecError(f"--output {folder}: holds files of something else; name a folder of its own")
         (folder / "records").mkdir(parents=True, exist_ok=True)
-        path = folder / "settings.json"
-        with self._alone():
-            if not path.exists():
-                _write(path, json.dumps(settings, indent=1, sort_keys=True) + "\n")
-            begun = read_json(path, "choose another --output")
-        if differing := difference(settings, begun, "now", "there"):
-            raise AggdecError(
-                f"{folder}: was begun with other settings ({differing}); go on with those, or choose another --output"
-            )
+        if (folder / _SETTINGS).exists():
+            self._check_settings()
 
     def refuse_shards_behind(self, shards: Sequence[Shard]) -> None:
         """Raises `AggdecError` where there are outputs of shards that come behind these, as of a longer file."""
@@ -85,7 +85,11 @@ class OutputFolder:
         return True
 
     def write(self, decoded: DecodedShard) -> None:
-        """Write a shard's outputs and its record."""
+        """Write a shard's outputs and its record.
+
+        Raises:
+            AggdecError: the folder holds outputs of other settings.
+        """
         text = "".join(f"{line}\n" for line in decoded.outputs)
         record = {
             "source": decoded.shard.checksum,
@@ -93,6 +97,10 @@ class OutputFolder:
             "skipped": decoded.skipped,
         }
         with self._alone():
+            # only now, so that a mistaken option, which is met before any output, can be mended
+            if not (self.folder / _SETTINGS).exists():
+                _write(self.folder / _SETTINGS, json.dumps(self._settings, indent=1, sort_keys=True) + "\n")
+            self._check_settings()  # another process may have begun with others
             self._record_file(decoded.shard).unlink(missing_ok=True)
             _write(self.outputs(decoded.shard), text)
             _write(self._record_file(decoded.shard), json.dumps(record))
@@ -111,6 +119,14 @@ class OutputFolder:
         with self._alone():
             _write(self.skipped_file, "".join(f"{path}\t{number}\t{why}\n" for path, number, why in skipped))
         return skipped
+
+    def _check_settings(self) -> None:
+        begun = read_json(self.folder / _SETTINGS, "choose another --output")
+        if differing := difference(self._settings, begun, "now", "there"):
+            raise AggdecError(
+                f"{self.folder}: was begun with other settings ({differing}); go on with those, or choose another "
+                "--output"
+            )
 
     def _record_file(self, shard: Shard) -> Path:
         return self.folder / "records" / f"{shard.name}.json"

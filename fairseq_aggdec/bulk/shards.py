@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def cut(path: Path, lines: int) -> Iterator[Shard]:
     """The shards of a file, at least one.
 
     Args:
-        path: the file; only a line feed ends a line, as in fairseq.
+        path: the file; only a line feed ends a line.
         lines: the number of lines in a shard; the last shard can have fewer.
 
     Raises:
@@ -83,7 +84,7 @@ def cut(path: Path, lines: int) -> Iterator[Shard]:
     with path.open("rb") as file:
         if file.peek(2)[:2] == b"\x1f\x8b":
             raise AggdecError(f"{path}: is gzipped; unpack it, or pipe it: zcat {path} | aggdec decode ... --input -")
-        while (chunk := list(islice(file, lines))) or not number:
+        while (chunk := list(islice(file, min(lines, sys.maxsize)))) or not number:
             data = b"".join(chunk)
             yield Shard(str(path.resolve()), number, first_line + 1, len(chunk), offset, len(data), zlib.crc32(data))
             number, first_line, offset = number + 1, first_line + len(chunk), offset + len(data)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
+from fairseq_aggdec.files import check_result_file
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
 from fairseq_aggdec.tasks.search_options import add_search_options
@@ -25,14 +26,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     modes = parse_modes(args.modes, args.peers, args.nat_peer)
     SearchSettings.of(args).check_peers(modes)
 
+    if args.json:
+        check_result_file(args.json, "{")
     options.start(args.threads)
     from fairseq_aggdec.lab.benchmarking import measure, report
     from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
 
     record = measure.measure(args, modes, options.command("bench", argv))
-    if args.json:
-        record.save(args.json)
-    print(report.markdown(record))
+    try:
+        if args.json:
+            record.save(args.json)
+    finally:  # also where the disk is full
+        print(report.markdown(record))
     refuse_differences({f"{run.mode} at batch size {run.batch_size}": run.differing for run in record.runs})
 
 

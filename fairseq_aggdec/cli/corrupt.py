@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from fairseq_aggdec.data.corruption import DEFAULT_WEIGHTS
+from fairseq_aggdec.data.corruption import DEFAULT_WEIGHTS, CorruptionConfigError
 from fairseq_aggdec.data.corruption_files import CorruptionCounts, FileCorruption, corrupt_file
 from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.files import refuse_overwriting
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -72,13 +74,14 @@ def build_parser() -> argparse.ArgumentParser:
         "--vocab-size",
         type=int,
         default=defaults.vocab_size,
-        help="number of words, the most frequent ones (default: %(default)s)",
+        help="number of words, the most frequent ones; 0: only the built-in ones (default: %(default)s)",
     )
     parser.add_argument(
         "--vocab-lines",
         type=int,
         default=defaults.vocab_lines,
-        help="number of lines of CLEAN in which words are counted (default: %(default)s)",
+        help="number of lines of CLEAN in which words are counted; 0: none, only the built-in words are known "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--tokens",
@@ -104,9 +107,8 @@ def parse_weights(text: str) -> dict[str, float]:
 def _check(args: argparse.Namespace, outputs: Sequence[Path]) -> None:
     if args.workers < 1:
         raise AggdecError(f"--workers {args.workers}: expected 1 or more")
-    for name in ("vocab_size", "vocab_lines"):
-        if getattr(args, name) < 0:
-            raise AggdecError(f"--{name.replace('_', '-')} {getattr(args, name)}: expected 0 or more")
+    if os.path.basename(args.out) in ("", ".", ".."):  # the files would be hidden ones in a folder
+        raise AggdecError(f"OUT {args.out!r}: must end in a file name, for example {os.path.join(args.out, 'train')}")
     for path in filter(None, (args.clean, args.vocab)):
         if not path.exists():
             raise AggdecError(f"{path}: no such file")
@@ -115,6 +117,7 @@ def _check(args: argparse.Namespace, outputs: Sequence[Path]) -> None:
     if not args.clean.is_file() and args.vocab is None:
         raise AggdecError(f"{args.clean}: can be read only once; give a word list with --vocab, or a regular file")
     for path in outputs:
+        refuse_overwriting(path, filter(None, (args.clean, args.vocab)))
         if path.exists() and not args.force:
             raise AggdecError(f"{path}: exists already; remove it, choose another OUT or give --force")
 
@@ -140,7 +143,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     source, target = Path(args.out + ".src"), Path(args.out + ".tgt")
     _check(args, [source, target])
     args.weights = parse_weights(args.weights)
-    config = FileCorruption(**{item.name: getattr(args, item.name) for item in fields(FileCorruption)})
+    try:
+        config = FileCorruption(**{item.name: getattr(args, item.name) for item in fields(FileCorruption)})
+    except CorruptionConfigError as error:
+        raise AggdecError(f"--{error}") from None
     made = corrupt_file(args.clean, source, target, config, args.workers, not args.no_progress)
     _report([source, target], made)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairseq_aggdec.cli.options import add_data_sets_option
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import check_result_file, written_whole
 
 if TYPE_CHECKING:
     from fairseq_aggdec.lab.reporting.counterparts import Source
@@ -137,6 +137,7 @@ def _show(text: str, output: Path | None) -> None:
     """Prints a text, and writes it to the file of --output."""
     print(text, end="")
     if output is not None:
+        check_result_file(output, text[:1])
         with written_whole(output) as partial:
             partial.write_text(text, encoding="utf-8")
 
@@ -150,6 +151,7 @@ def _results(
     if results.experiment != config.name:
         raise AggdecError(f"--results {args.results}: of {results.experiment}, not of {config.name}")
     if args.json:
+        check_result_file(args.json, "{")
         results.save(args.json)
     return results
 

@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from fairseq_aggdec import errors
 from fairseq_aggdec.distillation.settings import MAX_TOKENS
@@ -116,13 +117,13 @@ def add_data_sets_option(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def numbers(kind: type[int] | type[float], least: float) -> Callable[[str], list]:
+def numbers(kind: Callable[[str], Any], least: float) -> Callable[[str], list]:
     """The `type` of an argparse option that takes different numbers of at least `least`, separated by commas."""
 
     def read(text: str) -> list:
         try:
             found = [kind(part) for part in text.split(",")]
-        except ValueError:
+        except (ValueError, argparse.ArgumentTypeError):
             found = []
         if not found or min(found) < least or len(set(found)) < len(found):
             raise argparse.ArgumentTypeError(

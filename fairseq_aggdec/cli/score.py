@@ -10,12 +10,13 @@ from pathlib import Path
 from fairseq_aggdec.cli.options import add_data_sets_option, check_least
 from fairseq_aggdec.data.prepare_config import read_config
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import check_result_file, written_whole
 from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables
 from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
 from fairseq_aggdec.lab.evaluation.metrics import all_metrics, mean_edit_ratio
 from fairseq_aggdec.lab.evaluation.reference_set import read_parallel, read_tokens
 from fairseq_aggdec.lab.evaluation.score_table import ScoreTable, files_table
+from fairseq_aggdec.tasks.search_options import finite
 
 
 @on_command_line()
@@ -27,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     args = parser.parse_args(argv)
+    if getattr(args, "json", None):
+        check_result_file(args.json, "[")
     if args.command == "experiment":
         _print(experiment_tables(read_config(args.config), args.work, args.data, written=args.write), args.json)
     elif args.command == "files":
@@ -87,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         default=2,
         help="most unchanged words within an M2 edit",
     )
-    files.add_argument("--beta", type=float, default=0.5, help="beta of M2's F score")
+    files.add_argument("--beta", type=finite, default=0.5, help="beta of M2's F score")
     files.add_argument("--stem", action="store_true", help="compare stems in ROUGE")
     files.add_argument(
         "--official",

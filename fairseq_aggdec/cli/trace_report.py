@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import check_result_file, written_whole
 from fairseq_aggdec.lab.reporting.trace import wants_colour
 
 SENTENCES = 10
@@ -40,6 +40,7 @@ def print_trace(args: argparse.Namespace) -> None:
     if args.html is None:
         print(text(files, wants_colour(args.colour)), end="")
         return
+    check_result_file(args.html, "<")
     with written_whole(args.html) as partial:
         partial.write_text(page(files, args.title), encoding="utf-8")
     print(args.html)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
+from fairseq_aggdec.tasks.search_options import finite
 
 QUALITIES = ("sacrebleu", "bleu", "compound-bleu", "rouge", "sari", "gleu", "m2", "m2-references", "exact")
 """metrics in which more is better; where one has several columns, the last counts"""
@@ -39,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         help="file of the measurements, one in a line; a stopped run goes on with it",
     )
     parser.add_argument("--limit", type=int, help="only the first N sentences")
-    sizes, tolerances = options.numbers(int, 1), options.numbers(float, 0)
+    sizes, tolerances = options.numbers(int, 1), options.numbers(finite, 0)
     parser.add_argument("--block-sizes", type=sizes, default=[10, 15, 20, 25], help="k (default: 10,15,20,25)")
     parser.add_argument("--betas", type=sizes, default=[3, 5], help="β (default: 3,5)")
     parser.add_argument(
@@ -58,13 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--m2", type=Path, help="M2 file of the split's gold edits, for m2")
     parser.add_argument(
         "--margin",
-        type=float,
+        type=finite,
         default=0.0,
         help="how far the high-quality setting must be above greedy decoding (default: 0)",
     )
     parser.add_argument(
         "--loss",
-        type=float,
+        type=finite,
         default=0.5,
         help="how far the high-efficiency setting may be below greedy decoding (default: 0.5)",
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
+from fairseq_aggdec.files import check_result_file
 from fairseq_aggdec.lab.benchmarking.modes import PRECISIONS
 from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
@@ -23,6 +24,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     _check(parser, args)
 
+    if args.json:
+        check_result_file(args.json, "{")
     options.start(args.threads)
     from fairseq_aggdec.lab.lossless.verify_command import run
 

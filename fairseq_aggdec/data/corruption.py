@@ -60,7 +60,7 @@ _TRIES = 5
 
 
 class CorruptionConfigError(AggdecError):
-    """A value out of its range, or an unknown error type."""
+    """A value out of its range, or an unknown error type; the message begins with the name of the option."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,11 @@ class CorruptionConfig:
                 raise CorruptionConfigError(f"{name.replace('_', '-')} is {value}: expected a number from 0 to 1")
         unknown = sorted(set(self.weights) - set(EDITS))
         if unknown:
-            raise CorruptionConfigError(f"unknown error type {unknown[0]!r}: expected one of {', '.join(EDITS)}")
-        if not all(0 <= weight < math.inf for weight in self.weights.values()) or not any(self.weights.values()):
-            raise CorruptionConfigError("error weights must be finite and not negative, and one of them above 0")
+            raise CorruptionConfigError(f"weights: unknown type {unknown[0]!r}: expected one of {', '.join(EDITS)}")
+        if wrong := [f"{name}={weight}" for name, weight in self.weights.items() if not 0 <= weight < math.inf]:
+            raise CorruptionConfigError(f"weights: {wrong[0]}: expected a finite number, 0 or more")
+        if not any(self.weights.values()):
+            raise CorruptionConfigError("weights: all are 0: expected one above 0")
 
 
 def line_seed(seed: int, line_number: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
+from fairseq_aggdec.data.corruption import CorruptionConfig, CorruptionConfigError, Corruptor
 from fairseq_aggdec.data.corruption_stream import corrupt_stream, decode_line
 from fairseq_aggdec.data.lexicon import build_lexicon
 from fairseq_aggdec.data.vocabulary import count_words
@@ -30,9 +31,15 @@ class FileCorruption(CorruptionConfig):
     vocab: Path | None = None
     """word list, in each line a word and optionally its count; None: the words of the file are counted"""
     vocab_size: int = 30_000
-    """number of words, the most frequent ones"""
+    """number of words, the most frequent ones; 0: only the built-in ones"""
     vocab_lines: int = 1_000_000
-    """number of lines of the file in which words are counted"""
+    """number of lines of the file in which words are counted; 0: only the built-in words are known"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("vocab_size", "vocab_lines"):
+            if getattr(self, name) < 0:
+                raise CorruptionConfigError(f"{name.replace('_', '-')} is {getattr(self, name)}: expected 0 or more")
 
 
 @dataclass
@@ -93,7 +100,7 @@ def _word_counts(clean: Path, config: FileCorruption, progress: bool) -> dict[st
     if config.vocab is not None:
         return read_vocabulary(config.vocab, config.vocab_size)
     with open_lines(clean) as (lines, _):
-        numbered = enumerate(islice(lines, config.vocab_lines), 1)
+        numbered = enumerate(islice(lines, min(config.vocab_lines, sys.maxsize)), 1)
         bar = tqdm(numbered, desc="counting words", unit=" lines", disable=not progress, leave=False)
         return count_words((decode_line(line, str(clean), number) for number, line in bar), config.vocab_size)
 
@@ -107,14 +114,14 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
     counts: dict[str, int] = {}
     with open_lines(path) as (lines, _):
         for number, line in enumerate(lines, 1):
+            if len(counts) >= size:
+                break
             fields = decode_line(line, str(path), number).split()
             if not fields:
                 continue
-            if len(fields) > 1 and not fields[1].isdigit():
+            if len(fields) > 1 and not fields[1].isdecimal():
                 raise AggdecError(
                     f"{path}, line {number}: {fields[1]!r} is not a count; expected 'word' or 'word count'"
                 )
             counts.setdefault(fields[0].lower(), int(fields[1]) if len(fields) > 1 else 1)
-            if len(counts) >= size:
-                break
     return counts

@@ -79,7 +79,7 @@ def denoising_pairs(documents: Iterable[Document], max_words: int, deletions: fl
     Args:
         documents: the documents to train on.
         max_words: the most words of a text; a longer one is left out.
-        deletions: the share of words that are deleted, in [0, 1); the source keeps at least one word.
+        deletions: the share of words that are deleted, from 0 to 1; the source keeps at least one word.
     """
     random = Random(1)
     for document in documents:
@@ -118,7 +118,11 @@ def _strings(value: Any, where: str, field: str) -> list[str]:
 
 
 def _best(sentences: list[str], scores: Any, where: str, field: str) -> str | None:
-    if not isinstance(scores, list) or len(scores) != len(sentences):
+    if (
+        not isinstance(scores, list)
+        or len(scores) != len(sentences)
+        or not all(isinstance(score, int | float) for score in scores)
+    ):
         raise AggdecError(f"{where}: {field} must have one number for each of the {len(sentences)} sentences")
-    best = max(range(len(sentences)), key=lambda number: float(scores[number]), default=None)
+    best = max(range(len(sentences)), key=scores.__getitem__, default=None)
     return None if best is None else sentences[best] or None

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.data import ptb
+from fairseq_aggdec.data.entry_checks import check_columns, check_range
 from fairseq_aggdec.data.m2_file import parse_m2
 from fairseq_aggdec.data.original_formats import characters
 from fairseq_aggdec.data.references import CorrectedSentence, read_corrections, reference_columns
@@ -69,6 +70,8 @@ class PairFile:
             raise AggdecError("one of source and target, file, m2, corrections, made_by says where the pairs are")
         if self.tokens not in (None, *_TOKENS):
             raise AggdecError(f"tokens: {self.tokens} is unknown; there are {', '.join(_TOKENS)}")
+        check_columns(self.columns)
+        check_range(vars(self), ["first"], 1)
 
     def changed(self, line: str) -> str:
         """A sentence, changed as the entry says, with single spaces."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.data.corruption_files import FileCorruption
+from fairseq_aggdec.data.entry_checks import check_columns, check_names, check_range
 from fairseq_aggdec.data.pair_files import PairFile
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.structured_files import made_of, read_yaml
@@ -21,6 +22,9 @@ class Languages:
 
     source: str
     target: str
+
+    def __post_init__(self) -> None:
+        check_names([self.source, self.target])
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,10 @@ class CleanText:
     max_unknown_words: int = 0
     """the most unknown words in a sentence of a `modern_only` file"""
 
+    def __post_init__(self) -> None:
+        check_range(vars(self), ["repeat"], 1)
+        check_range(vars(self), ["column", "max_unknown_words"], 0)
+
 
 @dataclass(frozen=True)
 class Joined:
@@ -51,6 +59,10 @@ class Joined:
     lines: int
     min_words: int
     max_words: int
+
+    def __post_init__(self) -> None:
+        check_range(vars(self), ["lines", "min_words"], 1)
+        check_range(vars(self), ["max_words"], self.min_words)
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,9 @@ class UnusualCharacters:
     """the share of training sentences that get some"""
     seed: int
 
+    def __post_init__(self) -> None:
+        check_range(vars(self), ["share"], 0, 1)
+
 
 @dataclass(frozen=True)
 class JoinedPairs:
@@ -68,6 +83,9 @@ class JoinedPairs:
 
     lines: int
     max_words: int
+
+    def __post_init__(self) -> None:
+        check_range(vars(self), ["lines", "max_words"], 1)
 
 
 @dataclass(frozen=True)
@@ -83,6 +101,11 @@ class SentencePairs:
     """the share of long sources in each held-out set"""
     joined_pairs: JoinedPairs | None = None
 
+    def __post_init__(self) -> None:
+        check_columns(self.columns)
+        check_range(vars(self), ["long_words"], 0)
+        check_range(vars(self), ["long_share"], 0, 1)
+
 
 @dataclass(frozen=True)
 class Denoising:
@@ -90,6 +113,10 @@ class Denoising:
 
     max_words: int
     deletions: float
+
+    def __post_init__(self) -> None:
+        check_range(vars(self), ["max_words"], 1)
+        check_range(vars(self), ["deletions"], 0, 1)
 
 
 @dataclass(frozen=True)
@@ -128,6 +155,9 @@ class UsualPairs:
     max_words: int
     ratio: float
 
+    def __post_init__(self) -> None:
+        check_range(vars(self), ["max_words", "ratio"], 1)
+
 
 @dataclass(frozen=True)
 class Gpt2Files:
@@ -150,6 +180,8 @@ class Subwords:
     gpt2: Gpt2Files | None = None
 
     def __post_init__(self) -> None:
+        check_range(vars(self), ["symbols"], 0)
+        check_range(vars(self), ["min_frequency"], 1)
         if sum(map(bool, (self.symbols, self.shipped, self.gpt2))) != 1:
             raise AggdecError("one of symbols, shipped, gpt2 says where the subwords come from")
 
@@ -158,7 +190,7 @@ class Subwords:
 class PrepareConfig:
     """The data of one experiment. Names of files are relative to the folder of all data sets.
 
-    The sentences come from `parallel`, `sentence_pairs`, `documents` or `clean_text`, whichever is given first.
+    The sentences come from `parallel`, `sentence_pairs`, `documents` or `clean_text`, whichever is given.
     """
 
     languages: Languages
@@ -206,24 +238,49 @@ class PrepareConfig:
     def __post_init__(self) -> None:
         if self.tokenizer not in ("moses", "as_written"):
             raise AggdecError(f"tokenizer: {self.tokenizer}: must be moses or as_written")
+        check_range(vars(self), ["min_occurrences", "max_tokens", "max_source_tokens"], 1)
+        sizes = {f"hold_out: {name}": size for name, size in self.hold_out.items()}
+        check_range(sizes, sizes, 1)
+        kinds = [name for name in ("parallel", "sentence_pairs", "documents", "clean_text") if getattr(self, name)]
+        if len(kinds) > 1:
+            raise AggdecError(f"{' and '.join(kinds)}: the sentences come from one of them; leave out the others")
+        given = ["train", *self.parallel, *(self.documents.files if self.documents else ())]
+        for name in self.hold_out:
+            if name in given:
+                raise AggdecError(f"hold_out: {name}: has sentences of its own; leave it out here or there")
+        # text is written for these, too, and must not be taken for a test set's
+        others = dict.fromkeys(name for name in (*given, *self.hold_out) if name not in self._own_splits)
+        check_names([*self.splits, *others])
 
     @classmethod
     def read(cls, path: Path) -> PrepareConfig:
         """Reads a `prepare.yaml` for preparation.
 
         Raises:
-            AggdecError: it is not YAML, or an entry is unknown, missing, or of another form.
+            AggdecError: it is not YAML, an entry is unknown, missing, of another form or without sense, or nothing
+                makes a split.
         """
         config = _made(read_yaml(path, resolve=True), path)
-        given = {*config.parallel, *config.hold_out, *(config.documents.files if config.documents else ())}
-        if config.sentence_pairs or config.clean_text:
-            given.add("train")
-        if missing := [name for name in ("train", "valid", "test") if name not in given]:
-            raise AggdecError(
-                f"{path}: says nothing of {', '.join(missing)}: parallel, sentence_pairs, documents or clean_text is "
-                f"missing, or an entry in it or in hold_out; {_ADVICE}"
-            )
+        made, advice = config._made_splits()
+        if missing := [name for name in config.splits if name not in made]:
+            raise AggdecError(f"{path}: says nothing of {', '.join(missing)}: {advice}; {_ADVICE}")
         return config
+
+    def _made_splits(self) -> tuple[set[str], str]:
+        """The names of the splits and test sets whose text is made, and what to do where one is missing."""
+        tests = {item.name for item in self.test_sets}
+        if self.parallel:
+            return {*self.parallel, *self.hold_out, *tests}, "give it in parallel or hold_out"
+        if self.sentence_pairs:
+            return {"train", *self.hold_out}, "give it in hold_out; sentence_pairs has no test_sets"
+        if self.documents:
+            made = {"train", "valid", "test"} & self.documents.files.keys()
+            further = {"pretrain": self.documents.denoising, "train1": self.documents.scores}
+            made |= {name for name, given in further.items() if given}
+            return made, "in documents, give train, valid, test in files, denoising for pretrain, scores for train1"
+        if self.clean_text:
+            return {"train", *(["train1"] if self.joined else []), *self.hold_out, *tests}, "give it in hold_out"
+        return set(), "parallel, sentence_pairs, documents or clean_text is missing"
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -241,7 +298,11 @@ class PrepareConfig:
     @property
     def splits(self) -> list[str]:
         """The names of all splits and test sets, the training sets first."""
-        return [*self.training_sets, "valid", "test", *(item.name for item in self.test_sets)]
+        return [*self._own_splits, *(item.name for item in self.test_sets)]
+
+    @property
+    def _own_splits(self) -> list[str]:
+        return [*self.training_sets, "valid", "test"]
 
     def language_of(self, side: str) -> str | None:
         """The language of Moses' rules for a side; a reference has the target's."""

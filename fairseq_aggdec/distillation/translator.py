@@ -48,16 +48,7 @@ class Translator:
     ) -> None:
         if precision == "bf16" and device.type == "cpu" and options.get("decoding", "beam") != "beam":
             precision, options = "fp32", {**options, "bf16": True}  # bfloat16 for the engine's matrix products alone
-        try:
-            self._task, models = load(path, str(data.folder), data.source_lang, data.target_lang, **options)
-        except RuntimeError as error:
-            if "state_dict" not in str(error):
-                raise
-            raise AggdecError(
-                f"checkpoint {path}: does not fit the dictionaries in {data.folder} "
-                f"({len(data.source_dictionary)} and {len(data.target_dictionary)} symbols): {_last_line(error)}; "
-                "name a data folder with the dictionaries that it was trained with"
-            ) from error
+        self._task, models = load(path, str(data.folder), data.source_lang, data.target_lang, **options)
         self._models: list[BaseFairseqModel] = [
             model.to(device=device, dtype=PRECISIONS[precision]) for model in models
         ]
@@ -113,11 +104,8 @@ def fingerprints(path: str) -> list[str]:
     Raises:
         AggdecError: a file does not exist.
     """
-    missing = [name for name in path.split(":") if not Path(name).is_file()]
-    if missing:
-        raise AggdecError(f"checkpoint {missing[0]}: no such file")
+    for name in path.split(":"):
+        if not Path(name).is_file():
+            what = "a folder; name a file in it" if Path(name).is_dir() and name else "no such file"
+            raise AggdecError(f"checkpoint {name or 'without a name in ' + path}: {what}")
     return [file_sha256(Path(name)) for name in path.split(":")]
-
-
-def _last_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[-1].strip()

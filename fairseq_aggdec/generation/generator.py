@@ -83,7 +83,8 @@ class AggressiveGenerator(SequenceGenerator):
         kwargs["beam_size"] = self._beam_size(kwargs.get("beam_size", 1))
         super().__init__(models, tgt_dict, **kwargs)
         self.decoding = decoding
-        self.no_repeat_ngram_size = self._effective_ngram_size(kwargs.get("no_repeat_ngram_size", 0), block_ngrams)
+        ngram_size = max(0, kwargs.get("no_repeat_ngram_size", 0))  # below 0 is off, as in fairseq
+        self.no_repeat_ngram_size = self._effective_ngram_size(ngram_size, block_ngrams)
         self.block_draft = block_draft
         self.stats_file = stats_file
         self.keep_drafts = keep_drafts

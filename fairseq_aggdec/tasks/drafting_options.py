@@ -95,7 +95,7 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
         raise AggdecError(f"--decoding {mode} needs a drafter: name its checkpoint with --drafter-path")
     if mode == "blockwise" and models and not has_heads:
         raise AggdecError(
-            f"--decoding blockwise needs a model with proposal heads, and --path {verifier_path(cfg) or ''} has none: "
+            f"--decoding blockwise needs a model with proposal heads, and {verifier_path(cfg) or 'this one'} has none: "
             "train them with --arch blockwise_transformer --base-checkpoint"
         )
     return mode

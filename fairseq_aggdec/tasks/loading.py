@@ -8,6 +8,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.models import BaseFairseqModel
 
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
 
@@ -23,7 +24,7 @@ def load(
         options: options of the task (`drafter_path=...`).
 
     Raises:
-        AggdecError: the folder or the checkpoint cannot be used.
+        AggdecError: the folder or the checkpoint cannot be used, or they do not fit each other.
     """
     if any(options.get(name) for name in ("drafter_path", "block_size", "full_drafts", "int8", "bit_exact")):
         # the default mode, beam, refuses these; callers set the mode of each generator themselves
@@ -32,7 +33,17 @@ def load(
     # these stand for fields of fairseq's whole configuration, which only its command lines build
     config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
     task = AggressiveTranslationTask.setup_task(config)
-    models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
+    try:
+        models, _ = checkpoint_utils.load_model_ensemble(path.split(":"), task=task)
+    except RuntimeError as error:
+        if "state_dict" not in str(error):
+            raise
+        sizes = f"{len(task.source_dictionary)} and {len(task.target_dictionary)} symbols"
+        raise AggdecError(
+            f"checkpoint {path}: does not fit the dictionaries in {data} ({sizes}): "
+            f"{str(error).strip().splitlines()[-1].strip()}; name a data folder with the dictionaries that it was "
+            "trained with"
+        ) from error
     for model in models:
         model.prepare_for_inference_(Namespace(generation=Namespace()))  # fairseq-generate's defaults
     return task, models

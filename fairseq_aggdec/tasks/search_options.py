@@ -1,18 +1,29 @@
 """fairseq-generate's search options on this plugin's own command lines."""
 
 import argparse
+import math
+from collections.abc import Callable
 from typing import Any
 
 from fairseq_aggdec.errors import option_name
 
-_OPTIONS: dict[str, tuple[type, str]] = {
-    "lenpen": (float, "default: 1"),
-    "unkpen": (float, "default: 0"),
-    "max_len_a": (float, "default: 0"),
+
+def finite(text: str) -> float:
+    """The `type` of an argparse option that is a number; NaN and infinity are none."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text}: must be a finite number")
+    return number
+
+
+_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "lenpen": (finite, "default: 1"),
+    "unkpen": (finite, "default: 0"),
+    "max_len_a": (finite, "default: 0"),
     "max_len_b": (int, "default: 200"),
     "min_len": (int, "default: 1"),
     "no_repeat_ngram_size": (int, "default: 0, off"),
-    "temperature": (float, "default: 1"),
+    "temperature": (finite, "default: 1"),
 }
 
 

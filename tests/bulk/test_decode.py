@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import multiprocessing
 import random
@@ -159,6 +160,21 @@ def test_ranks_of_torchrun_share_a_file(
         monkeypatch.setenv("RANK", rank)
         with pytest.raises(AggdecError, match=f"RANK={rank} and WORLD_SIZE=2 in the environment: give each of"):
             run(*CORRECT, *IN_SHARDS, "--input", text, "--output", tmp_path / "other")
+
+
+def test_another_standard_input_does_not_replace_the_decoded_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decode(given: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        run(*CORRECT, *IN_SHARDS, "--output", tmp_path / "out")
+
+    decode("I has a dog .\n")
+    decode("I has a dog .\n")
+    for other in ("", "I has a cat .\n"):
+        with pytest.raises(AggdecError, match=r"stdin\.000000\.txt: was made from other lines"):
+            decode(other)
+    assert (tmp_path / "out/stdin").read_text() == "I has a dog .\n"
 
 
 @pytest.mark.parametrize(

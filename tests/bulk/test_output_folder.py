@@ -73,3 +73,20 @@ def test_other_settings_are_named(tmp_path: Path, shard: Shard) -> None:
     written(tmp_path / "out", shard)
     with pytest.raises(AggdecError, match=r"out: was begun with other settings \(--beam: 5 now, 4 there\)"):
         OutputFolder(tmp_path / "out", {"--beam": 5})
+
+
+def test_settings_without_outputs_bind_nobody(tmp_path: Path, shard: Shard) -> None:
+    """A mistaken option is met before there are outputs; the corrected command then goes on in the same folder."""
+    mistaken = OutputFolder(tmp_path / "out", {"--beam": 4, "--min-len": 500})
+    written(tmp_path / "out", shard)
+    with pytest.raises(AggdecError, match=r"out: was begun with other settings \(--min-len: 500 now, None there\)"):
+        mistaken.write(DecodedShard(shard, ["eins", ""], []))
+
+
+def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "skipped.tsv").write_text("mine")
+    with pytest.raises(AggdecError, match="holds files of something else; name a folder of its own"):
+        OutputFolder(tmp_path, {})
+    with pytest.raises(AggdecError, match=r"skipped\.tsv: is a file; name a folder"):
+        OutputFolder(tmp_path / "skipped.tsv", {})
+    assert [path.name for path in tmp_path.iterdir()] == ["skipped.tsv"]

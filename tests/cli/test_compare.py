@@ -47,3 +47,14 @@ def test_other_sentences_or_no_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(AggdecError, match="missing: No such file"):
         compare.main([first, str(tmp_path / "missing")])
     assert capsys.readouterr().out == ""
+
+
+def test_files_of_other_data_or_of_two_runs_are_refused(tmp_path: Path) -> None:
+    one, other, twice = tmp_path / "one", tmp_path / "other", tmp_path / "twice"
+    one.write_text("S-0\ta\nH-0\t-1\tb\n")
+    other.write_text("S-0\tc\nH-0\t-1\tb\n")
+    twice.write_text(2 * "S-0\ta\nH-0\t-1\tb\n")
+    with pytest.raises(AggdecError, match="sentence 0 has another source in the second file"):
+        compare.main([str(one), str(other)])
+    with pytest.raises(AggdecError, match="twice, line 1: sentence 0 comes more than once"):
+        compare.main([str(one), str(twice)])

@@ -78,10 +78,10 @@ def test_a_list_of_words_and_weights_of_errors(clean: Path, tmp_path: Path, caps
     main([str(clean), str(tmp_path / "out"), *options])
     assert {source for source, _ in pairs(tmp_path / "out")} <= {*LINES, *(line.replace(",", "") for line in LINES)}
     assert "comma_deletion 100.0%" in capsys.readouterr().out
-    words.write_text("the 900\nvery much\n")
-    message = fails([str(clean), str(tmp_path / "two"), "--vocab", str(words)])
-    assert "words.txt, line 2: 'much' is not a count" in message
-    assert "TYPE=WEIGHT" in fails([str(clean), str(tmp_path / "two"), "--weights", "spelling"])
+    for count in ("much", "²"):
+        words.write_text(f"the 900\nvery {count}\n", encoding="utf-8")
+        message = fails([str(clean), str(tmp_path / "two"), "--vocab", str(words)])
+        assert f"words.txt, line 2: '{count}' is not a count" in message
 
 
 def test_empty_lines_are_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,6 +98,54 @@ def test_existing_output_is_kept_without_force(clean: Path, tmp_path: Path) -> N
     assert (tmp_path / "out.tgt").read_text() == "precious"
     main([str(clean), str(tmp_path / "out"), "--force"])
     assert len(pairs(tmp_path / "out")) == len(LINES)
+
+
+def test_what_is_read_is_not_overwritten_even_with_force(clean: Path, tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("the 900\n")
+    for name in ("a.src", "b.tgt", "c.src"):
+        (tmp_path / name).symlink_to(words if name == "c.src" else clean)
+    for out in "abc":
+        for force in ([], ["--force"]):
+            message = fails([str(clean), str(tmp_path / out), "--vocab", str(words), *force])
+            assert "would be overwritten; name another file" in message
+    assert clean.read_text(encoding="utf-8").split("\n") == [*LINES, ""]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["out", "--error-rate", "nan"], "--error-rate is nan: expected a number from 0 to 1"),
+        (["out", "--error-rate-std", "inf"], "--error-rate-std is inf: expected a number from 0 to 1"),
+        (["out", "--weights", "spelling"], "--weights 'spelling': expected TYPE=WEIGHT"),
+        (["out", "--weights", "article=2,spelling=nan"], "--weights: spelling=nan: expected a finite number"),
+        (["out", "--weights", "spelling=inf"], "--weights: spelling=inf: expected a finite number"),
+        (["out", "--weights", "speling=1"], "--weights: unknown type 'speling'"),
+        (["out", "--vocab-lines", "-1"], "--vocab-lines is -1: expected 0 or more"),
+        (["folder/"], "OUT 'folder/': must end in a file name, for example folder/train"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_its_option(
+    arguments: list[str], message: str, clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in fails([str(clean), *arguments])
+    assert [path.name for path in tmp_path.iterdir()] == ["clean.txt"]
+
+
+def test_no_words_or_all_of_a_text(clean: Path, tmp_path: Path) -> None:
+    """Without words of the text there are still the built-in ones; more lines than there are is all of them."""
+    words = tmp_path / "words.txt"
+    words.write_text("lives 900\n")
+
+    def made(*options: str) -> list[tuple[str, str]]:
+        main([str(clean), str(tmp_path / "out"), "--no-progress", "--force", *options])
+        return pairs(tmp_path / "out")
+
+    none = made("--vocab-lines", "0")
+    assert none == made("--vocab-size", "0") == made("--vocab-size", "0", "--vocab", str(words))
+    assert any(source != target for source, target in none)
+    assert made("--vocab-lines", "9" * 20) == made()
 
 
 def test_what_cannot_be_read_leaves_nothing(clean: Path, tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ TUNE = "tune DATA --path x --drafter-path y --output z"
         (f"{TUNE} --betas 3,3", "3,3: give different numbers of at least 1"),
         (f"{TUNE} --figure front.pdf", "--figure front.pdf: must end with .png or .svg"),
         (f"{TUNE} --metric sacrebleu", "give --text-reference"),
+        (f"{TUNE} --tolerances nan", "nan: give different numbers of at least 0"),
+        (f"{DECODE} --lenpen nan", "--lenpen: nan: must be a finite number"),
         ("verify DATA --path x --precisions fp64", "fp64: give different ones of fp32, fp16, bf16, int8, exact"),
         ("verify DATA --path x --precisions fp32,exact --no-bit-exact", "leave out --no-bit-exact, or exact"),
         ("verify DATA --path x --max-len-a 1.2", "--max-len-a lets the length of an output depend on its batch"),

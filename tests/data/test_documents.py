@@ -32,6 +32,7 @@ def test_documents_are_read() -> None:
         ("{", "not JSON"),
         ({"source": "a"}, "has no field target, best; it has source"),
         ({"source": ["a", "b"], "target": "b", "best": [1]}, "best must have one number for each of the 2"),
+        ({"source": ["a", "b"], "target": "b", "best": [1, "high"]}, "best must have one number for each of the 2"),
     ],
 )
 def test_what_is_no_document(line: Any, message: str) -> None:

@@ -28,7 +28,7 @@ from fairseq_aggdec.decoding.beam.prefix_tree import Node, Row
 from fairseq_aggdec.decoding.beam.roles import Planner, Sentence
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.errors import AggdecError, on_command_line
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import check_result_file, written_whole
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.lab.benchmarking import machine
 from fairseq_aggdec.lab.benchmarking.subject import Subject, read_subject
@@ -254,6 +254,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the counts to this file")
     parser.set_defaults(precision=None)
     args = parser.parse_args(argv)
+    if args.json:
+        check_result_file(args.json, "{")
     options.start(args.threads)
     subject, _ = read_subject(args)
     found = measure(subject, args.beam, variants(bool(args.drafter_path)))

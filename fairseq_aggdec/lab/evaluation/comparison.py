@@ -22,6 +22,11 @@ def differing(first: dict[int, Generated], second: dict[int, Generated]) -> list
         raise AggdecError(
             f"the files hold different sentences: {len(missing)} are in one only, first number {missing[0]}"
         )
+    for index in first:
+        if len({first[index].source, second[index].source} - {""}) > 1:
+            raise AggdecError(
+                f"sentence {index} has another source in the second file: the files are of different data"
+            )
     return [index for index in first if first[index].hypothesis != second[index].hypothesis]
 
 

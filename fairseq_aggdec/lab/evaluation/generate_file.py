@@ -43,6 +43,8 @@ def read_generate_file(path: Path) -> dict[int, Generated]:
 
 def _generated(number: int, sentence: GeneratedSentence) -> Generated:
     """The sentence with its first hypothesis, which is the best one of an n-best list."""
+    if len(sentence.sources) > 1:
+        raise AggdecError(f"{sentence.place}: sentence {number} comes more than once; give the output of one run")
     readings = sentence.hypotheses[0]
     if len(readings) > 1 and len(sentence.scores) == len(sentence.hypotheses):
         # a progress bar stood within or between words: the right reading has as many tokens as there are scores

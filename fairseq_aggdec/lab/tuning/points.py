@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import decode_text, written_whole
 from fairseq_aggdec.structured_files import made_of, parse_json
 
 
@@ -89,12 +89,12 @@ class Sweep:
             with written_whole(path) as partial:
                 partial.write_text(_line("conditions", conditions), encoding="utf-8")
             return sweep
-        text = path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]  # a run that was killed may have left half a line
-        sweep._read(whole)
-        if whole != text:
+        stored = path.read_bytes()
+        whole = stored[: stored.rfind(b"\n") + 1]  # a run that was killed may have left half a line
+        sweep._read(decode_text(whole, str(path)))
+        if whole != stored:
             with written_whole(path) as partial:
-                partial.write_text(whole, encoding="utf-8")
+                partial.write_bytes(whole)
         return sweep
 
     def _read(self, text: str) -> None:
@@ -122,7 +122,7 @@ class Sweep:
                     f"{self.conditions.get(name)}); numbers would not compare: name another file"
                 )
         if not text:
-            raise AggdecError(f"{self.path}: is empty; delete it or name another file")
+            raise AggdecError(f"{self.path}: not written by aggdec tune; delete it or name another file")
 
     def add(self, *found: Baselines | Point) -> None:
         """Adds measurements, and appends them to the file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 from fairseq_aggdec.data.m2_file import read_m2
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.files import file_sha256, read_text_lines
 from fairseq_aggdec.lab.benchmarking.machine import machine
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
 from fairseq_aggdec.lab.evaluation.metrics import choose_metrics
@@ -34,7 +35,7 @@ def tune(args: argparse.Namespace) -> None:
     def quality(outputs: Mapping[int, Sequence[int]]) -> float:
         return metric.score(test, [_words(task.target_dictionary, outputs[number]) for number in sorted(outputs)])[-1]
 
-    sweep = Sweep.open(args.output, _conditions(args, subject))
+    sweep = Sweep.open(args.output, _conditions(args, subject, test))
     by_size = choice.all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
     with Runners(subject) as runners:
         measurement = Measurement(runners, quality, args.batch_size, args.repeats)
@@ -91,13 +92,14 @@ def _words(dictionary: Any, tokens: Sequence[int]) -> list[str]:
     return str(dictionary.string(torch.tensor(tokens), bpe_symbol="subword_nmt")).split()
 
 
-def _conditions(args: argparse.Namespace, subject: Subject) -> dict[str, Any]:
-    """The conditions that must stay the same for measurements to be comparable."""
+def _conditions(args: argparse.Namespace, subject: Subject, test: ReferenceSet) -> dict[str, Any]:
+    """The conditions that must stay the same for measurements to be comparable; of files, their contents' SHA-256."""
     files = [*args.path.split(":"), args.drafter_path]
     return {
-        "models": {path: Path(path).stat().st_size for path in files},
+        "models": {path: file_sha256(Path(path)) for path in files},
         "data": f"{args.gen_subset} of {args.data}",
         "sentences": len(subject.sentences),
+        "texts": sha256(repr(test).encode()).hexdigest(),
         "metric": args.metric,
         "beam": args.beam,
         "batch_size": args.batch_size,

@@ -37,3 +37,12 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     path.write_text('{"conditions": {"data": "valid of x", "repeats": 3}}\n{"point": {}}\n')
     with pytest.raises(AggdecError, match="line 2: missing or unknown entries"):
         Sweep.open(path, CONDITIONS)
+
+
+@pytest.mark.parametrize("other", [b"", b"no line", b"\xff\n", b"[]\n"])
+def test_a_file_of_something_else_is_refused_and_stays(other: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    path.write_bytes(other)
+    with pytest.raises(AggdecError, match=r"model\.pt"):
+        Sweep.open(path, CONDITIONS)
+    assert path.read_bytes() == other
