@@ -1,4 +1,5 @@
-# Sourced by the stage scripts (prepare, train, average, decode, score): the experiment named first and its folders.
+# Sourced by reproduce.sh and the scripts of stages (prepare, train, average, distill, decode, score): the experiment named
+# first, and its folders.
 # shellcheck shell=bash disable=SC2034
 source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 

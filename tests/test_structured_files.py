@@ -108,7 +108,10 @@ def test_what_is_no_yaml_is_refused(content: str, message: str, tmp_path: Path) 
         ("{languages: {source: src, target: tgt}, max_tokens: 100, clean_text: [{}]}", "clean_text 1: .* .file.;"),
         ("{languages: {source: src, target: tgt}, max_tokens: [], parallel: {}}", "max_tokens"),
         ("{languages: {source: src, target: tgt}, bpe: {min_frequency: 2}}", "bpe: one of symbols, shipped, gpt2"),
-        ("{languages: {source: src, target: tgt}, corrupt: {error_rate: 3}}", "corrupt: error-rate is 3: expected"),
+        (
+            "{languages: {source: src, target: tgt}, corrupt: {error_rate: 3}}",
+            "corrupt: error_rate: 3: must be from 0 to 1",
+        ),
         (
             "{languages: {source: src, target: tgt}, parallel: {test: [{m2: a, tokens: x}]}}",
             "test 1: tokens: x is unknown",

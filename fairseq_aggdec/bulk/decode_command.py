@@ -90,12 +90,12 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
 def _decoded(
     shards: Sequence[Shard], args: argparse.Namespace, task_options: dict[str, Any]
 ) -> Generator[DecodedShard]:
-    worker = Worker(args, task_options)
+    worker, workers = Worker(args, task_options), min(args.workers, len(shards))
     if args.engine == "ray" and shards:
         return engines.run_ray(shards, worker, args.workers, args.threads, args.cpu)
-    if min(args.workers, len(shards)) <= 1:
-        return engines.run_here(shards, worker)
-    return engines.run_local(shards, worker, min(args.workers, len(shards)))
+    if workers <= 1:
+        return (worker.decode(shard) for shard in shards)
+    return engines.run_local(shards, worker, workers)
 
 
 def _settings(args: argparse.Namespace, given: dict[str, Any], data: DataBin) -> dict[str, Any]:

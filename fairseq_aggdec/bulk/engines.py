@@ -1,4 +1,4 @@
-"""Running the workers of `aggdec decode`: in this process, in processes of this machine, or on a Ray cluster."""
+"""Running the workers of `aggdec decode` in processes of this machine or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ from typing import Any
 from fairseq_aggdec.bulk.shards import DecodedShard, Shard
 from fairseq_aggdec.bulk.worker import Worker
 from fairseq_aggdec.errors import AggdecError
-
-
-def run_here(shards: Sequence[Shard], worker: Worker) -> Generator[DecodedShard]:
-    """Decodes shards in this process; yields the decoded ones."""
-    yield from map(worker.decode, shards)
 
 
 def run_local(shards: Sequence[Shard], worker: Worker, workers: int) -> Generator[DecodedShard]:

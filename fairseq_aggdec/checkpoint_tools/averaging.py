@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import refuse_overwriting, written_whole
 
@@ -77,4 +77,4 @@ def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
             mean[name] = (total[name] / len(paths)).to(dtype)
         else:
             mean[name] = value
-    return {**state, "model": mean, "last_optimizer_state": None, "optimizer_history": state["optimizer_history"][-1:]}
+    return {**without_training(state), "model": mean}

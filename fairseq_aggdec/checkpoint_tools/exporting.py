@@ -69,8 +69,15 @@ def slim_state(
             continue
         twin = next((w for w in weights.values() if w.shape == value.shape and w.dim() > 1 and w.equal(value)), None)
         weights[name] = value if twin is None else twin
-    kept = {"args": None, "cfg": _without_paths(state["cfg"]), "model": weights, "task_state": {}}
-    return without_training({**kept, "optimizer_history": state["optimizer_history"]})
+    return without_training(
+        {
+            "args": None,
+            "cfg": _without_paths(state["cfg"]),
+            "model": weights,
+            "task_state": {},
+            "optimizer_history": state.get("optimizer_history"),
+        }
+    )
 
 
 def _converted(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from fairseq_aggdec.data.corruption import DEFAULT_WEIGHTS, CorruptionConfigError
-from fairseq_aggdec.data.corruption_files import CorruptionCounts, FileCorruption, corrupt_file
-from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.data.corruption import DEFAULT_WEIGHTS
+from fairseq_aggdec.data.corruption_files import FileCorruption, corrupt_file
+from fairseq_aggdec.data.corruption_stream import CorruptionCounts
+from fairseq_aggdec.errors import AggdecError, on_command_line, option_name
 from fairseq_aggdec.files import refuse_overwriting
 
 
@@ -145,8 +146,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     args.weights = parse_weights(args.weights)
     try:
         config = FileCorruption(**{item.name: getattr(args, item.name) for item in fields(FileCorruption)})
-    except CorruptionConfigError as error:
-        raise AggdecError(f"--{error}") from None
+    except AggdecError as error:
+        name, _, rest = str(error).partition(":")
+        raise AggdecError(f"{option_name(name)}:{rest}") from None
     made = corrupt_file(args.clean, source, target, config, args.workers, not args.no_progress)
     _report([source, target], made)
 

@@ -57,8 +57,9 @@ def add_experiment_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        metavar="FILE.png",
-        help="with --table: draw the figure that tables.yaml declares for it; of several the second where repeated",
+        metavar="FILE",
+        help="with --table: draw the figure that tables.yaml declares for it into this .png or .svg; of several the "
+        "second where repeated",
     )
     parser.add_argument(
         "--record",
@@ -103,6 +104,13 @@ def print_experiment(args: argparse.Namespace, argv: Sequence[str]) -> None:
     from fairseq_aggdec.lab.reporting.pages import beside_page, own_page
     from fairseq_aggdec.lab.reporting.paper_tables import paper_table
 
+    # before the scores, which can take minutes
+    for file, begins in ((args.json, "{"), (args.output, "%" if args.format == "latex" else "#")):
+        if file is not None:
+            check_result_file(file, begins)
+    for path in args.figure:
+        if path.suffix not in (".png", ".svg"):
+            raise AggdecError(f"--figure {path}: must end with .png or .svg")
     config = _config(args.experiment)
     axes = {name: values.split(",") for name, values in _pairs("--axis", args.axis, "k=2,4").items()}
     tables, where = read_tables(config, axes), config / FILE
@@ -151,7 +159,6 @@ def _results(
     if results.experiment != config.name:
         raise AggdecError(f"--results {args.results}: of {results.experiment}, not of {config.name}")
     if args.json:
-        check_result_file(args.json, "{")
         results.save(args.json)
     return results
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fairseq_aggdec.cli.options import add_data_sets_option
 from fairseq_aggdec.errors import AggdecError, on_command_line
@@ -56,15 +57,12 @@ def _check_gpu() -> None:
         )
 
 
-def _say(records: list[dict[str, object]], results: Path) -> int:
+def _say(records: list[dict[str, Any]], results: Path) -> int:
     """Print the result of each part, and return the exit code."""
     worst = 0
     for record in records:
-        steps = record["steps"]
-        assert isinstance(steps, list)
+        steps, left = record["steps"], record["left"]
         failed = [step["name"] for step in steps if step["state"] == "failed"]
-        left = record["left"]
-        assert isinstance(left, list)
         done = sum(step["state"] == "done" for step in steps)
         words = [f"{done} done"]
         words += [f"failed: {', '.join(failed)} ({results}/{record['part']}.STEP.log)"] if failed else []

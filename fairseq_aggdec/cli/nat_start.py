@@ -32,11 +32,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, required=True, help="file to write")
     args = parser.parse_args(argv)
     refuse_overwriting(args.output, [args.checkpoint])
+    checkpoint = read_checkpoint(args.checkpoint)
     try:
-        start = nat_start(read_checkpoint(args.checkpoint), args.architecture)
+        start = nat_start(checkpoint, args.architecture)
     except AggdecError as error:
-        text = str(error)
-        raise AggdecError(text if str(args.checkpoint) in text else f"{args.checkpoint}: {text}") from None
+        raise AggdecError(f"{args.checkpoint}: {error}") from None
     with written_whole(args.output) as partial:
         torch.save(start, partial)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.cli.options import add_data_sets_option, check_least
-from fairseq_aggdec.data.prepare_config import read_config
+from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.files import check_result_file, written_whole
 from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables
@@ -31,7 +31,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if getattr(args, "json", None):
         check_result_file(args.json, "[")
     if args.command == "experiment":
-        _print(experiment_tables(read_config(args.config), args.work, args.data, written=args.write), args.json)
+        config = PrepareConfig.read(args.config, to_prepare=False)
+        _print(experiment_tables(config, args.work, args.data, written=args.write), args.json)
     elif args.command == "files":
         check_least(parser, args, 0, "max_unchanged_words")
         if args.beta <= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.cli.options import numbers
 from fairseq_aggdec.files import check_result_file, written_whole
 from fairseq_aggdec.lab.reporting.trace import wants_colour
 
@@ -22,7 +22,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="STATS.jsonl",
         help="written by fairseq-generate or fairseq-interactive with --decoding-stats and --retain-iter-history",
     )
-    parser.add_argument("--sentences", metavar="N,N", help=f"numbers of the sentences (default: the first {SENTENCES})")
+    parser.add_argument(
+        "--sentences",
+        type=numbers(int, 0),
+        metavar="N,N",
+        help=f"numbers of the sentences (default: the first {SENTENCES})",
+    )
     parser.add_argument("--html", type=Path, metavar="FILE", help="write an HTML page instead of printing")
     parser.add_argument("--title", default="Draft, verify, accept", help="title of the page (default: %(default)s)")
     parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto", help="default: %(default)s")
@@ -34,9 +39,8 @@ def print_trace(args: argparse.Namespace) -> None:
     from fairseq_aggdec.lab.reporting.trace_text import text
     from fairseq_aggdec.lab.reporting.traces import TraceFile, read_traces
 
-    wanted = None if args.sentences is None else _numbers(args.sentences)
-    limit = SENTENCES if wanted is None else None
-    files = [TraceFile(path.stem, read_traces(path, wanted, limit)) for path in args.files]
+    limit = SENTENCES if args.sentences is None else None
+    files = [TraceFile(path.stem, read_traces(path, args.sentences, limit)) for path in args.files]
     if args.html is None:
         print(text(files, wants_colour(args.colour)), end="")
         return
@@ -44,10 +48,3 @@ def print_trace(args: argparse.Namespace) -> None:
     with written_whole(args.html) as partial:
         partial.write_text(page(files, args.title), encoding="utf-8")
     print(args.html)
-
-
-def _numbers(given: str) -> list[int]:
-    try:
-        return [int(part) for part in given.split(",")]
-    except ValueError:
-        raise AggdecError(f"--sentences {given}: give numbers separated by commas, such as 0,3") from None

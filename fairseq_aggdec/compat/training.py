@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 logger = logging.getLogger(__name__)
@@ -34,12 +35,19 @@ def averaging_trained_weights(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def make(self: Any, model: Any, config: Any, device: Any = None, skip_keys: Any = None) -> None:
-        frozen = {name for name, weight in model.named_parameters(remove_duplicate=False) if not weight.requires_grad}
         state = model.state_dict()
         integers = {name for name in state if torch.is_tensor(state[name]) and not state[name].is_floating_point()}
-        init(self, model, config, device, {*(skip_keys or ()), *frozen, *integers})
+        init(self, model, config, device, {*(skip_keys or ()), *frozen_names(model), *integers})
 
     return make
+
+
+def frozen_names(module: nn.Module) -> set[str]:
+    """The names of a module's frozen weights.
+
+    A weight that parts share has all its names among them, as in the module's state.
+    """
+    return {name for name, weight in module.named_parameters(remove_duplicate=False) if not weight.requires_grad}
 
 
 def with_a_task(init: Callable[..., None]) -> Callable[..., None]:

@@ -88,7 +88,7 @@ class GlancingBlockLoss(FairseqCriterion):
             sample_size = len(sample["target"])
         log = loss_sums(sample, loss, nll, supervised, sample_size)
         if model.training:
-            log.update(_positions=blocks.valid.sum(), _lambda=self._ratio(sample) * supervised)
+            log.update(_positions=blocks.valid.sum(), _lambda=self.schedule.ratio(sample["update_num"]) * supervised)
         else:
             log.update(acceptance(model.decoder.best_tokens(logits.detach()), blocks))
         return loss, sample_size, log
@@ -100,15 +100,12 @@ class GlancingBlockLoss(FairseqCriterion):
         steps = torch.arange(trained.size(-1), device=trained.device)
         return (self.position_decay**steps).expand(trained.shape)[trained]
 
-    def _ratio(self, sample: dict[str, Any]) -> float:
-        return self.schedule.ratio(sample["update_num"])
-
     def _reveal(self, blocks: Blocks, sample: dict[str, Any], training: bool) -> Any:
         """The model's argument `reveal`, called between the two passes; None where one pass is enough."""
         if not training or self.schedule.is_off:
             return None
         noise = uniform_noise(blocks.targets)  # drawn here: both passes must find the same random state
-        ratio = self._ratio(sample)
+        ratio = self.schedule.ratio(sample["update_num"])
         return lambda predicted: revealed_positions(predicted, blocks.targets, blocks.valid, noise, ratio)
 
     @classmethod

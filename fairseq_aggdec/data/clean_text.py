@@ -40,6 +40,7 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z\u00c0-\u024f']+")
+_MIN_WORDS, _MAX_WORDS = 3, 45
 
 
 def normalise(line: str) -> str:
@@ -58,10 +59,10 @@ def repair_quotes(line: str) -> str | None:
     return None
 
 
-def is_prose(line: str, min_words: int = 3, max_words: int = 45) -> bool:
+def is_prose(line: str) -> bool:
     """Whether a normalised line is one sentence of ordinary prose: no code, reference, heading or fragment."""
     words = line.split()
-    if not min_words <= len(words) <= max_words:
+    if not _MIN_WORDS <= len(words) <= _MAX_WORDS:
         return False
     if not _PROSE.fullmatch(line) or not _SENTENCE.fullmatch(line) or _REFERENCE.search(line):
         return False
@@ -90,9 +91,9 @@ def is_modern(line: str, known_words: Collection[str], max_unknown: int = 0) -> 
     return sum(word not in known_words for word in lower_case_words(line)) <= max_unknown
 
 
-def clean_sentences(lines: Iterable[str], min_words: int = 3, max_words: int = 45) -> Iterable[str]:
+def clean_sentences(lines: Iterable[str]) -> Iterable[str]:
     """Yields the lines that are prose, normalised."""
     for line in lines:
         sentence = repair_quotes(normalise(line))
-        if sentence is not None and is_prose(sentence, min_words, max_words):
+        if sentence is not None and is_prose(sentence):
             yield sentence

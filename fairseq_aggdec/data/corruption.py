@@ -19,6 +19,7 @@ from random import Random
 
 from fairseq_aggdec.data import grammar_edits, surface_edits, word_edits
 from fairseq_aggdec.data.choices import pick
+from fairseq_aggdec.data.entry_checks import check_range
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.data.sentence import Sentence
 from fairseq_aggdec.errors import AggdecError
@@ -59,10 +60,6 @@ _TRIES = 5
 """how many error types are drawn at most until the sentence has a place for one"""
 
 
-class CorruptionConfigError(AggdecError):
-    """A value out of its range, or an unknown error type; the message begins with the name of the option."""
-
-
 @dataclass(frozen=True)
 class CorruptionConfig:
     """How many errors of which type."""
@@ -79,17 +76,14 @@ class CorruptionConfig:
     """{error type: relative weight}; a type that is not named has weight 0"""
 
     def __post_init__(self) -> None:
-        for name in ("error_rate", "error_rate_std", "max_error_rate", "keep_clean"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise CorruptionConfigError(f"{name.replace('_', '-')} is {value}: expected a number from 0 to 1")
+        check_range(vars(self), ["error_rate", "error_rate_std", "max_error_rate", "keep_clean"], 0, 1)
         unknown = sorted(set(self.weights) - set(EDITS))
         if unknown:
-            raise CorruptionConfigError(f"weights: unknown type {unknown[0]!r}: expected one of {', '.join(EDITS)}")
+            raise AggdecError(f"weights: unknown type {unknown[0]!r}: expected one of {', '.join(EDITS)}")
         if wrong := [f"{name}={weight}" for name, weight in self.weights.items() if not 0 <= weight < math.inf]:
-            raise CorruptionConfigError(f"weights: {wrong[0]}: expected a finite number, 0 or more")
+            raise AggdecError(f"weights: {wrong[0]}: expected a finite number, 0 or more")
         if not any(self.weights.values()):
-            raise CorruptionConfigError("weights: all are 0: expected one above 0")
+            raise AggdecError("weights: all are 0: expected one above 0")
 
 
 def line_seed(seed: int, line_number: int) -> int:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from tqdm import tqdm
 
-from fairseq_aggdec.data.corruption import CorruptionConfig, CorruptionConfigError, Corruptor
-from fairseq_aggdec.data.corruption_stream import corrupt_stream, decode_line
+from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
+from fairseq_aggdec.data.corruption_stream import CorruptionCounts, corrupt_stream, decode_line
+from fairseq_aggdec.data.entry_checks import check_range
 from fairseq_aggdec.data.lexicon import build_lexicon
 from fairseq_aggdec.data.vocabulary import count_words
 from fairseq_aggdec.errors import AggdecError
@@ -37,22 +37,7 @@ class FileCorruption(CorruptionConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("vocab_size", "vocab_lines"):
-            if getattr(self, name) < 0:
-                raise CorruptionConfigError(f"{name.replace('_', '-')} is {getattr(self, name)}: expected 0 or more")
-
-
-@dataclass
-class CorruptionCounts:
-    """Counts of what `corrupt_file` has written."""
-
-    pairs: int = 0
-    unchanged: int = 0
-    """pairs without an error"""
-    empty: int = 0
-    """lines left out because they hold no text"""
-    edits: Counter[str] = field(default_factory=Counter)
-    """number of errors by type"""
+        check_range(vars(self), ["vocab_size", "vocab_lines"], 0)
 
 
 def corrupt_file(
@@ -84,10 +69,7 @@ def corrupt_file(
         for chunk in corrupt_stream(corruptor, lines, config.seed, str(clean), workers, tokens=config.tokens):
             source_file.write(chunk.source)
             target_file.write(chunk.target)
-            made.pairs += chunk.pairs
-            made.unchanged += chunk.unchanged
-            made.empty += chunk.empty
-            made.edits.update(chunk.edits)
+            made.add(chunk)
             bar.update(raw.tell() - bar.n)
             bar.set_postfix(sentences=made.pairs, refresh=False)
         # the source gets its name after the target: where both exist, they are from one run

@@ -13,21 +13,33 @@ from fairseq_aggdec.files import decode_text
 
 
 @dataclass
-class CorruptedChunk:
-    """The pairs of consecutive lines, as they are written."""
+class CorruptionCounts:
+    """Counts of what is made of lines."""
 
-    source: bytes
-    """the erroneous sentences, one in a line"""
-    target: bytes
-    """the clean sentences, one in a line"""
     pairs: int = 0
-    """number of pairs"""
     unchanged: int = 0
-    """pairs whose source equals its target"""
+    """pairs without an error"""
     empty: int = 0
-    """input lines left out because they hold no text"""
+    """lines left out because they hold no text"""
     edits: Counter[str] = field(default_factory=Counter)
-    """errors made, by type"""
+    """number of errors by type"""
+
+    def add(self, other: CorruptionCounts) -> None:
+        """Adds the counts of other lines."""
+        self.pairs += other.pairs
+        self.unchanged += other.unchanged
+        self.empty += other.empty
+        self.edits.update(other.edits)
+
+
+@dataclass
+class CorruptedChunk(CorruptionCounts):
+    """The pairs of consecutive lines, as they are written, and their counts."""
+
+    source: bytes = b""
+    """the erroneous sentences, one in a line"""
+    target: bytes = b""
+    """the clean sentences, one in a line"""
 
 
 def decode_line(line: bytes, name: str, number: int) -> str:
@@ -45,7 +57,7 @@ def corrupt_chunk(
     """Corrupts consecutive lines, each by the seed and its line number; see `corrupt_stream`."""
     source: list[str] = []
     target: list[str] = []
-    result = CorruptedChunk(b"", b"")
+    result = CorruptedChunk()
     for number, line in enumerate(lines, first):
         text = decode_line(line, name, number)
         if not text:

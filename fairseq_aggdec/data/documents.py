@@ -118,11 +118,11 @@ def _strings(value: Any, where: str, field: str) -> list[str]:
 
 
 def _best(sentences: list[str], scores: Any, where: str, field: str) -> str | None:
+    """The sentence with the best score; None where it is empty."""
     if (
         not isinstance(scores, list)
         or len(scores) != len(sentences)
         or not all(isinstance(score, int | float) for score in scores)
     ):
         raise AggdecError(f"{where}: {field} must have one number for each of the {len(sentences)} sentences")
-    best = max(range(len(sentences)), key=scores.__getitem__, default=None)
-    return None if best is None else sentences[best] or None
+    return sentences[max(range(len(sentences)), key=scores.__getitem__)] or None

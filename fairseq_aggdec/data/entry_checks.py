@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
@@ -18,10 +18,10 @@ def check_range(values: Mapping[str, Any], names: Iterable[str], least: float, m
             raise AggdecError(f"{name}: {values[name]}: must be {wanted}")
 
 
-def check_columns(columns: Sequence[int]) -> None:
+def check_columns(columns: list[int]) -> None:
     """Raises `AggdecError` where these are not two columns, or a number is negative."""
     if len(columns) != 2 or min(columns) < 0:
-        raise AggdecError(f"columns: {list(columns)}: must be two, those of source and target, counted from 0")
+        raise AggdecError(f"columns: {columns}: must be two, those of source and target, counted from 0")
 
 
 def check_names(names: Iterable[str]) -> None:

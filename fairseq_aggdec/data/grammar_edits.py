@@ -12,9 +12,8 @@ from fairseq_aggdec.data.choices import pick, substitute
 from fairseq_aggdec.data.inflection import VerbForms
 from fairseq_aggdec.data.lexicon import Lexicon
 from fairseq_aggdec.data.sentence import Sentence
-from fairseq_aggdec.data.word_tables import table, word_class
+from fairseq_aggdec.data.word_tables import VOWELS, table, word_class
 
-_VOWELS = "aeiou"
 _ARTICLES = frozenset({"a", "an", "the"})
 _BE_HAVE = frozenset("is are was were be been being am has have had".split())
 _SINGULAR_VERBS = frozenset("is was has does isn't wasn't hasn't doesn't".split())
@@ -45,7 +44,7 @@ def article(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
             if low[k] in lexicon.families.singulars or rng.random() < 0.7:
                 sentence.insert_before(k, "the")
             else:
-                sentence.insert_before(k, "an" if low[k][0] in _VOWELS else "a")
+                sentence.insert_before(k, "an" if low[k][0] in VOWELS else "a")
             return True
     places = [k for k, word in enumerate(low) if word in _ARTICLES and free[k]]
     if not places:
@@ -55,7 +54,7 @@ def article(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
         sentence.delete(k)
     elif low[k] == "the":
         following = low[k + 1][0] if k + 1 < len(low) else "b"
-        sentence.replace(k, "an" if following in _VOWELS else "a")
+        sentence.replace(k, "an" if following in VOWELS else "a")
     else:
         sentence.replace(k, "the" if rng.random() < 0.65 else "a" if low[k] == "an" else "an")
     return True
@@ -184,7 +183,7 @@ def _wrong_form(written: str, before: str, forms: VerbForms, rng: Random) -> str
 
 def verb_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     """Writes a wrong form of a verb, or leaves out an auxiliary or "to" before it."""
-    low, free = sentence.low, sentence.free
+    low = sentence.low
     if rng.random() < 0.2:
         helpers = [
             k
@@ -204,7 +203,6 @@ def verb_form(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     if wrong == low[k]:
         return False
     sentence.replace(k, wrong)
-    free[k] = False
     return True
 
 

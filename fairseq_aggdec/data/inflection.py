@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from fairseq_aggdec.data.word_tables import table, word_class
-
-VOWELS = frozenset("aeiou")
+from fairseq_aggdec.data.word_tables import VOWELS, table, word_class
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairseq_aggdec.data.words import characters
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import decode_text, open_lines
 
@@ -45,13 +46,13 @@ class M2Sentence:
     annotators: dict[int, tuple[GoldEdit, ...]]
     """{annotator: edits}, at least one annotator"""
 
-    def first_correction(self) -> list[str]:
-        """The tokens after the first annotator's edits, each with its first correction."""
+    def pair(self) -> tuple[str, str]:
+        """The sentence, and the same after the first annotator's edits, each with its first correction."""
         target = list(self.tokens)
         edits = next(iter(self.annotators.values()))
         for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
             target[edit.start : edit.end] = edit.corrections[0].split()
-        return target
+        return " ".join(self.tokens), " ".join(target)
 
     def in_characters(self) -> M2Sentence:
         """The same sentence with a token for each character, for Chinese; offsets and corrections are converted."""
@@ -60,15 +61,12 @@ class M2Sentence:
             starts.append(starts[-1] + len(token))
         annotators = {
             annotator: tuple(
-                GoldEdit(starts[edit.start], starts[edit.end], tuple(map(_spaced, edit.corrections))) for edit in edits
+                GoldEdit(starts[edit.start], starts[edit.end], tuple(map(characters, edit.corrections)))
+                for edit in edits
             )
             for annotator, edits in self.annotators.items()
         }
         return M2Sentence(tuple("".join(self.tokens)), annotators)
-
-
-def _spaced(text: str) -> str:
-    return " ".join("".join(text.split()))
 
 
 def read_m2(path: Path) -> list[M2Sentence]:

@@ -10,6 +10,7 @@ import html
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import IO
 
 from fairseq_aggdec.data.m2_file import parse_m2
@@ -20,7 +21,6 @@ Reader = Callable[[Sequence[IO[bytes]], Sequence[str]], Aligned]
 
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-_END = object()
 
 
 def _text(line: bytes) -> str:
@@ -33,20 +33,10 @@ def read_lines(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
     Raises:
         AggdecError: the files have different numbers of lines.
     """
-    for number, rest in enumerate(_together(streams), start=1):
-        if any(line is _END for line in rest):
-            ended = [side for side, line in zip(sides, rest, strict=True) if line is _END]
+    for number, row in enumerate(zip_longest(*streams), start=1):
+        if ended := [side for side, line in zip(sides, row, strict=True) if line is None]:
             raise AggdecError(f"line {number} is missing on the side {', '.join(ended)}: the file is cut off")
-        yield tuple(_text(line) for line in rest)  # type: ignore[arg-type]
-
-
-def _together(streams: Sequence[IO[bytes]]) -> Iterator[tuple[object, ...]]:
-    lines = [iter(stream) for stream in streams]
-    while True:
-        row = tuple(next(side, _END) for side in lines)
-        if all(line is _END for line in row):
-            return
-        yield row
+        yield tuple(map(_text, row))
 
 
 def read_sgm(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
@@ -84,8 +74,7 @@ def read_m2(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
 
     An edit with several corrections takes the first. Where the annotator wants no edit, the target equals the source.
     """
-    for sentence in parse_m2(streams[0], "M2"):
-        yield " ".join(sentence.tokens), " ".join(sentence.first_correction())
+    return (sentence.pair() for sentence in parse_m2(streams[0], "M2"))
 
 
 def read_nlpcc(streams: Sequence[IO[bytes]], sides: Sequence[str]) -> Aligned:
@@ -110,11 +99,6 @@ READERS: dict[str, Reader] = {
     "nlpcc": read_nlpcc,
 }
 """{name of a format in a data set's description: reader}"""
-
-
-def characters(sentence: str) -> str:
-    """The sentence with a space between all characters, which makes each a token."""
-    return " ".join("".join(sentence.split()))
 
 
 def read_story(data: bytes) -> tuple[str, str]:

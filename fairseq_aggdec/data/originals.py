@@ -24,6 +24,7 @@ from pooch import HTTPDownloader
 from tqdm import tqdm
 
 from fairseq_aggdec.data import original_formats, splits
+from fairseq_aggdec.data.words import characters
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import PARTIAL, alone_at, file_sha256, read_text_lines, written_whole
 
@@ -127,7 +128,7 @@ class DataSet:
             return
         rows: Iterable[tuple[str, ...]] = tqdm(self._rows(settings), desc=f"{self.name} {split}", unit=" lines")
         if settings.get("tokens") == "characters":
-            rows = (tuple(map(original_formats.characters, row)) for row in rows)
+            rows = (tuple(map(characters, row)) for row in rows)
         parts: dict[str, Iterable[tuple[str, ...]]] = {split: rows}
         if sampled:
             everything = list(rows)

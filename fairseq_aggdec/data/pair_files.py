@@ -26,20 +26,18 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.data import ptb
 from fairseq_aggdec.data.entry_checks import check_columns, check_range
-from fairseq_aggdec.data.m2_file import parse_m2
-from fairseq_aggdec.data.original_formats import characters
+from fairseq_aggdec.data.m2_file import read_m2
 from fairseq_aggdec.data.references import CorrectedSentence, read_corrections, reference_columns
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import given_file, read_lines
-from fairseq_aggdec.data.words import split_words
+from fairseq_aggdec.data.words import characters, split_words
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import open_lines
 
 _TOKENS: dict[str, Callable[[str], str]] = {"words": split_words, "characters": characters}
 
@@ -112,7 +110,7 @@ def read_references(entries: Sequence[PairFile], data: Path) -> Sequence[Iterabl
     if entry.corrections:
         corrected = islice(_corrected(data / entry.corrections), entry.first)
         return reference_columns([[entry.changed(text) for text in sentence.corrections] for sentence in corrected])
-    return [(" ".join(line.split()) for line in read_lines(data / file)) for file in entry.references]
+    return [map(entry.changed, islice(read_lines(data / file), entry.first)) for file in entry.references]
 
 
 def _corrected(file: Path) -> Iterator[CorrectedSentence]:
@@ -125,7 +123,7 @@ def _raw_pairs(entry: PairFile, data: Path, beside: Path) -> Iterator[Pair]:
     if entry.corrections:
         return ((sentence.source, sentence.corrections[0]) for sentence in _corrected(data / entry.corrections))
     if entry.m2:
-        return _gold_pairs(given_file(data / entry.m2))
+        return (sentence.pair() for sentence in read_m2(given_file(data / entry.m2)))
     if entry.file and entry.blocks:
         return _block_pairs(data / entry.file, entry.blocks, entry.columns)
     if entry.file:
@@ -147,12 +145,6 @@ def _made_pairs(folder: Path, settings: Mapping[str, Any]) -> Iterator[Pair]:
     spec.loader.exec_module(module)
     pairs: Iterator[Pair] = module.pairs(**settings)
     return pairs
-
-
-def _gold_pairs(file: Path) -> Iterator[Pair]:
-    with open_lines(file) as (lines, _):
-        for sentence in parse_m2(lines, str(file)):
-            yield " ".join(sentence.tokens), " ".join(sentence.first_correction())
 
 
 def _block_pairs(file: Path, end: str, columns: Sequence[int]) -> Iterator[Pair]:
@@ -177,12 +169,8 @@ def _columns_of(block: list[str], columns: Sequence[int], place: str) -> Pair:
 
 
 def _line_pairs(source: Path, target: Path) -> Iterator[Pair]:
-    sides = [read_lines(source), read_lines(target)]
-    number = 0
-    for number, first in enumerate(sides[0], start=1):
-        second = next(sides[1], None)
-        if second is None:
-            raise AggdecError(f"{target} ends after {number - 1} lines, {source} does not: they must have as many")
+    for before, (first, second) in enumerate(zip_longest(read_lines(source), read_lines(target))):
+        if first is None or second is None:
+            shorter, longer = (source, target) if first is None else (target, source)
+            raise AggdecError(f"{shorter} ends after {before} lines, {longer} does not: they must have as many")
         yield first, second
-    if next(sides[1], None) is not None:
-        raise AggdecError(f"{source} ends after {number} lines, {target} does not: they must have as many")

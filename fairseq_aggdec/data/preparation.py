@@ -37,6 +37,8 @@ def prepare(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> 
     Raises:
         AggdecError: a file is missing or damaged, or another process is preparing the same folder.
     """
+    if config.bpe and config.bpe.shipped:
+        _shipped(config.bpe.shipped)  # it is needed late, and a wrong name is refused at once
     work.mkdir(parents=True, exist_ok=True)
     with alone_at(work):
         write_text(config, data, work, workers)
@@ -47,14 +49,14 @@ def prepare(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> 
 
 def tokenise(config: PrepareConfig, work: Path, workers: int = 1) -> None:
     """Tokenises every file in `text/` to `tok/`; text that is already tokenised is copied."""
-    make = subwords.as_written if config.tokenizer == "as_written" else subwords.moses
     for text in sorted((work / "text").iterdir()):
         output = work / "tok" / text.name
         if output.exists() or text.name.endswith(PARTIAL):
             continue
         lines: Iterable[str] = read_lines(text)
         if language := config.language_of(text.suffix[1:]):
-            lines = subwords.encode_lines(lines, make, language, workers=workers, label=f"tokenise {text.name}")
+            make, label = subwords.tokenizer, f"tokenise {text.name}"
+            lines = subwords.encode_lines(lines, make, config.tokenizer, language, workers=workers, label=label)
         write_lines(output, lines)
 
 
@@ -91,15 +93,15 @@ def _subwords(config: PrepareConfig, data: Path, work: Path) -> Callable[[], Any
     if settings.gpt2:
         return partial(subwords.gpt2, *(given_file(data / file) for file in vars(settings.gpt2).values()))
     codes = work / "codes"
-    if settings.shipped and not codes.exists():
-        with written_whole(codes) as unfinished:
-            shutil.copy(_shipped(settings.shipped) / "bpecodes", unfinished)
     if not codes.exists():
-        # synthetic errors must not shape the vocabulary: beside a clean side it is not learned from the other one
-        sides = config.sides[1:] if config.clean_text else config.sides
-        text = chain.from_iterable(read_lines(work / "tok" / f"train.{side}") for side in sides)
         with written_whole(codes) as unfinished:
-            subwords.learn_codes(text, unfinished, settings.symbols, settings.min_frequency)
+            if settings.shipped:
+                shutil.copy(_shipped(settings.shipped) / "bpecodes", unfinished)
+            else:
+                # synthetic errors must not shape the vocabulary: beside a clean side it is not learned from the other
+                sides = config.sides[1:] if config.clean_text else config.sides
+                text = chain.from_iterable(read_lines(work / "tok" / f"train.{side}") for side in sides)
+                subwords.learn_codes(text, unfinished, settings.symbols, settings.min_frequency)
     return partial(subwords.subword_nmt, codes)
 
 

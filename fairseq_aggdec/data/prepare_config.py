@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from fairseq_aggdec.data.corruption_files import FileCorruption
 from fairseq_aggdec.data.entry_checks import check_columns, check_names, check_range
@@ -124,7 +123,7 @@ class Documents:
     """Documents and their summaries, one JSON object in a line."""
 
     files: dict[str, str]
-    """{train, valid or test: file}"""
+    """{train, valid and test: file}"""
     source: str
     """the field with the document"""
     target: str
@@ -238,13 +237,15 @@ class PrepareConfig:
     def __post_init__(self) -> None:
         if self.tokenizer not in ("moses", "as_written"):
             raise AggdecError(f"tokenizer: {self.tokenizer}: must be moses or as_written")
+        if self.tokenizer == "as_written" and not {self.language_of(side) for side in self.sides} <= {None, "en"}:
+            raise AggdecError(f"tokenizer: as_written: is for English; tokenizer_language is {self.tokenizer_language}")
         check_range(vars(self), ["min_occurrences", "max_tokens", "max_source_tokens"], 1)
         sizes = {f"hold_out: {name}": size for name, size in self.hold_out.items()}
         check_range(sizes, sizes, 1)
         kinds = [name for name in ("parallel", "sentence_pairs", "documents", "clean_text") if getattr(self, name)]
         if len(kinds) > 1:
             raise AggdecError(f"{' and '.join(kinds)}: the sentences come from one of them; leave out the others")
-        given = ["train", *self.parallel, *(self.documents.files if self.documents else ())]
+        given = ["train", *self._given_splits]
         for name in self.hold_out:
             if name in given:
                 raise AggdecError(f"hold_out: {name}: has sentences of its own; leave it out here or there")
@@ -253,33 +254,53 @@ class PrepareConfig:
         check_names([*self.splits, *others])
 
     @classmethod
-    def read(cls, path: Path) -> PrepareConfig:
-        """Reads a `prepare.yaml` for preparation.
+    def read(cls, path: Path, to_prepare: bool = True) -> PrepareConfig:
+        """Reads a `prepare.yaml`.
+
+        Args:
+            path: the file.
+            to_prepare: whether it must name the data of every split and test set, which scoring does not need.
 
         Raises:
             AggdecError: it is not YAML, an entry is unknown, missing, of another form or without sense, or nothing
                 makes a split.
         """
-        config = _made(read_yaml(path, resolve=True), path)
-        made, advice = config._made_splits()
-        if missing := [name for name in config.splits if name not in made]:
-            raise AggdecError(f"{path}: says nothing of {', '.join(missing)}: {advice}; {_ADVICE}")
+        content = read_yaml(path, resolve=True)
+        if "folder" in content:
+            raise AggdecError(f"{path}: unknown entry (folder); {_ADVICE}")
+        content["folder"] = str(path.parent)
+        config: PrepareConfig = made_of(PrepareConfig, content, str(path), _ADVICE, complete=False)
+        if to_prepare:
+            made, advice = config._made_splits()
+            if missing := [name for name in config.splits if name not in made]:
+                raise AggdecError(f"{path}: says nothing of {', '.join(missing)}: {advice}; {_ADVICE}")
+            if without := [item.name for item in config.test_sets if not item.source]:
+                raise AggdecError(f"{path}: test_sets: {', '.join(without)}: the source is missing; {_ADVICE}")
         return config
+
+    @property
+    def _given_splits(self) -> list[str]:
+        """The splits with sentences of their own, which are not taken from the training text."""
+        if self.documents:
+            named = [name for name in ("train", "valid", "test") if name in self.documents.files]
+            further = {"pretrain": self.documents.denoising, "train1": self.documents.scores}
+            return [*named, *(name for name, settings in further.items() if settings)]
+        if self.clean_text:
+            return ["train", *(["train1"] if self.joined else [])]
+        return ["train"] if self.sentence_pairs else list(self.parallel)
 
     def _made_splits(self) -> tuple[set[str], str]:
         """The names of the splits and test sets whose text is made, and what to do where one is missing."""
-        tests = {item.name for item in self.test_sets}
+        given, tests = self._given_splits, [item.name for item in self.test_sets]
         if self.parallel:
-            return {*self.parallel, *self.hold_out, *tests}, "give it in parallel or hold_out"
+            return {*given, *self.hold_out, *tests}, "give it in parallel or hold_out"
         if self.sentence_pairs:
-            return {"train", *self.hold_out}, "give it in hold_out; sentence_pairs has no test_sets"
+            return {*given, *self.hold_out}, "give it in hold_out; sentence_pairs has no test_sets"
         if self.documents:
-            made = {"train", "valid", "test"} & self.documents.files.keys()
-            further = {"pretrain": self.documents.denoising, "train1": self.documents.scores}
-            made |= {name for name, given in further.items() if given}
-            return made, "in documents, give train, valid, test in files, denoising for pretrain, scores for train1"
+            advice = "in documents, give train, valid, test in files, denoising for pretrain, scores for train1"
+            return {*given}, advice
         if self.clean_text:
-            return {"train", *(["train1"] if self.joined else []), *self.hold_out, *tests}, "give it in hold_out"
+            return {*given, *self.hold_out, *tests}, "give it in hold_out"
         return set(), "parallel, sentence_pairs, documents or clean_text is missing"
 
     @property
@@ -313,21 +334,3 @@ class PrepareConfig:
         """A split's entries in `parallel`."""
         entry = self.parallel[split]
         return entry if isinstance(entry, list) else [entry]
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """A checked `prepare.yaml` as plain dictionaries and lists, for scoring.
-
-    Raises:
-        AggdecError: as in `PrepareConfig.read`, but the data of a split may be missing.
-    """
-    content = read_yaml(path, resolve=True)
-    if content.keys() - {"data_sets"}:  # images have no other entry
-        _made(content, path)
-    return content
-
-
-def _made(content: Mapping[str, Any], path: Path) -> PrepareConfig:
-    content = {**content, "folder": str(path.parent)}
-    config: PrepareConfig = made_of(PrepareConfig, content, str(path), _ADVICE, complete=False)
-    return config

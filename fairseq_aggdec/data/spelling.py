@@ -10,9 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from fairseq_aggdec.data.choices import pick
-from fairseq_aggdec.data.word_tables import table
-
-VOWELS = "aeiou"
+from fairseq_aggdec.data.word_tables import VOWELS, table
 
 _KEYBOARD_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 KEYBOARD_NEIGHBOURS: dict[str, str] = {

@@ -17,7 +17,6 @@ from subword_nmt.learn_bpe import learn_bpe
 from tqdm import tqdm
 
 from fairseq_aggdec.data.workers import chunks, in_processes
-from fairseq_aggdec.errors import AggdecError
 
 if TYPE_CHECKING:  # loading fairseq takes seconds, and reading files does not need it
     from fairseq.data.encoders.gpt2_bpe import GPT2BPE
@@ -27,7 +26,7 @@ if TYPE_CHECKING:  # loading fairseq takes seconds, and reading files does not n
     from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 
-def moses(language: str = "en") -> MosesTokenizer:
+def moses(language: str) -> MosesTokenizer:
     """fairseq's Moses tokeniser, which neither escapes characters nor splits at dashes."""
     from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
 
@@ -38,13 +37,16 @@ def moses(language: str = "en") -> MosesTokenizer:
     )
 
 
-def as_written(language: str = "en") -> AsWrittenTokenizer:
+def as_written() -> AsWrittenTokenizer:
     """The tokeniser of English correctors, which shows them only characters that they read."""
     from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
-    if language != "en":
-        raise AggdecError(f"tokenizer: as_written: is for English, and tokenizer_language is {language}")
     return AsWrittenTokenizer()
+
+
+def tokenizer(name: str, language: str) -> MosesTokenizer | AsWrittenTokenizer:
+    """The tokeniser `moses`, with a language's rules, or `as_written`."""
+    return as_written() if name == "as_written" else moses(language)
 
 
 def subword_nmt(codes: Path) -> SubwordNMTBPE:
@@ -74,7 +76,7 @@ def _encoding(make_encoder: Callable[..., Any], *arguments: Any) -> Callable[[tu
     return lambda portion: [str(encode(line)) for line in portion[1]]
 
 
-def learn_codes(lines: Iterable[str], codes: Path, symbols: int, min_frequency: int = 2) -> None:
+def learn_codes(lines: Iterable[str], codes: Path, symbols: int, min_frequency: int) -> None:
     """Learns byte pair merges from tokenised lines and writes them to `codes`.
 
     Args:

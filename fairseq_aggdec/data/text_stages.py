@@ -45,7 +45,7 @@ def write_text(config: PrepareConfig, data: Path, work: Path, workers: int = 1) 
         copy_documents(config, data, work)
     else:
         clean(config, data, work)
-        corrupt(config, work, workers)
+        corrupt(config, data, work, workers)
         copy_test_sets(config, data, work)
 
 
@@ -105,12 +105,13 @@ def _with_unusual(sentences: Iterable[str], settings: UnusualCharacters | None) 
         yield with_unusual(sentence, rng) if rng.random() < settings.share else sentence
 
 
-def corrupt(config: PrepareConfig, work: Path, workers: int = 1) -> None:
+def corrupt(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> None:
     """Writes synthetic (erroneous, clean) pairs of each split to `text/`."""
+    vocab = config.corrupt.vocab and data / config.corrupt.vocab
     for number, name in enumerate(("train", "valid", "test", *config.training_sets[1:])):
         source, target = (work / "text" / f"{name}.{side}" for side in config.sides)
         if not (source.exists() and target.exists()):
-            errors = replace(config.corrupt, seed=config.corrupt.seed + number)
+            errors = replace(config.corrupt, seed=config.corrupt.seed + number, vocab=vocab)
             made = corrupt_file(work / "clean" / name, source, target, errors, workers)
             logger.info("%s: %d pairs, %d errors", name, made.pairs, made.edits.total())
 
@@ -121,8 +122,6 @@ def copy_test_sets(config: PrepareConfig, data: Path, work: Path) -> None:
     The targets of a set are its first references; without references, its sources.
     """
     for item in config.test_sets:
-        if not item.source:
-            raise AggdecError(f"test_sets: {item.name} lacks its source")
         files = {config.languages.source: item.source, config.languages.target: [*item.references, item.source][0]}
         files |= {f"ref{number}": reference for number, reference in enumerate(item.references)}
         for suffix, file in files.items():
@@ -196,7 +195,7 @@ def copy_documents(config: PrepareConfig, data: Path, work: Path) -> None:
         if not documents:
             raise AggdecError(f"{file}: has no document with a summary")
         if name == "train":
-            for further, pairs in _reading_pairs(documents, settings).items():
+            for further, pairs in _further_pairs(documents, settings).items():
                 write_pairs(config, work / "text", further, pairs)
         summaries = reference_columns([document.summaries for document in documents])
         if len(summaries) > 1 and name != "train":
@@ -205,7 +204,8 @@ def copy_documents(config: PrepareConfig, data: Path, work: Path) -> None:
         write_pairs(config, work / "text", name, pairs)
 
 
-def _reading_pairs(documents: Sequence[Document], settings: Documents) -> Mapping[str, list[Pair]]:
+def _further_pairs(documents: Sequence[Document], settings: Documents) -> Mapping[str, list[Pair]]:
+    """{further training set: its pairs}, made of the documents to train on."""
     pairs: dict[str, list[Pair]] = {}
     if settings.denoising:
         pairs["pretrain"] = list(denoising_pairs(documents, **vars(settings.denoising)))

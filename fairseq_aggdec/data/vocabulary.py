@@ -28,7 +28,7 @@ def _top(counts: Counter[str], size: int) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:size]
 
 
-_SOUND_CLASSES = str.maketrans("aeiouybpfvckqgjxszdtlrmn", "000000111122223344556677"[:24])
+_SOUND_CLASSES = str.maketrans("aeiouybpfvckqgjxszdtlrmn", "000000111122223344556677")
 
 
 def sound_key(word: str) -> str:
@@ -51,13 +51,19 @@ def within_one_edit(a: str, b: str) -> bool:
     return a[i + 2 :] == b[i + 2 :] and a[i : i + 2] == b[i : i + 2][::-1]
 
 
-def spelling_neighbours(counts: dict[str, int], size: int = 10_000, most: int = 6) -> dict[str, tuple[str, ...]]:
-    """Confusion sets of the `size` most frequent words: words one edit away, first those that sound the same.
+_CONFUSED_WORDS = 10_000
+"""the number of words that have a confusion set, the most frequent ones"""
+_MOST_NEIGHBOURS = 6
+"""the most words in a confusion set"""
+
+
+def spelling_neighbours(counts: dict[str, int]) -> dict[str, tuple[str, ...]]:
+    """Confusion sets of the most frequent words: words one edit away, first those that sound the same.
 
     Grundkiewicz et al. 2019 (section 3) take such sets from a spell checker; here they come from the corpus's own
     vocabulary. Inflections (-s, -d) are left to the grammatical errors.
     """
-    words = [word for word in counts if len(word) > 2 and "'" not in word and "’" not in word][:size]
+    words = [word for word in counts if len(word) > 2 and "'" not in word and "’" not in word][:_CONFUSED_WORDS]
     buckets: dict[str, list[str]] = {}
     for word in words:
         # two words one edit apart have a form in common that lacks at most one letter
@@ -77,5 +83,5 @@ def spelling_neighbours(counts: dict[str, int], size: int = 10_000, most: int = 
         key = sound_key(word)
         others.sort(key=lambda other: (sound_key(other) != key, -counts[other], other))
         if others:
-            neighbours[word] = tuple(others[:most])
+            neighbours[word] = tuple(others[:_MOST_NEIGHBOURS])
     return neighbours

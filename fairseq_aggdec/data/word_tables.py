@@ -10,6 +10,8 @@ from configparser import ConfigParser
 from functools import cache
 from pathlib import Path
 
+VOWELS = "aeiou"
+
 _FOLDER = Path(__file__).parent / "tables"
 
 

@@ -8,6 +8,7 @@ import torch
 from fairseq.data import encoders
 from fairseq.models import BaseFairseqModel
 
+from fairseq_aggdec.data.subwords import subword_nmt
 from fairseq_aggdec.demo.tasks import DemoTask
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
@@ -46,10 +47,7 @@ class DemoModel:
                 moses_no_escape=True,
             )
         )
-        bpe = encoders.build_bpe(
-            Namespace(bpe="subword_nmt", bpe_codes=str(demo.folder / "bpecodes"), bpe_separator="@@")
-        )
-        return cls(task, models, tokenizer, bpe)
+        return cls(task, models, tokenizer, subword_nmt(demo.folder / "bpecodes"))
 
     @property
     def max_tokens(self) -> int:

@@ -16,7 +16,8 @@ from fairseq_aggdec.lab.benchmarking.machine import describe, machine
 from fairseq_aggdec.lab.benchmarking.record import run_of
 from fairseq_aggdec.lab.benchmarking.rounds import compare
 from fairseq_aggdec.lab.benchmarking.tables import speed_table
-from fairseq_aggdec.lab.reporting import trace
+from fairseq_aggdec.lab.reporting.trace import segments
+from fairseq_aggdec.lab.reporting.trace_text import kept, rejected
 from fairseq_aggdec.tasks.loading import batches_of
 
 
@@ -26,7 +27,7 @@ def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: 
     Args:
         demo: the model to show.
         sentences: the sentences to decode.
-        shown: the number of sentences to print; those that the model has edited come first.
+        shown: the number of sentences to print, in their order; edited ones are chosen first.
         rounds: how often each mode is timed.
         colour: whether blocks are coloured.
 
@@ -76,12 +77,13 @@ def _show(demo: DemoTask, model: DemoModel, sentence: str, hypothesis: dict[str,
     """Print a sentence, its output, and the blocks of the output."""
     stats = hypothesis["stats"]
     drafts = [model.tokens(entry["tokens"]) for entry in hypothesis["history"]]
-    parts = trace.segments(model.tokens(hypothesis["tokens"]), stats, drafts)
+    parts = segments(model.tokens(hypothesis["tokens"]), stats, drafts)
     print(f"  input   {sentence}")
     print(f"  output  {model.decode(hypothesis['tokens'], sentence)}")
     if demo.drafter is None:
-        print(f"  blocks  {trace.render(parts, colour)}   ({stats.iterations} iterations)\n")
+        blocks = " ".join(kept(part, colour) for part in parts)
+        print(f"  blocks  {blocks}   ({stats.iterations} iterations)\n")
         return
-    for number, line in enumerate(trace.render_iterations(parts, colour), start=1):
-        print(f"  {number:>6}  {line}")
+    for number, part in enumerate(parts, start=1):
+        print("  ".join(filter(None, [f"  {number:>6}", kept(part, colour), rejected(part, colour)])))
     print()

@@ -40,6 +40,11 @@ class DistilledSplit:
     targets: Sequence[Tokens | None]
     origin: dict[str, Any]
 
+    @property
+    def skipped(self) -> list[int]:
+        """The numbers of the sentences that the teacher skipped."""
+        return [number for number, target in enumerate(self.targets) if target is None]
+
 
 def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit], keep_skipped: bool) -> None:
     """Writes a folder, which has its name only when it is complete.
@@ -70,10 +75,9 @@ def _write_files(partial: Path, data: DataBin, splits: Sequence[DistilledSplit],
     lines = []
     for split in splits:
         sources = data.source(split.split)
-        skipped = [number for number, target in enumerate(split.targets) if target is None]
         fate = "original target kept" if keep_skipped else "left out"
-        lines += [f"{split.split}\t{number}\t{sources.sizes[number]}\t{fate}\n" for number in skipped]
-        _write_split(split, data, partial, keep_skipped, bool(skipped))
+        lines += [f"{split.split}\t{number}\t{sources.sizes[number]}\t{fate}\n" for number in split.skipped]
+        _write_split(split, data, partial, keep_skipped)
     (partial / SKIPPED).write_text("".join(lines), encoding="utf-8")
     (partial / RECORD).write_text(_as_text(record_of(splits, keep_skipped)), encoding="utf-8")
 
@@ -81,11 +85,7 @@ def _write_files(partial: Path, data: DataBin, splits: Sequence[DistilledSplit],
 def record_of(splits: Iterable[DistilledSplit], keep_skipped: bool) -> dict[str, Any]:
     """The content of the file `RECORD`."""
     counts = {
-        split.split: {
-            "sentences": len(split.targets),
-            "skipped": sum(target is None for target in split.targets),
-            **split.origin,
-        }
+        split.split: {"sentences": len(split.targets), "skipped": len(split.skipped), **split.origin}
         for split in splits
     }
     return {"keep_skipped": keep_skipped, "splits": counts}
@@ -121,11 +121,11 @@ def _copy_rest(data: DataBin, folder: Path, distilled: set[str]) -> None:
             logger.warning(f"{path} is not copied: it does not fit the distilled targets")
 
 
-def _write_split(split: DistilledSplit, data: DataBin, folder: Path, keep_skipped: bool, any_skipped: bool) -> None:
+def _write_split(split: DistilledSplit, data: DataBin, folder: Path, keep_skipped: bool) -> None:
     sources, originals = data.source(split.split), data.target(split.split)
     output = DataBin(folder, data.source_lang, data.target_lang)
     pairs = enumerate(split.targets)
-    if keep_skipped or not any_skipped:
+    if keep_skipped or not split.skipped:
         for path in sources.files:
             shutil.copyfile(path, folder / path.name)
         targets = (originals[number] if target is None else target for number, target in pairs)

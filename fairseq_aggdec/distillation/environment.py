@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 import torch
 
 from fairseq_aggdec.errors import AggdecError
 
 
-def shard_of_environment(environment: Mapping[str, str] = os.environ) -> tuple[int, int] | None:
+def shard_of_environment() -> tuple[int, int] | None:
     """This process's shard and the number of shards: RANK and WORLD_SIZE; None outside of torchrun.
 
     Raises:
         AggdecError: they are no whole numbers, or RANK is not one of 0 to WORLD_SIZE - 1.
     """
-    if "RANK" not in environment or "WORLD_SIZE" not in environment:
+    rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if rank is None or size is None:
         return None
-    rank, size = environment["RANK"], environment["WORLD_SIZE"]
     if not (rank.strip().isdecimal() and size.strip().isdecimal() and int(rank) < int(size)):
         raise AggdecError(
             f"RANK={rank} and WORLD_SIZE={size} in the environment: give each of WORLD_SIZE processes a RANK of its "
@@ -27,9 +26,7 @@ def shard_of_environment(environment: Mapping[str, str] = os.environ) -> tuple[i
     return int(rank), int(size)
 
 
-def device_of_environment(
-    cpu: bool, precision: str | None = None, environment: Mapping[str, str] = os.environ
-) -> torch.device:
+def device_of_environment(cpu: bool, precision: str | None = None) -> torch.device:
     """A GPU if there is one (under torchrun the one of LOCAL_RANK), else the CPU.
 
     Raises:
@@ -39,6 +36,6 @@ def device_of_environment(
         if precision == "fp16":
             raise AggdecError("--fp16 is for GPUs; take --bf16 where the processor multiplies bfloat16, or neither")
         return torch.device("cpu")
-    device = torch.device("cuda", int(environment.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
     torch.cuda.set_device(device)
     return device

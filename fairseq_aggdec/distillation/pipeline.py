@@ -41,7 +41,7 @@ class DecodingOptions:
     max_source_len: int | None
     precision: str
     search: SearchOptions
-    decoding: str = "beam"
+    decoding: str
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Distillation:
         ]
         record = read_record(self.output)
         if record is not None:
-            self._is_complete(record, {each.split: _origin(each) for each in settings})
+            self._finished(self._is_made_of(record, {each.split: _origin(each) for each in settings}))
             return
         for each in settings:
             decode_shard(ShardName(self.shards_folder, each.split, shard, shards), each, self.data, teacher)
@@ -130,7 +130,7 @@ class Distillation:
         """
         record = read_record(self.output)
         if record is not None and not self.shards_folder.is_dir():
-            logger.info(f"{self.output} is complete")
+            self._finished()
             return
         splits = []
         for split in self.splits:
@@ -164,24 +164,33 @@ class Distillation:
     def _write(self, splits: Sequence[DistilledSplit]) -> None:
         record = read_record(self.output)
         if record is not None:
-            if record != record_of(splits, self.keep_skipped):
-                raise AggdecError(f"{self.output}: is there, made in another way; delete it or choose another folder")
-            logger.info(f"{self.output} is complete")
+            self._finished(record == record_of(splits, self.keep_skipped))
             return
         write_data_bin(self.output, self.data, splits, self.keep_skipped)
         for split in splits:
-            skipped = sum(target is None for target in split.targets)
+            skipped = len(split.skipped)
             fate = "kept with their original target" if self.keep_skipped else "left out"
             logger.info(
                 f"{split.split}: {len(split.targets) - skipped:,} of {len(split.targets):,} sentences distilled"
                 + (f", {skipped:,} skipped ones {fate}" if skipped else "")
             )
-        logger.info(f"{self.output} is complete")
+        self._finished()
 
-    def _is_complete(self, record: dict[str, Any], origins: dict[str, dict[str, Any]]) -> None:
-        same = record["keep_skipped"] == self.keep_skipped and record["splits"].keys() == origins.keys()
-        for split, origin in origins.items() if same else ():
-            same = same and all(record["splits"][split].get(name) == value for name, value in origin.items())
+    def _is_made_of(self, record: dict[str, Any], origins: dict[str, dict[str, Any]]) -> bool:
+        """Whether a folder's record is of these splits, with targets that were made in these ways."""
+        splits = record["splits"]
+        return (
+            record["keep_skipped"] == self.keep_skipped
+            and splits.keys() == origins.keys()
+            and all(splits[split].get(name) == value for split in origins for name, value in origins[split].items())
+        )
+
+    def _finished(self, same: bool = True) -> None:
+        """Says that the folder is complete.
+
+        Raises:
+            AggdecError: it is not the same as the one that was to be made.
+        """
         if not same:
             raise AggdecError(f"{self.output}: is there, made in another way; delete it or choose another folder")
         logger.info(f"{self.output} is complete")

@@ -51,13 +51,9 @@ class ShardSettings:
     decoding: str = "beam"
     search: SearchOptions = field(default_factory=SearchOptions)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The settings as JSON values."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ShardSettings:
-        """The inverse of `as_dict`.
+        """The inverse of `asdict`.
 
         Raises:
             TypeError: a name is missing or unknown.
@@ -66,7 +62,7 @@ class ShardSettings:
 
     def difference(self, other: ShardSettings, mine: str, theirs: str) -> str | None:
         """The `difference` between two settings."""
-        return difference(_flat(self.as_dict()), _flat(other.as_dict()), mine, theirs)
+        return difference(_flat(asdict(self)), _flat(asdict(other)), mine, theirs)
 
 
 def difference(own: Mapping[str, Any], others: Mapping[str, Any], mine: str, theirs: str) -> str | None:

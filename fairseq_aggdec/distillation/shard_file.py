@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -129,9 +129,8 @@ def open_shard(name: ShardName, settings: ShardSettings, batches: Sequence[int])
         file.truncate(end)
         writer = ShardWriter(file, done, torn)
         if found is None:
-            writer.append(
-                {"format": _FORMAT, "shard": name.shard, "shards": name.shards, "settings": settings.as_dict()}
-            )
+            header = {"format": _FORMAT, "shard": name.shard, "shards": name.shards, "settings": asdict(settings)}
+            writer.append(header)
         yield writer
 
 

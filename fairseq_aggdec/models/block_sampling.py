@@ -56,9 +56,9 @@ def spread_prefix_lengths(offsets: Tensor, lengths: Tensor, blocks: int) -> Tens
     return torch.minimum((fractions * lengths[:, None]).long(), lengths[:, None].long() - 1)
 
 
-def random_prefix_lengths(lengths: Tensor, blocks: int, generator: torch.Generator | None = None) -> Tensor:
+def random_prefix_lengths(lengths: Tensor, blocks: int) -> Tensor:
     """Random prefix lengths for training, B x R; see `spread_prefix_lengths`."""
-    offsets = torch.rand(lengths.size(0), device=lengths.device, generator=generator)
+    offsets = torch.rand(lengths.size(0), device=lengths.device)
     return spread_prefix_lengths(offsets, lengths, blocks)
 
 

@@ -5,6 +5,8 @@ from typing import Any
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
+from fairseq_aggdec.compat.training import frozen_names
+
 
 class ExactFrozenWeights(BaseFairseqModel):
     """A base class to name before fairseq's: training in half precision rounds all weights, frozen ones too."""
@@ -14,7 +16,7 @@ class ExactFrozenWeights(BaseFairseqModel):
 
     def keep_exact(self) -> None:
         """From now on save the frozen weights with their present values, whatever precision the training uses."""
-        names = {name for name, weight in self.named_parameters(remove_duplicate=False) if not weight.requires_grad}
+        names = frozen_names(self)
         self.exact_weights = {name: value.cpu().clone() for name, value in self.state_dict().items() if name in names}
 
     def state_dict(self, *args: Any, prefix: str = "", **options: Any) -> dict[str, Any]:

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.compat.training import frozen_names
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options
-from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, is_weight, weights_of
+from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, weights_of
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +38,9 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
         facts = (layer.self_attn.num_heads, layer.activation_fn.__name__, bool(layer.normalize_before))
         digest.update(repr(facts).encode())
     digest.update(repr((round(float(encoder.embed_scale), 6), encoder.padding_idx)).encode())
-    for name, value in sorted(encoder.state_dict().items()):
-        if is_weight(name):
-            digest.update(f"{name} {tuple(value.shape)}".encode())
-            digest.update(value.detach().cpu().half().contiguous().numpy().tobytes())
+    for name, value in sorted(weights_of(encoder.state_dict()).items()):
+        digest.update(f"{name} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().half().contiguous().numpy().tobytes())
     # int32, since fairseq's script for averaging checkpoints adds integers up
     return torch.tensor(list(digest.digest()), dtype=torch.int32)
 
@@ -70,7 +70,7 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
 def _load_encoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
     _compare_options(model, path, checkpoint)
     theirs = weights_of(checkpoint["model"], "encoder.")
-    ours = {name: value for name, value in model.encoder.state_dict().items() if is_weight(name)}
+    ours = weights_of(model.encoder.state_dict())
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in theirs or name not in ours:
             where, other = ("the drafter", "it") if name in ours else ("it", "the drafter")
@@ -87,8 +87,8 @@ def _load_encoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
 
 def _load_decoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
     theirs = weights_of(checkpoint["model"], "decoder.")
-    ours = dict(model.decoder.state_dict())
-    frozen = {name for name, value in model.decoder.named_parameters(remove_duplicate=False) if not value.requires_grad}
+    ours = weights_of(model.decoder.state_dict())
+    frozen = frozen_names(model.decoder)
     loaded, skipped = {}, []
     for name, value in sorted(theirs.items()):
         if name not in ours:
@@ -105,7 +105,7 @@ def _load_decoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
     if not loaded:
         raise AggdecError(f"--decoder-from {path}: nothing of its decoder fits; leave the option out")
     copy_weights(model.decoder, loaded)
-    new = sorted(name for name in ours if name not in theirs and is_weight(name))
+    new = sorted(ours.keys() - theirs.keys())
     logger.info("--decoder-from %s: loaded %s", path, ", ".join(f"decoder.{name}" for name in loaded))
     logger.info("--decoder-from %s: skipped %s", path, ", ".join(skipped) or "nothing")
     logger.info("--decoder-from %s: new in the drafter %s", path, ", ".join(f"decoder.{name}" for name in new))

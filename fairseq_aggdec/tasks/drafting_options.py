@@ -94,9 +94,10 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
     if mode in ("gad", "gad++") and not cfg.drafter_path:
         raise AggdecError(f"--decoding {mode} needs a drafter: name its checkpoint with --drafter-path")
     if mode == "blockwise" and models and not has_heads:
+        model = f"--path {verifier_path(cfg)}" if verifier_path(cfg) else "this one"
         raise AggdecError(
-            f"--decoding blockwise needs a model with proposal heads, and {verifier_path(cfg) or 'this one'} has none: "
-            "train them with --arch blockwise_transformer --base-checkpoint"
+            f"--decoding blockwise needs a model with proposal heads, and {model} has none: train them with --arch "
+            "blockwise_transformer --base-checkpoint"
         )
     return mode
 

@@ -72,17 +72,6 @@ class SuperResolutionTask(AggressiveTranslationTask):
         self.state.merge_state_dict({_STATE: list(astuple(self.sizes))})
 
     @classmethod
-    def check_data(cls, cfg: SuperResolutionConfig) -> None:
-        """Raises `AggdecError` where no data are named and for an option that makes no sense for images."""
-        if not cfg.data:
-            raise AggdecError("no data given: name an .npz file or a folder of images")
-        for name in _FOR_TEXT:
-            if getattr(cfg, name) != getattr(SuperResolutionConfig, name):
-                raise AggdecError(f"{option_name(name)} has no meaning for --task super_resolution: leave it out")
-        sizes_of(cfg)
-        check_least(cfg, 1, "valid_images", "test_images")
-
-    @classmethod
     def setup_task(cls, cfg: SuperResolutionConfig, **kwargs: Any) -> "SuperResolutionTask":
         """Check the options and make the task; images are read when a split is loaded.
 
@@ -90,7 +79,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
             AggdecError: an option makes no sense.
         """
         check_options(cfg)
-        cls.check_data(cfg)
+        _check_image_options(cfg)
         _look_for_no_further_splits(cfg)
         dictionary = intensity_dictionary()
         return cls(cfg, dictionary, dictionary)
@@ -205,6 +194,17 @@ def sizes_of(cfg: Any) -> ImageSizes:
     if large <= small or large % small:
         raise AggdecError(f"--output-size {large} is no multiple of --input-size {small}: each pixel becomes a square")
     return ImageSizes(small, large, 1 if cfg.grey else 3)
+
+
+def _check_image_options(cfg: SuperResolutionConfig) -> None:
+    """Raises `AggdecError` where no data are named and for an option that makes no sense for images."""
+    if not cfg.data:
+        raise AggdecError("no data given: name an .npz file or a folder of images")
+    for name in _FOR_TEXT:
+        if getattr(cfg, name) != getattr(SuperResolutionConfig, name):
+            raise AggdecError(f"{option_name(name)} has no meaning for --task super_resolution: leave it out")
+    sizes_of(cfg)
+    check_least(cfg, 1, "valid_images", "test_images")
 
 
 def _look_for_no_further_splits(cfg: Any) -> None:

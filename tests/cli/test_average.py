@@ -15,6 +15,7 @@ def save(path: Path, value: float, **other: torch.Tensor) -> None:
         "model": {"weight": torch.full((2,), value, dtype=torch.bfloat16), "count": torch.tensor([3]), **other},
         "optimizer_history": [{"num_updates": 1}, {"num_updates": 2}],
         "last_optimizer_state": {"large": torch.zeros(1000)},
+        "extra_state": {"epoch": 7, "train_iterator": {"epoch": 7}},
     }
     torch.save(state, path)
 
@@ -30,6 +31,7 @@ def test_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
     assert state["model"]["weight"].dtype == torch.float32
     assert state["model"]["count"].tolist() == [3]
     assert state["last_optimizer_state"] is None
+    assert state["extra_state"]["epoch"] == 0
     assert state["args"].arch == "x"
 
 

@@ -115,13 +115,13 @@ def test_what_is_read_is_not_overwritten_even_with_force(clean: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["out", "--error-rate", "nan"], "--error-rate is nan: expected a number from 0 to 1"),
-        (["out", "--error-rate-std", "inf"], "--error-rate-std is inf: expected a number from 0 to 1"),
+        (["out", "--error-rate", "nan"], "--error-rate: nan: must be from 0 to 1"),
+        (["out", "--error-rate-std", "inf"], "--error-rate-std: inf: must be from 0 to 1"),
         (["out", "--weights", "spelling"], "--weights 'spelling': expected TYPE=WEIGHT"),
         (["out", "--weights", "article=2,spelling=nan"], "--weights: spelling=nan: expected a finite number"),
         (["out", "--weights", "spelling=inf"], "--weights: spelling=inf: expected a finite number"),
         (["out", "--weights", "speling=1"], "--weights: unknown type 'speling'"),
-        (["out", "--vocab-lines", "-1"], "--vocab-lines is -1: expected 0 or more"),
+        (["out", "--vocab-lines", "-1"], "--vocab-lines: -1: must be at least 0"),
         (["folder/"], "OUT 'folder/': must end in a file name, for example folder/train"),
     ],
 )

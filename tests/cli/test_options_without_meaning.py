@@ -2,12 +2,13 @@
 
 import pytest
 
-from fairseq_aggdec.cli import bench, decode, distill, super_resolve, tune, verify
+from fairseq_aggdec.cli import bench, decode, distill, report, super_resolve, tune, verify
 
 MAINS = {
     "bench": bench.main,
     "decode": decode.main,
     "distill": distill.main,
+    "report": report.main,
     "super-resolve": super_resolve.main,
     "tune": tune.main,
     "verify": verify.main,
@@ -33,6 +34,7 @@ TUNE = "tune DATA --path x --drafter-path y --output z"
         (f"{TUNE} --figure front.pdf", "--figure front.pdf: must end with .png or .svg"),
         (f"{TUNE} --metric sacrebleu", "give --text-reference"),
         (f"{TUNE} --tolerances nan", "nan: give different numbers of at least 0"),
+        ("report trace stats.jsonl --sentences two", "two: give different numbers of at least 0"),
         (f"{DECODE} --lenpen nan", "--lenpen: nan: must be a finite number"),
         ("verify DATA --path x --precisions fp64", "fp64: give different ones of fp32, fp16, bf16, int8, exact"),
         ("verify DATA --path x --precisions fp32,exact --no-bit-exact", "leave out --no-bit-exact, or exact"),

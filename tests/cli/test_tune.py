@@ -29,7 +29,7 @@ def test_tables_choice_and_figure(
     main([*arguments, "--full-grid"])
     assert output.read_text().startswith(measured)
     assert output.read_text().count('{"point"') == 4
-    with pytest.raises(AggdecError, match="measured with another sentences"):
+    with pytest.raises(AggdecError, match=r"measured under other conditions \(sentences: 3 now, 2 there"):
         main([*arguments, "--limit", "3"])
     (tmp_path / "text").write_text("one\n")
     with pytest.raises(AggdecError, match=f"text has 1 sentences, valid of .* has {SENTENCES}"):

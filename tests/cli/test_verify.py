@@ -11,7 +11,7 @@ from fairseq_aggdec.cli.verify import main
 from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking import random_models
+from fairseq_aggdec.models.sizes import SIZES
 from tests.helpers import ToyModel
 from tests.lab.benchmarking.tiny import TINY
 
@@ -42,7 +42,7 @@ def test_a_fault_exits_with_1_after_the_report(
             yield scores.roll(int(block.tokens.size(1) > 1), dims=0)
 
     monkeypatch.setattr(BlockDecoder, "score", one_token_late)
-    monkeypatch.setitem(random_models.SIZES, "base", TINY)
+    monkeypatch.setitem(SIZES, "base", TINY)
     out = tmp_path / "verified.json"
     options = "--random-model base --limit 3 --length 8 --modes iad --precisions fp32 --batch-sizes 1"
     with pytest.raises(SystemExit) as exit_info:

@@ -61,11 +61,13 @@ def test_the_command_writes_pictures_and_measures(
     assert printed == (tmp_path / "table.md").read_text(encoding="utf-8")
     record = ImageRecord.load(tmp_path)
     assert record.quality["blockwise"].identical == [1.0] * 5  # lossless
-    exact, greedy = record.compared("blockwise").run, record.compared("greedy").run
+    runs = {run.mode: run for run in record.record.runs}
+    exact, greedy = runs["blockwise"], runs["greedy"]
     assert exact.outputs == greedy.outputs
     assert exact.tokens == [TOKENS + 1] * 5
-    assert record.compared("greedy").accepted == 1
-    assert 1 < record.compared("blockwise").accepted <= record.compared("approximate").accepted <= HEADS
+    blocks = {mode: run.mean_accepted_block or 0.0 for mode, run in runs.items()}
+    assert blocks["greedy"] == 1
+    assert 1 < blocks["blockwise"] <= blocks["approximate"] <= HEADS
     assert json.loads((tmp_path / "record.json").read_text())["source_tokens"] == [5] * 5
     with Image.open(tmp_path / "grid-1.png") as picture:
         assert picture.size == (8 + 4 * 140, 44 + 5 * 140)  # cells of 6 x 22 pixels

@@ -18,9 +18,10 @@ from omegaconf import OmegaConf
 from fairseq_aggdec.cli.fetch import data_set
 from fairseq_aggdec.data.originals import DataSet
 from fairseq_aggdec.data.preparation import encode, tokenise
-from fairseq_aggdec.data.prepare_config import PrepareConfig, Subwords, read_config
+from fairseq_aggdec.data.prepare_config import PrepareConfig, Subwords
 from fairseq_aggdec.data.text_stages import write_text
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.structured_files import read_yaml
 from tests.configs.composing import CONFIGS, ROOT, SHARED
 
 SETS = sorted(path.stem for path in (SHARED / "data").glob("*.yaml"))
@@ -44,7 +45,7 @@ def test_descriptions_are_complete(name: str) -> None:
 
 @pytest.mark.parametrize("experiment", PREPARED)
 def test_preparation_reads_what_the_data_sets_hold(experiment: str) -> None:
-    config = read_config(CONFIGS / experiment / "prepare.yaml")
+    config = read_yaml(CONFIGS / experiment / "prepare.yaml", resolve=True)
     sets = [data_set(name, SHARED / "data", Path("data")) for name in config["data_sets"]]
     there = {str(path.relative_to("data")) for item in sets for path in item.outputs()}
     needed = {file for files in config.get("parallel", {}).values() for name in files.values() for file in _names(name)}

@@ -13,9 +13,9 @@ from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
-from fairseq_aggdec.data.prepare_config import read_config
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.reporting.counterparts import Source, read_tables
+from fairseq_aggdec.structured_files import read_yaml
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments, written
 from tests.configs.recording import recorded
 
@@ -56,7 +56,7 @@ def commands_of(tmp_path_factory: pytest.TempPathFactory) -> CommandsOf:
             (folder / "work/conll14_gec/bench").mkdir(parents=True)
             (folder / "work/conll14_gec/bench/test-finetune.json").touch()
         prepare = CONFIGS / experiment / "prepare.yaml"
-        if prepare.is_file() and "languages" in (content := read_config(prepare)):
+        if prepare.is_file() and "languages" in (content := read_yaml(prepare, resolve=True)):
             for name in ("valid", "test", *(item["name"] for item in content.get("test_sets", []))):
                 (work / "bpe" / f"{name}.{content['languages']['source']}").touch()
         with pytest.MonkeyPatch.context() as patch:

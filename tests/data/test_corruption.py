@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_aggdec.data.corruption import EDITS, CorruptionConfig, CorruptionConfigError, Corruptor, Edit
+from fairseq_aggdec.data.corruption import EDITS, CorruptionConfig, Corruptor, Edit
 from fairseq_aggdec.data.lexicon import Lexicon, build_lexicon
 from fairseq_aggdec.data.sentence import Sentence
+from fairseq_aggdec.errors import AggdecError
 from tests.data.essays import ESSAY, changed_words, essay_lexicon, outcomes
 
 
@@ -48,13 +49,13 @@ def test_errors_grow_with_the_rate_up_to_the_bound_and_a_share_stays_clean(lexic
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"error_rate": float("nan")}, "error-rate"),
+        ({"error_rate": float("nan")}, "error_rate: nan: must be from 0 to 1"),
         ({"weights": {"speling": 1.0}}, "'speling'"),
         ({"weights": {"spelling": 0.0}}, "above 0"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, float], message: str) -> None:
-    with pytest.raises(CorruptionConfigError, match=message):
+    with pytest.raises(AggdecError, match=message):
         CorruptionConfig(**options)  # type: ignore[arg-type]
 
 

@@ -19,8 +19,12 @@ def test_two_files(tmp_path: Path) -> None:
     write_lines(tmp_path / "long", ["1", "2", "3"])
     assert pairs(tmp_path, source="a", target="b") == [("one two", "1 2"), ("three", "3")]
     assert pairs(tmp_path, source="a", target="b", first=1) == [("one two", "1 2")]
+    entry = PairFile(source="a", target="b", references=["b", "a"], without="t", first=1)
+    assert list(map(list, read_references([entry], tmp_path))) == [["1 2"], ["one wo"]]  # changed as the pairs are
     with pytest.raises(AggdecError, match=r"a ends after 2 lines, .*long does not: they must have as many"):
         pairs(tmp_path, source="a", target="long")
+    with pytest.raises(AggdecError, match=r"a ends after 2 lines, .*long does not: they must have as many"):
+        pairs(tmp_path, source="long", target="a")
     with pytest.raises(AggdecError, match="no does not exist: set AGGDEC_DATA"):
         pairs(tmp_path, source="no", target="no")
     with pytest.raises(AggdecError, match="one of source and target, file, m2, corrections, made_by"):

@@ -147,7 +147,8 @@ def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
     assert (work / "codes").read_bytes() == (TASKS["gec"].folder / "bpecodes").read_bytes()
     assert (work / "bpe/train.tgt").read_text().splitlines()[0] == "He goes home ."
     with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
-        encode(replace(config, bpe=Subwords(shipped="no")), tmp_path, tmp_path / "other")
+        prepare(replace(config, bpe=Subwords(shipped="no")), tmp_path, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
     jfleg = PrepareConfig.read(ROOT / "configs/gec_small/jfleg.yaml")  # of docs/measurements.md
     assert jfleg.bpe == config.bpe
 

@@ -63,7 +63,7 @@ def test_all_experiments_can_be_read() -> None:
             [CLEAN, HOLD_OUT, "unusual_characters: {share: 1.5, seed: 1}"],
             ", unusual_characters: share: 1.5: must be from 0 to 1",
         ),
-        ([CLEAN, HOLD_OUT, "corrupt: {vocab_size: -1}"], ", corrupt: vocab-size is -1: expected 0 or more"),
+        ([CLEAN, HOLD_OUT, "corrupt: {vocab_size: -1}"], ", corrupt: vocab_size: -1: must be at least 0"),
     ],
 )
 def test_numbers_out_of_range_are_refused(entries: list[str], message: str, tmp_path: Path) -> None:
@@ -86,6 +86,7 @@ def test_two_things_of_one_name_are_refused(tmp_path: Path) -> None:
     for entry in (PAIRS, "documents: {files: {valid: a}, source: a, target: b}"):
         assert ": hold_out: valid: has sentences of its own" in refusal(tmp_path, entry, "hold_out: {valid: 5}")
     assert ": hold_out: train: has sentences of its own" in refusal(tmp_path, CLEAN, "hold_out: {train: 5}")
+    assert ": hold_out: train1: has sentences of its own" in refusal(tmp_path, CLEAN, joined, "hold_out: {train1: 5}")
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,15 @@ def test_two_things_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_a_set_that_nothing_makes_is_missing(entries: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match=rf"prepare.yaml: says nothing of {message}"):
         read(tmp_path, *entries)
+
+
+def test_what_could_not_be_prepared_is_refused_at_once(tmp_path: Path) -> None:
+    entries = [PAIRS, "tokenizer: as_written", "tokenizer_language: {src: en, tgt: de}"]
+    assert refusal(tmp_path, *entries).startswith(": tokenizer: as_written: is for English; tokenizer_language is {")
+    message = refusal(tmp_path, PAIRS, "test_sets: [{name: real}]")
+    assert message.startswith(": test_sets: real: the source is missing")
+    assert PrepareConfig.read(tmp_path / "prepare.yaml", to_prepare=False).test_sets  # scoring needs its name alone
+    assert refusal(tmp_path, PAIRS, "folder: x").startswith(": unknown entry (folder)")
 
 
 def test_sentences_of_two_kinds_are_refused(tmp_path: Path) -> None:

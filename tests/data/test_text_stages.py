@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from fairseq_aggdec.data.corruption_files import FileCorruption
 from fairseq_aggdec.data.pair_files import PairFile
 from fairseq_aggdec.data.prepare_config import Languages, PrepareConfig, TestSet
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.data.text_stages import clean, corrupt, write_text
+from fairseq_aggdec.errors import AggdecError
 from tests.data.preparing import ROOT, make_data, small
 
 LANGUAGES = Languages("src", "tgt")
@@ -24,11 +26,21 @@ def lines(folder: Path, name: str) -> list[str]:
 
 def test_what_a_killed_corruption_left_does_not_block_the_next_run(tmp_path: Path) -> None:
     config, work = small(ROOT / "configs/gec_small/prepare.yaml"), tmp_path / "work"
-    clean(config, make_data(tmp_path / "data"), work)
+    data = make_data(tmp_path / "data")
+    clean(config, data, work)
     write_lines(work / "text/valid.src.partial", ["complete, but not under its own name yet"])
-    corrupt(config, work)
+    corrupt(config, data, work)
     names = {path.name for path in (work / "text").iterdir()}
     assert names == {f"{name}.{side}" for name in ("train", "train1", "valid", "test") for side in ("src", "tgt")}
+
+
+def test_a_list_of_words_is_a_file_of_the_data_sets(tmp_path: Path) -> None:
+    write_lines(tmp_path / "words.txt", ["the 900", "lives much"])
+    for name in ("train", "valid", "test"):
+        write_lines(tmp_path / "work/clean" / name, ["The student lives here."])
+    config = PrepareConfig(LANGUAGES, corrupt=FileCorruption(vocab=Path("words.txt")))
+    with pytest.raises(AggdecError, match=rf"{tmp_path}/words\.txt, line 2: 'much' is not a count"):
+        corrupt(config, tmp_path, tmp_path / "work")
 
 
 @pytest.mark.parametrize("experiment", ["gec_small", "wikisplit_small", "ua_gec_small", "mucgec_small"])

@@ -42,7 +42,6 @@ class CTranslate2Runner:
         self._eos = target.eos()
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
-        self.batch_size = max(map(len, self.batches), default=0)
         specials = (source.pad(), source.eos())
         self._texts: list[list[list[str]]] = [
             [[source.symbols[i] for i in row if i not in specials] for row in batch["net_input"]["src_tokens"].tolist()]
@@ -97,7 +96,8 @@ def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> P
     if (converted / "model.bin").is_file():
         return converted
     plain = folder / "plain.pt"
-    torch.save({"args": _plain_options(path), "model": _single_precision(path)}, plain)
+    state = read_checkpoint(path)
+    torch.save({"args": _plain_options(state), "model": _single_precision(state["model"])}, plain)
     try:
         with torch.serialization.safe_globals(allowed_globals()):
             FairseqConverter(str(plain), data, *languages).convert(str(converted), force=True)
@@ -115,9 +115,8 @@ def _max_len(batch: Mapping[str, Any], generation: Mapping[str, Any]) -> int:
     return int(generation.get("max_len_a", 0) * width + generation.get("max_len_b", 200))
 
 
-def _plain_options(path: str) -> Namespace:
+def _plain_options(state: Mapping[str, Any]) -> Namespace:
     """A checkpoint's model options under the flat names of fairseq's command line, also if it was trained by hydra."""
-    state = read_checkpoint(path)
     model = state["args"] if state.get("args") is not None else state["cfg"]["model"]
     options = dict(vars(model)) if isinstance(model, Namespace) else dict(model)
     for side in ("encoder", "decoder"):
@@ -131,6 +130,5 @@ def _plain_options(path: str) -> Namespace:
     return Namespace(**{"arch": name or "transformer", **options, "task": "translation", "_name": None})
 
 
-def _single_precision(path: str) -> dict[str, torch.Tensor]:
-    weights = read_checkpoint(path)["model"]
+def _single_precision(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}

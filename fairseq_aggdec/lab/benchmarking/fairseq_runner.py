@@ -41,7 +41,6 @@ class FairseqRunner:
         self.samples = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
-        self.batch_size = max(map(len, self.batches), default=0)
         self.device = device.type
         self.wait: Callable[[], None] = module_times.device_wait(models)
         task.cfg.decoding = mode.decoding

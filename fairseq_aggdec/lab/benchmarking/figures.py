@@ -17,10 +17,9 @@ _STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "svg.hashsalt": "aggdec",
 }
 _COLOURS = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
-_MARKERS = "osD^vP*X<>"
+MARKERS = "osD^vP*X<>"
 
 
 def draw(record: Record, folder: Path, stem: str) -> list[Path]:
@@ -42,11 +41,23 @@ def draw(record: Record, folder: Path, stem: str) -> list[Path]:
                 continue
             for suffix in ("png", "svg"):
                 path = folder / f"{stem}_{name}.{suffix}"
-                with written_whole(path) as partial:
-                    undated = {"Date": None} if suffix == "svg" else None
-                    figure.savefig(partial, format=suffix, dpi=150, bbox_inches="tight", metadata=undated)
+                save(figure, path, tight=True)
                 paths.append(path)
     return paths
+
+
+def save(figure: Figure, path: Path, tight: bool = False) -> None:
+    """Write a figure as PNG or SVG, as the path ends; the same figure gives the same bytes every time.
+
+    Args:
+        figure: the figure.
+        path: path of the file, which ends with `.png` or `.svg`.
+        tight: cut off empty margins.
+    """
+    kind = path.suffix.removeprefix(".")
+    undated = {"Date": None} if kind == "svg" else None
+    with matplotlib.rc_context({"svg.hashsalt": "aggdec"}), written_whole(path) as partial:
+        figure.savefig(partial, format=kind, dpi=150, bbox_inches="tight" if tight else None, metadata=undated)
 
 
 def _baseline(runs: Sequence[Run]) -> Run:
@@ -99,7 +110,7 @@ def edit_ratio_figure(record: Record) -> Figure | None:
         colour = _COLOURS[number % len(_COLOURS)]
         axis.scatter(ratios, speed_ups, s=8, alpha=0.35, color=colour, linewidths=0, rasterized=True)
         centres, middles = _medians(ratios, speed_ups)
-        axis.plot(centres, middles, color=colour, marker=_MARKERS[number % len(_MARKERS)], label=f"{run.mode}, median")
+        axis.plot(centres, middles, color=colour, marker=MARKERS[number % len(MARKERS)], label=f"{run.mode}, median")
     axis.axhline(1, color="black", linewidth=0.8, linestyle=":")
     if outside.any():
         axis.set_title(f"{outside.sum()} of {len(ratios)} sentences lie outside", fontsize=8, loc="right")
@@ -124,7 +135,7 @@ def batch_size_figure(record: Record) -> Figure | None:
         runs = sorted((run for run in record.runs if run.mode == mode), key=lambda run: run.batch_size)
         look = {
             "color": _COLOURS[number % len(_COLOURS)],
-            "marker": _MARKERS[number % len(_MARKERS)],
+            "marker": MARKERS[number % len(MARKERS)],
             "linestyle": "-" if number < len(_COLOURS) else "--",
             "markersize": 4,
         }

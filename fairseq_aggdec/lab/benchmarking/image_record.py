@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
+from fairseq_aggdec.lab.benchmarking.record import Record, load_record
 from fairseq_aggdec.lab.evaluation.image_quality import psnr
 from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.structured_files import made_of, read_json
@@ -17,24 +17,6 @@ BASELINE, EXACT, APPROXIMATE = "greedy", "blockwise", "approximate"
 """names of the modes"""
 RECORD, QUALITY = "record.json", "quality.json"
 """names of the files; the first has the format of aggdec bench --json, which aggdec report reads"""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A run of one mode, and the run of greedy decoding in the same process."""
-
-    run: Run
-    baseline: Run
-
-    @property
-    def accepted(self) -> float:
-        """Mean accepted block, in tokens."""
-        return self.run.mean_accepted_block or 0.0
-
-    @property
-    def speed_up(self) -> float:
-        """Wall-clock speed-up over greedy decoding."""
-        return self.baseline.seconds / self.run.seconds
 
 
 @dataclass
@@ -68,11 +50,6 @@ class ImageRecord:
     quality: dict[str, Quality]
     """quality by mode"""
 
-    def compared(self, mode: str) -> Compared:
-        """A mode's run beside that of greedy decoding."""
-        runs = {run.mode: run for run in self.record.runs}
-        return Compared(runs[mode], runs[BASELINE])
-
     def save(self, folder: Path) -> None:
         """Write `RECORD`, then `QUALITY`, so that a folder with `QUALITY` is complete."""
         content = {
@@ -103,17 +80,17 @@ class ImageRecord:
     def table(self) -> str:
         """The results as a Markdown table, one row for each mode."""
         names = {BASELINE: "greedy", EXACT: "blockwise, exact", APPROXIMATE: f"blockwise, ε = {self.distance:g}"}
+        runs = {run.mode: run for run in self.record.runs}
         rows = [["bicubic", "", "", "", "", f"{psnr(self.enlarged):.2f}", ""]]
         for mode, name in names.items():
-            entry, quality = self.compared(mode), self.quality[mode]
-            images = len(entry.run.tokens)
+            run, quality = runs[mode], self.quality[mode]
             rows.append(
                 [
                     name,
-                    f"{entry.run.mean_iterations:.1f}",
-                    f"{entry.accepted:.2f}",
-                    f"{1000 * entry.run.seconds / images:.0f}",
-                    f"{entry.speed_up:.2f}x",
+                    f"{run.mean_iterations:.1f}",
+                    f"{run.mean_accepted_block or 0.0:.2f}",
+                    f"{1000 * run.seconds / len(run.tokens):.0f}",
+                    f"{runs[BASELINE].seconds / run.seconds:.2f}x",
                     f"{quality.psnr:.2f}",
                     f"{quality.identical_share:.1%}",
                 ]

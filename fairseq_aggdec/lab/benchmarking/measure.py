@@ -23,6 +23,7 @@ from fairseq_aggdec.lab.benchmarking.rounds import Runner, compare, run_once, wa
 from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
 from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners, Subject, read_subject
 from fairseq_aggdec.lab.evaluation.bleu import detokenised_bleu
+from fairseq_aggdec.models.sizes import SIZES
 
 _RANDOM_SENTENCES = 16
 _RANDOM_BLOCK = 25  # block size k of papers/000
@@ -75,10 +76,9 @@ def random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path
         folder = args.keep / f"{args.random_model}-{args.trained_in}"
     drafts = any(mode.decoding in ("gad", "gad++", "nar") for mode in modes)
     block_size = args.block_size or _RANDOM_BLOCK
-    size = random_models.SIZES[args.random_model]
     model = random_models.write_random_model(
         folder,
-        size,
+        SIZES[args.random_model],
         args.drafter_layers if drafts else 0,
         block_size,
         trained_in=torch.float16 if args.trained_in == "fp16" else torch.float32,
@@ -118,8 +118,8 @@ def _measure(
         compared = compare_with_greedy([*made, *untimed], decoded, runners.precision, subject.block_ngrams)
         print_differences(compared, runners.any_task().target_dictionary.symbols)
         for runner, result in zip(made, results, strict=True):
-            result.batch_size = batch_size  # a runner knows the size of its largest batch only
             run = run_of(result, runners.precision(result.mode), compared.get(result.mode.name))
+            run.batch_size = batch_size  # the result has that of its largest batch
             if args.profile and run.implementation == "fairseq_aggdec":
                 run.modules = profile(runner)
             if references:
@@ -144,7 +144,7 @@ def _measure(
 def profile(runner: Runner) -> dict[str, float]:
     """Seconds by module of one round of a mode of this plugin; reading the clocks adds a little."""
     warm_up(runner)
-    result = ModeResult(runner.mode, runner.batch_size, runner.batches)
+    result = ModeResult(runner.mode, runner.batches)
     with module_times.measured(runner.wait) as seconds:
         run_once(runner, result)
     return {module: round(time, 6) for module, time in module_times.with_rest(seconds, result.seconds).items()}

@@ -66,11 +66,13 @@ class NatPeer:
 
 @dataclass(frozen=True)
 class Mode:
-    """One way to decode. `beam` is fairseq's own beam search, or that of `peer`."""
+    """One way to decode."""
 
     name: str
     decoding: str
+    """a value of --decoding; or `beam` for fairseq's own beam search or that of `peer`, `nat` for the model of `nat`"""
     beam: int = 1
+    """width of the search"""
     top_beta: int | None = None
     """β of gad++, iad++ and blockwise; None for the default"""
     tolerance: float | None = None

@@ -46,7 +46,6 @@ class NatRunner:
         self._batches = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
-        self.batch_size = max(map(len, self.batches), default=0)
         self.wait: Callable[[], None] = module_times.device_wait([self._model])
         # fairseq does not count the first pass
         settings = Namespace(iter_decode_max_iter=mode.nat.iterations - 1, iter_decode_with_beam=mode.nat.length_beam)

@@ -17,10 +17,8 @@ from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel, nar_drafter
-from fairseq_aggdec.models.sizes import SIZES, Size
+from fairseq_aggdec.models.sizes import Size
 from fairseq_aggdec.models.warm_start import encoder_fingerprint
-
-__all__ = ["SIZES", "RandomModel", "Size", "random_sentences", "vary_outputs", "write_random_model"]
 
 SOURCE, TARGET = "src", "tgt"
 VOCABULARY = 32_000

@@ -46,10 +46,14 @@ class ModeResult(Timed):
     """Results of one mode for all sentences."""
 
     mode: Mode
-    batch_size: int
     batches: list[list[int]]
     """numbers of the sentences in each batch, in the order of decoding"""
     latencies: list[list[float]] = field(default_factory=list)
     """seconds of each batch, one list for each round"""
     outputs: dict[int, Output] = field(default_factory=dict)
     """outputs of the last round, by sentence number"""
+
+    @property
+    def batch_size(self) -> int:
+        """Sentences in the largest batch."""
+        return max(map(len, self.batches), default=0)

@@ -21,7 +21,6 @@ class Runner(Protocol):
     """One mode, ready to decode its batches."""
 
     mode: Mode
-    batch_size: int
     batches: list[list[int]]
     """numbers of the sentences in each batch"""
 
@@ -46,7 +45,7 @@ def compare(runners: Sequence[Runner], repeats: int = 3, progress: bool = True) 
     Returns:
         one result for each mode, in the given order.
     """
-    results = [ModeResult(runner.mode, runner.batch_size, runner.batches) for runner in runners]
+    results = [ModeResult(runner.mode, runner.batches) for runner in runners]
     steps = repeats * sum(len(runner.batches) for runner in runners)
     with tqdm(total=steps, unit="batch", disable=None if progress else True, leave=False) as bar:
         for runner in runners:
@@ -54,7 +53,7 @@ def compare(runners: Sequence[Runner], repeats: int = 3, progress: bool = True) 
             warm_up(runner)
         for _ in range(repeats):
             for runner, result in zip(runners, results, strict=True):
-                bar.set_description(f"{runner.mode.name}, batch size {runner.batch_size}")
+                bar.set_description(f"{runner.mode.name}, batch size {result.batch_size}")
                 run_once(runner, result, bar.update)
     return results
 

@@ -30,9 +30,9 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 class OracleSettings:
     """Quality of the drafts for a random model, for modes whose names do not give it."""
 
-    edit_ratio: float = 0.1
+    edit_ratio: float
     """of `iad`, `iad++` and `hybrid`: edits divided by tokens"""
-    accepted: float = 5.5
+    accepted: float
     """of `gad` and `gad++`: mean accepted tokens"""
 
 
@@ -150,13 +150,14 @@ class Runners:
         key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam)
         if key not in self._loaded:
             subject, option = self.subject, key[1]
-            options: dict[str, Any] = {"drafter_path": subject.drafter_path, "block_size": subject.block_size}
+            options: dict[str, Any] = {
+                "drafter_path": subject.drafter_path,
+                "block_size": subject.block_size,
+                "full_drafts": subject.full_drafts,
+                "block_ngrams": subject.block_ngrams,
+            }
             if option is not None:
                 options[option] = True
-            if subject.full_drafts:
-                options["full_drafts"] = True
-            if subject.block_ngrams:
-                options["block_ngrams"] = True
             task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
             if subject.drafter_path:
                 task.load_drafter(subject.drafter_path, models)

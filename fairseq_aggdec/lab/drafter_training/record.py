@@ -67,16 +67,18 @@ class Record:
         Raises:
             AggdecError: the folder was begun with other settings, or by something else.
         """
-        path = folder / NAME
+        path, advice = folder / NAME, "name another folder"
         if path.is_file():
-            found: Record = made_of(cls, read_json(path, _ADVICE), str(path), _ADVICE)
+            found: Record = made_of(cls, read_json(path, advice), str(path), advice)
             if found.plan is None:  # nothing was done by which other settings would be bound
                 found.settings = settings
             elif other := difference(asdict(settings), asdict(found.settings), "now", "there"):
-                raise AggdecError(f"--out {folder}: was begun with other settings ({other}); {_ADVICE}")
+                raise AggdecError(
+                    f"--out {folder}: was begun with other settings ({other}); go on with those, or {advice}"
+                )
             return found
         if any(folder.iterdir()):
-            raise AggdecError(f"--out {folder}: is there, and was not made by aggdec drafter; name another folder")
+            raise AggdecError(f"--out {folder}: is there, and was not made by aggdec drafter; {advice}")
         record = cls(settings)
         record.save(folder)
         return record
@@ -85,6 +87,3 @@ class Record:
         """Write the file."""
         with written_whole(folder / NAME) as partial:
             partial.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-
-
-_ADVICE = "go on with those, or name another folder"

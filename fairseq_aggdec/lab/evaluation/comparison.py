@@ -6,7 +6,7 @@ import math
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.generate_file import Generated
-from fairseq_aggdec.lab.lossless.differences import NEAR_TIE
+from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, first_difference
 
 _NEAR = NEAR_TIE / math.log(2) + 1e-4  # in base 2, plus the rounding to four decimals
 
@@ -32,7 +32,7 @@ def differing(first: dict[int, Generated], second: dict[int, Generated]) -> list
 
 def describe(index: int, first: Generated, second: Generated) -> str:
     """Returns both hypotheses, their scores and the position of the first difference, and says if it is a near-tie."""
-    same = _same_tokens(first, second)
+    same = _place(first, second)
     tie = ", a near-tie" if is_near_tie(first, second) else ""
     return (
         f"sentence {index}: differs from token {same} on, scores differ by {abs(first.score - second.score):.6f}{tie}\n"
@@ -45,17 +45,15 @@ def is_near_tie(first: Generated, second: Generated) -> bool:
 
     Both tokens then have about the same probability, so that neither can have more than one half.
     """
-    place = _same_tokens(first, second)
+    place = _place(first, second)
     if place >= min(len(first.token_scores), len(second.token_scores)):
         return False
     one, other = first.token_scores[place], second.token_scores[place]
     return abs(one - other) <= _NEAR and max(one, other) <= -1 + _NEAR
 
 
-def _same_tokens(first: Generated, second: Generated) -> int:
-    """Number of tokens before the first difference."""
-    tokens = first.hypothesis.split(), second.hypothesis.split()
-    same = 0
-    while same < min(map(len, tokens)) and tokens[0][same] == tokens[1][same]:
-        same += 1
-    return same
+def _place(first: Generated, second: Generated) -> int:
+    """The number of the first token that differs."""
+    place = first_difference(first.hypothesis.split(" "), second.hypothesis.split(" "))
+    assert place is not None  # the hypotheses differ
+    return place

@@ -9,7 +9,6 @@ to one edit of a phrase; at most `max_unchanged` of its tokens may be unchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -40,15 +39,11 @@ class Arc(NamedTuple):
     that belongs to both distances; for a longer arc, once more each time a shorter way to it is found"""
 
 
-@dataclass(frozen=True)
-class EditLattice:
-    """The lattice. Arcs lead from lower to higher vertex numbers; the last vertex is (n, m)."""
-
-    arcs_into: list[list[Arc]]
-    """the arcs that end in each vertex"""
+Lattice = list[list[Arc]]
+"""the arcs that end in each vertex; arcs lead from lower to higher vertex numbers, and the last vertex is (n, m)"""
 
 
-def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: int = 2) -> EditLattice:
+def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: int = 2) -> Lattice:
     """The lattice of two token sequences.
 
     Args:
@@ -76,7 +71,7 @@ def edit_lattice(source: Sequence[str], output: Sequence[str], max_unchanged: in
                 if known is None or length + 1 < known[0]:
                     into[origin] = (length + 1, kept + unchanged, 1 if known is None else known[2] + 1)
         spans.append(into)
-    return EditLattice([_arcs(number, cells, into, output) for number, into in enumerate(spans)])
+    return [_arcs(number, cells, into, output) for number, into in enumerate(spans)]
 
 
 Span = tuple[int, int, int]

@@ -24,7 +24,6 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,43 +37,12 @@ def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(tokens[start : start + order]) for start in range(len(tokens) - order + 1))
 
 
-@dataclass
-class GleuStatistics:
-    """Counts of one sentence against one reference; those of a corpus are their sum.
+def sentence_statistics(source: Sequence[str], hypothesis: Sequence[str], reference: Sequence[str]) -> list[int]:
+    """Counts of one tokenised hypothesis against one reference; those of a corpus are their sum.
 
-    Attributes:
-        hypothesis_length: tokens of the hypothesis.
-        reference_length: tokens of the reference.
-        matches: numerator of p_n for n = 1..4.
-        totals: denominator of p_n for n = 1..4.
+    Returns:
+        |H|, |R|, the numerators of p_1 to p_4, and their denominators.
     """
-
-    hypothesis_length: int
-    reference_length: int
-    matches: list[int]
-    totals: list[int]
-
-    def row(self) -> list[int]:
-        """All numbers in one list, for numpy."""
-        return [self.hypothesis_length, self.reference_length, *self.matches, *self.totals]
-
-    @classmethod
-    def of(cls, row: Sequence[int]) -> GleuStatistics:
-        """The statistics from a list that `row` made."""
-        return cls(row[0], row[1], list(row[2 : 2 + MAX_ORDER]), list(row[2 + MAX_ORDER :]))
-
-    def score(self) -> float:
-        """Returns GLEU, 0 to 1; 0 if for some order no n-gram matches or sentences are too short to have one."""
-        if 0 in self.matches or not self.reference_length:
-            return 0.0
-        pairs = zip(self.matches, self.totals, strict=True)
-        log_precision = sum(math.log(match / total) for match, total in pairs) / MAX_ORDER
-        brevity = min(0.0, 1.0 - self.reference_length / self.hypothesis_length)
-        return math.exp(brevity + log_precision)
-
-
-def sentence_statistics(source: Sequence[str], hypothesis: Sequence[str], reference: Sequence[str]) -> GleuStatistics:
-    """Returns the statistics of one tokenised hypothesis against one reference."""
     matches, totals = [], []
     for order in range(1, MAX_ORDER + 1):
         kept = ngrams(source, order)
@@ -85,7 +53,18 @@ def sentence_statistics(source: Sequence[str], hypothesis: Sequence[str], refere
             match += min(count, wanted[gram]) if gram in wanted else -min(count, kept[gram])
         matches.append(max(0, match))
         totals.append(max(0, len(hypothesis) - order + 1))
-    return GleuStatistics(len(hypothesis), len(reference), matches, totals)
+    return [len(hypothesis), len(reference), *matches, *totals]
+
+
+def _score(statistics: Sequence[int]) -> float:
+    """GLEU, 0 to 1; 0 if for some order no n-gram matches or sentences are too short to have one."""
+    hypothesis_length, reference_length, *counts = statistics
+    matches, totals = counts[:MAX_ORDER], counts[MAX_ORDER:]
+    if 0 in matches or not reference_length:
+        return 0.0
+    log_precision = sum(math.log(match / total) for match, total in zip(matches, totals, strict=True)) / MAX_ORDER
+    brevity = min(0.0, 1.0 - reference_length / hypothesis_length)
+    return math.exp(brevity + log_precision)
 
 
 def corpus_gleu(
@@ -113,7 +92,7 @@ def corpus_gleu(
         )
     table = np.array(
         [
-            [sentence_statistics(source, hypothesis, reference).row() for reference in choices]
+            [sentence_statistics(source, hypothesis, reference) for reference in choices]
             for source, hypothesis, *choices in zip(sources, hypotheses, *references, strict=True)
         ]
     )  # sentences x references x numbers
@@ -121,5 +100,5 @@ def corpus_gleu(
     for draw in range(draws if len(references) > 1 else 1):
         generator = random.Random(101 * draw)
         drawn = [generator.randrange(len(references)) for _ in sources]
-        scores.append(GleuStatistics.of(table[range(len(sources)), drawn].sum(axis=0).tolist()).score())
+        scores.append(_score(table[range(len(sources)), drawn].sum(axis=0).tolist()))
     return sum(scores) / len(scores)

@@ -56,9 +56,8 @@ def corpus_m2(
     sentences: Sequence[M2Sentence],
     max_unchanged_words: int = 2,
     beta: float = 0.5,
-    progress: bool = True,
 ) -> M2Counts:
-    """Counts the edits of a corpus.
+    """Counts the edits of a corpus, with a progress bar on a terminal.
 
     For each sentence, the annotator counts with whom the corpus up to there has the highest F.
 
@@ -67,7 +66,6 @@ def corpus_m2(
         sentences: sources and gold edits.
         max_unchanged_words: largest number of unchanged words within an edit.
         beta: beta of the F that chooses the annotator.
-        progress: whether to show a progress bar on a terminal.
 
     Raises:
         AggdecError: the numbers of outputs and sentences differ.
@@ -76,9 +74,7 @@ def corpus_m2(
         raise AggdecError(f"M2: {len(outputs)} outputs for {len(sentences)} sentences of the M2 file")
     total = M2Counts()
     pairs = zip(outputs, sentences, strict=True)
-    for output, sentence in tqdm(
-        pairs, "M2", len(sentences), leave=False, unit=" sentences", disable=None if progress else True
-    ):
+    for output, sentence in tqdm(pairs, "M2", len(sentences), leave=False, unit=" sentences", disable=None):
         readings = (total + counts for counts in _by_annotator(output, sentence, max_unchanged_words))
         # of equal ones max takes the first, which is the annotator with the lowest number
         total = max(

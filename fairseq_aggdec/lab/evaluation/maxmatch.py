@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairseq_aggdec.data.m2_file import GoldEdit
-from fairseq_aggdec.lab.evaluation.edit_lattice import Arc, EditLattice
+from fairseq_aggdec.lab.evaluation.edit_lattice import Arc, Lattice
 
 _EDIT = 0.001
 """additional weight of an arc that changes something"""
@@ -36,7 +36,7 @@ class Edit(NamedTuple):
     correction: str
 
 
-def best_edits(lattice: EditLattice, gold: Sequence[GoldEdit] = ()) -> list[Edit]:
+def best_edits(lattice: Lattice, gold: Sequence[GoldEdit] = ()) -> list[Edit]:
     """The edits that match the most gold edits, by position.
 
     Args:
@@ -44,9 +44,9 @@ def best_edits(lattice: EditLattice, gold: Sequence[GoldEdit] = ()) -> list[Edit
         gold: gold edits of one annotator, in the order of the file.
     """
     weights = _weights_of_matches(lattice, gold)
-    best = [0.0] * len(lattice.arcs_into)
-    came_by: list[Arc | None] = [None] * len(lattice.arcs_into)
-    for number, arcs in enumerate(lattice.arcs_into[1:], start=1):
+    best = [0.0] * len(lattice)
+    came_by: list[Arc | None] = [None] * len(lattice)
+    for number, arcs in enumerate(lattice[1:], start=1):
         lightest = None
         for arc in arcs:
             weight = weights.get(arc) if weights else None
@@ -74,7 +74,7 @@ def _plain_weight(arc: Arc) -> float:
     return weight
 
 
-def _weights_of_matches(lattice: EditLattice, gold: Sequence[GoldEdit]) -> dict[Arc, float]:
+def _weights_of_matches(lattice: Lattice, gold: Sequence[GoldEdit]) -> dict[Arc, float]:
     """Weights of the arcs that are gold edits, and of all arcs where a gold edit inserts."""
     golds: dict[tuple[int, int], list[GoldEdit]] = {}
     for edit in gold:
@@ -82,11 +82,11 @@ def _weights_of_matches(lattice: EditLattice, gold: Sequence[GoldEdit]) -> dict[
     if not golds:
         return {}
     at: dict[tuple[int, int], list[Arc]] = {}
-    for arcs in lattice.arcs_into:
+    for arcs in lattice:
         for arc in arcs:
             if (arc.start, arc.end) in golds:
                 at.setdefault((arc.start, arc.end), []).append(arc)
-    match = -float(sum(arc.times for arcs in lattice.arcs_into for arc in arcs))  # outweighs any path
+    match = -float(sum(arc.times for arcs in lattice for arc in arcs))  # outweighs any path
     weights: dict[Arc, float] = {}
     for (start, end), arcs in at.items():
         choices = golds[start, end]

@@ -40,11 +40,11 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
         text = Path(place)
         for suffix, (column, language) in sides.items():
             workers = min(os.cpu_count() or 1, 1 + len(rows) // 1000)  # a worker takes seconds to start
+            texts = (row[column] for row in rows)
+            make = subwords.tokenizer
+            tokens = list(subwords.encode_lines(texts, make, demo.tokenizer, language, workers=workers))
             encoded = list(
-                subwords.encode_lines((row[column] for row in rows), subwords.moses, language, workers=workers)
-            )
-            encoded = list(
-                subwords.encode_lines(encoded, subwords.subword_nmt, demo.folder / "bpecodes", workers=workers)
+                subwords.encode_lines(tokens, subwords.subword_nmt, demo.folder / "bpecodes", workers=workers)
             )
             # every n-th line, so that each split has all lengths
             step = len(encoded) // max(1, held_out)

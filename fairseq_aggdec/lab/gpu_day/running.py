@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at, written_whole
 from fairseq_aggdec.lab.benchmarking import machine
+from fairseq_aggdec.structured_files import read_json
 
 RESULT = "{result}"
 """placeholder in a step's command for the JSON file that it writes"""
@@ -110,13 +110,7 @@ def load(results: Path, part: str) -> dict[str, Any] | None:
         AggdecError: the file is damaged.
     """
     path = _file(results, part)
-    if not path.is_file():
-        return None
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise AggdecError(f"{path}: not JSON ({error}); remove it, and the part is run again") from error
-    return record
+    return read_json(path, "remove it, and the part is run again") if path.is_file() else None
 
 
 def _state(states: Mapping[str, Mapping[str, Any]], name: str) -> str:

@@ -3,7 +3,8 @@
     bash scripts/beam_lists.sh [--sets NAME...] [--work FOLDER] [--limit N]
 
 What a search has written is kept: a stopped call goes on with the search that it was in. At another commit this
-plugin's searches are done anew. Each set ends as a record, WORK/NAME.json.
+plugin's searches are done anew, with another model all. Each set ends as a record, WORK/NAME.json; with --limit N as
+WORK/NAME-N.json.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 from fairseq_aggdec.cli.options import add_data_sets_option
 from fairseq_aggdec.data.subwords import as_written, subword_nmt
 from fairseq_aggdec.errors import AggdecError, on_command_line
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.files import file_sha256, written_whole
 from fairseq_aggdec.lab.benchmarking import machine
 from fairseq_aggdec.lab.benchmarking.random_models import write_random_model
 from fairseq_aggdec.lab.benchmarking.tables import Table
@@ -61,7 +62,6 @@ class Sentences:
     """of both searches"""
     ours: str = ""
     """further options of this plugin's search"""
-    subset: str = "test"
     blocks: bool = False
     """whether stock fairseq's n-gram blocker has to be repaired"""
     batches: Sequence[int] = (32, 1)
@@ -75,7 +75,8 @@ def _correction(lines: Callable[[Path], Iterable[str]]) -> Callable[[Path, argpa
         model = _DEMO / "gec"
         tokenizer, subwords = as_written(), subword_nmt(model / "bpecodes")
         texts = (subwords.encode(tokenizer.encode(line.strip())) for line in lines(args.data))
-        return _binarised(folder, texts, args.limit, model / "dict.en.txt"), model / "model.pt"
+        data = _binarised(folder, texts, args.limit, model / "dict.en.txt", model / "bpecodes")
+        return data, model / "model.pt"
 
     return make
 
@@ -119,9 +120,12 @@ def _summarization(size: str) -> Callable[[Path, argparse.Namespace], tuple[Path
     return make
 
 
-def _binarised(folder: Path, texts: Iterable[str], limit: int | None, dictionary: Path) -> Path:
-    """A data-bin of these sources, each also its own target, which nothing reads."""
-    data = folder / "bin"
+def _binarised(folder: Path, texts: Iterable[str], limit: int | None, dictionary: Path, *codes: Path) -> Path:
+    """A data-bin of these sources, each also its own target, which nothing reads.
+
+    It is kept for this dictionary and these codes of subwords, whose fingerprints are in its name.
+    """
+    data = folder / "-".join(["bin", *(file_sha256(file)[:12] for file in (dictionary, *codes))])
     if not data.is_dir():
         partial = folder / "bin.partial"
         shutil.rmtree(partial, ignore_errors=True)
@@ -182,7 +186,7 @@ SETS = {
 
 
 def run_set(name: str, args: argparse.Namespace, commit: str) -> dict[str, Any]:
-    """Run the searches of a set that have not been run, and compare their lists.
+    """Run the searches of a set that have not been run, compare their lists, and write the record.
 
     Returns:
         the record: what was run, and the counts of each search of this plugin.
@@ -191,12 +195,14 @@ def run_set(name: str, args: argparse.Namespace, commit: str) -> dict[str, Any]:
     if args.limit:
         folder = folder.with_name(f"{name}-{args.limit}")
     data, model = test.make(folder, args)
-    common = ["fairseq-generate", str(data), "--path", str(model), "--gen-subset", test.subset, "--cpu"]
+    lists = folder / file_sha256(model)[:12]  # those of another model would not compare
+    common = ["fairseq-generate", str(data), "--path", str(model), "--gen-subset", "test", "--cpu"]
     common += [*_SEARCH.split(), *test.options.split(), "--user-dir", "fairseq_aggdec", "--no-progress-bar"]
     stock = [*common, "--batch-size", str(test.batches[0])]
-    expected = read_lists(_generated(stock, folder / "stock", test.subset, test.blocks))
+    expected = read_lists(_generated(stock, lists / "stock", test.blocks))
+    limited = len(expected) == args.limit  # some sets are always whole, others may be shorter
     record: dict[str, Any] = {
-        "title": test.title + (f", the first {args.limit}" if args.limit else ""),
+        "title": test.title + (f", the first {args.limit}" if limited else ""),
         "stock": shlex.join(stock),
         "stock_blocker_repaired": test.blocks,
         "date": machine.now(),
@@ -207,14 +213,16 @@ def run_set(name: str, args: argparse.Namespace, commit: str) -> dict[str, Any]:
     for size in test.batches:
         ours = [*common, "--batch-size", str(size), "--task", "aggressive_translation"]
         ours += ["--decoding", "aggressive-beam", *test.ours.split()]
-        counts = compare(expected, read_lists(_generated(ours, folder / f"aggressive-{size}-{commit}", test.subset)))
+        counts = compare(expected, read_lists(_generated(ours, lists / f"aggressive-{size}-{commit}")))
         record["searches"].append({"command": shlex.join(ours), "batch_size": size, **asdict(counts)})
+    with written_whole(folder.with_name(f"{folder.name}.json")) as partial:
+        partial.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return record
 
 
-def _generated(command: Sequence[str], folder: Path, subset: str, repaired: bool = False) -> Path:
+def _generated(command: Sequence[str], folder: Path, repaired: bool = False) -> Path:
     """The results of fairseq-generate in a folder, which has its name when they are complete."""
-    path = folder / f"generate-{subset}.txt"
+    path = folder / "generate-test.txt"
     if not path.is_file():
         print(f"{machine.now()} {shlex.join(command)}", file=sys.stderr, flush=True)
         partial = folder.with_name(f"{folder.name}.partial")
@@ -246,7 +254,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/beam_lists.sh", description=__doc__.partition("\n")[0])
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS), help="default: all")
     parser.add_argument("--work", type=Path, default=Path("work/beam_lists"), help="default: %(default)s")
-    parser.add_argument("--limit", type=int, help="the first N sentences of a set (Tatoeba's is always whole)")
+    parser.add_argument("--limit", type=int, help="the first N sentences of a set (Tatoeba's are always whole)")
     parser.add_argument(
         "--tatoeba", type=Path, default=Path("work/tatoeba_en_de/data-bin"), help="default: %(default)s"
     )
@@ -257,8 +265,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     records = []
     for name in args.sets:
         records.append(run_set(name, args, commit))
-        with written_whole(args.work / f"{name}.json") as partial:
-            partial.write_text(json.dumps(records[-1], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         print(text_table(*table(records[-1:])), flush=True)
         for line in (line for search in records[-1]["searches"] for line in search["differences"]):
             print(line, flush=True)

@@ -159,10 +159,10 @@ def beam_gap_of(
         try:
             with torch.no_grad():
                 sample = samples[sentence]
-                (list_of_one,) = generator.generate(models, sample, prefix_tokens=prefix(sample))
+                (hypotheses,) = generator.generate(models, sample, prefix_tokens=prefix(sample))
         finally:
             del search.step
-        scores = [float(one["score"]) for one in list_of_one]
+        scores = [float(one["score"]) for one in hypotheses]
         apart = [one - other for one, other in pairwise(scores)]
         return min([smallest, *filter(math.isfinite, apart)])
 

@@ -1,8 +1,10 @@
 """Compares every mode in every precision with its reference, on the user's own model and machine.
 
-The reference is fairseq's own search with a beam of one if fairseq can compute in that precision; otherwise (int8, and
-bf16 on a CPU) it is `greedy` in the same precision. Bit-exact decoding promises more: its tokens and scores are
-compared bit by bit with those of `greedy` on each sentence alone, in batches of similar length and in shuffled batches.
+The reference is fairseq's own search if fairseq can compute in that precision: with a beam of one, and for
+aggressive-beam with a beam of the same width. Otherwise (int8, and bf16 on a CPU) it is `greedy` in the same precision,
+and aggressive-beam is not compared. Bit-exact decoding promises more: its tokens and scores are compared bit by bit
+with those of `greedy` on each sentence alone, in batches of similar length and in shuffled batches; `greedy` is also
+compared with fairseq's beam of one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +21,7 @@ from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
 from fairseq_aggdec.lab.lossless.differences import (
     Difference,
     Gap,
-    beam_gap_of,
     differences,
-    gap_of,
     near_tie_of,
     stock_computes,
 )
@@ -235,9 +235,7 @@ def _gap(runners: Runners, reference: Mode) -> Gap:
         # the length limit can be larger in a batch than for a sentence alone
         if reference.beam == 1:
             runner.generator.max_len_a, runner.generator.max_len_b = 0, runner.generator.max_len
-        samples = {number: sample for (number,), sample in zip(runner.batches, runner.samples, strict=True)}
-        measure = gap_of if reference.beam == 1 else beam_gap_of
-        return measure(runner.generator, runner.models, samples)
+        return runner.gap()
 
     return lambda *question: made()(*question)
 

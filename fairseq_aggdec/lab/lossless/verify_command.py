@@ -65,7 +65,7 @@ def _modes(names: str) -> list[Mode]:
         if mode.precision is not None:
             raise AggdecError(f"--modes {mode.name}: name precisions by --precisions, which all modes are decoded in")
         if mode.implementation != "fairseq_aggdec":
-            raise AggdecError(f"--modes {mode.name}: only this plugin's modes are compared, with fairseq's beam 1")
+            raise AggdecError(f"--modes {mode.name}: only this plugin's modes are compared, with fairseq's search")
     return modes
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairseq_aggdec.data.prepare_config import read_config
+from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.lab.benchmarking.image_record import QUALITY, ImageRecord, Quality
 from fairseq_aggdec.lab.benchmarking.machine import commit, machine, now
-from fairseq_aggdec.lab.benchmarking.record import load_record
+from fairseq_aggdec.lab.benchmarking.record import load_record, record_of
 from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables, subsets
 from fairseq_aggdec.lab.evaluation.training_log import read_validations
 from fairseq_aggdec.lab.reporting.counterparts import Source
 from fairseq_aggdec.lab.reporting.measures import MEASURES
 from fairseq_aggdec.lab.reporting.results import Decoding, Results
-from fairseq_aggdec.structured_files import parse_json, read_json
+from fairseq_aggdec.structured_files import parse_json, read_json, read_yaml
 
 STATS, COMMAND = "stats.jsonl", "command.txt"
 """files of scripts/decode.sh beside an output: that of --decoding-stats, and the command of fairseq-generate"""
@@ -55,8 +57,12 @@ def gather(
         AggdecError: there are no results yet, or a file is damaged.
     """
     scores = _scores(config, work, data, metrics, only)
-    paths = {_name(path, work): path for path in _records(work)} | dict(records or {})
-    found = {name: load_record(path) for name, path in paths.items()}
+    contents, given = _records(work), records or {}
+    paths = {_name(path, work): path for path in contents} | dict(given)
+    found = {
+        name: load_record(path) if name in given else record_of(contents[path], str(path))
+        for name, path in paths.items()
+    }
     decodings = [read_decoding(path) for path in sorted(work.glob(f"decode/*/*/{STATS}")) if _is_whole(path.parent)]
     for record in found.values():
         record.command = _relative_paths(record.command, config, work)
@@ -125,13 +131,13 @@ def _scores(
         decoded &= {(source.set, source.label) for source in only if source.measure not in MEASURES}
     if not settings.is_file() or not decoded:
         return []
-    content = read_config(settings)
-    if "score" not in content:
+    if "score" not in read_yaml(settings):  # the data are images
         return []
-    content["score"] = list(dict.fromkeys([*content["score"], *metrics]))
-    names = {item["name"]: subset for subset, item in subsets(content).items()}
+    prepared = PrepareConfig.read(settings, to_prepare=False)
+    prepared = replace(prepared, score=list(dict.fromkeys([*prepared.score, *metrics])))
+    names = {item.name: subset for subset, item in subsets(prepared).items()}
     scores = []
-    for table in experiment_tables(content, work, data, decoded):
+    for table in experiment_tables(prepared, work, data, decoded):
         outputs = work / "decode" / names[table.name]
         table.rows = [row for row in table.rows if not (outputs / row.name).is_dir() or _is_whole(outputs / row.name)]
         scores.append(table.record() | {"subset": names[table.name]})
@@ -143,18 +149,17 @@ def _is_whole(output: Path) -> bool:
     return any(line.startswith("Generate ") for path in output.glob("generate-*.txt") for line in read_text_lines(path))
 
 
-def _records(work: Path) -> list[Path]:
-    """All files of aggdec bench --json in the work folder, up to two folders deep."""
+def _records(work: Path) -> dict[Path, dict[str, Any]]:
+    """The contents of all files of aggdec bench --json in the work folder, up to two folders deep."""
     candidates = [path for depth in ("*.json", "*/*.json", "*/*/*.json") for path in sorted(work.glob(depth))]
-    return [path for path in candidates if not _NO_RECORDS & set(path.parts) and _is_record(path)]
-
-
-def _is_record(path: Path) -> bool:
-    try:
-        content = read_json(path, "")
-    except AggdecError:
-        return False
-    return isinstance(content, dict) and {"runs", "source_tokens", "machine"} <= content.keys()
+    records = {}
+    for path in candidates:
+        if not _NO_RECORDS & set(path.relative_to(work).parts):
+            with suppress(AggdecError):
+                content = read_json(path, "")
+                if isinstance(content, dict) and {"runs", "source_tokens", "machine"} <= content.keys():
+                    records[path] = content
+    return records
 
 
 def _name(path: Path, work: Path) -> str:

@@ -7,7 +7,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lab.benchmarking.machine import describe
 from fairseq_aggdec.lab.benchmarking.tables import speed_table
 from fairseq_aggdec.lab.grid import DASH, Grid, Group
@@ -60,9 +59,11 @@ def draw(results: Results, table: OwnTable, path: Path) -> None:
     Args:
         results: the experiment's results.
         table: a table with `figure`.
-        path: path of the PNG file.
+        path: path of the file, which ends with `.png` or `.svg`.
     """
     from matplotlib.figure import Figure
+
+    from fairseq_aggdec.lab.benchmarking.figures import save
 
     figure = Figure(figsize=(5, 3.5), layout="constrained")
     axes = figure.add_subplot(xlabel=table.figure[1], ylabel=table.figure[0])
@@ -79,8 +80,7 @@ def draw(results: Results, table: OwnTable, path: Path) -> None:
     axes.margins(0.12)  # room for the names
     if len(table.columns) > 1:
         axes.legend(frameon=False)
-    with written_whole(path) as partial:
-        figure.savefig(partial, format="png", dpi=150)
+    save(figure, path)
 
 
 def grids_of_everything(results: Results) -> list[Grid]:

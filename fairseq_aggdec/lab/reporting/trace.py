@@ -8,9 +8,6 @@ from typing import TextIO
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 
-_BLUE, _RED, _STRUCK, _PLAIN = "\033[34m", "\033[1;31m", "\033[2;9m", "\033[0m"
-
-
 BIFURCATION, BONUS, SINGLE, WHOLE = "bifurcation", "bonus token", "re-decoded", "draft to the end"
 """kinds of iterations, by their last token: the verifier replaced a draft token; it added a bonus token to a draft that
 was accepted as a whole; it decoded one token without a draft; the accepted draft ended the sentence"""
@@ -68,31 +65,3 @@ def segments(
         result.append(Segment(list(tokens[begin:middle]), list(tokens[middle:end]), rejected))
         begin = end
     return result
-
-
-def render(parts: Sequence[Segment], colour: bool) -> str:
-    """One line: accepted draft tokens blue (without colours, in brackets), the verifier's own tokens red (or bare)."""
-    return " ".join(_render_kept(part, colour) for part in parts)
-
-
-def render_iterations(parts: Sequence[Segment], colour: bool) -> list[str]:
-    """A line for each iteration, as `render`, with rejected draft tokens struck through (or between slashes)."""
-    lines = []
-    for part in parts:
-        line = _render_kept(part, colour)
-        if part.rejected:
-            text = " ".join(part.rejected)
-            line += f"  {_STRUCK}{text}{_PLAIN}" if colour else f"  /{text}/"
-        lines.append(line)
-    return lines
-
-
-def _render_kept(part: Segment, colour: bool) -> str:
-    pieces = []
-    if part.drafted:
-        text = " ".join(part.drafted)
-        pieces.append(f"{_BLUE}{text}{_PLAIN}" if colour else f"[{text}]")
-    if part.own:
-        text = " ".join(part.own)
-        pieces.append(f"{_RED}{text}{_PLAIN}" if colour else text)
-    return " ".join(pieces)

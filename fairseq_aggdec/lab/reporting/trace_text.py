@@ -47,14 +47,25 @@ def _sentence(trace: Trace, colour: bool) -> str:
 
 
 def _iteration(part: Segment, colour: bool) -> str:
+    pieces = [piece for piece in (kept(part, colour, _OWN[part.step]), rejected(part, colour)) if piece]
+    return "  ".join([" ".join(pieces), f"({note(part)})"])
+
+
+def kept(part: Segment, colour: bool, own: str = _RED) -> str:
+    """What an iteration adds: the draft's tokens blue or in brackets, the verifier's in the colour `own` or bare."""
     pieces = []
     if part.drafted:
         pieces.append(_painted(part.drafted, _BLUE) if colour else f"[{_joined(part.drafted)}]")
     if part.own:
-        pieces.append(_painted(part.own, _OWN[part.step]) if colour else _joined(part.own))
-    if part.rejected:
-        pieces.append(_painted(part.rejected, _STRUCK) if colour else f"/{_joined(part.rejected)}/")
-    return "  ".join([" ".join(pieces), f"({note(part)})"])
+        pieces.append(_painted(part.own, own) if colour else _joined(part.own))
+    return " ".join(pieces)
+
+
+def rejected(part: Segment, colour: bool) -> str:
+    """The rejected tokens of a draft, struck through or between slashes; empty if there are none."""
+    if not part.rejected:
+        return ""
+    return _painted(part.rejected, _STRUCK) if colour else f"/{_joined(part.rejected)}/"
 
 
 def note(part: Segment) -> str:

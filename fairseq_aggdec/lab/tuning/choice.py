@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fairseq_aggdec.lab.tuning.points import Point, Setting
+from fairseq_aggdec.lab.tuning.points import Point
 
 
 def fastest(points: Iterable[Point], least_quality: float) -> Point | None:
@@ -27,14 +27,12 @@ def fastest(points: Iterable[Point], least_quality: float) -> Point | None:
     return min(good, key=lambda point: (-point.speed_up_over_greedy, -point.quality, point.setting), default=None)
 
 
-def high_quality(points: Iterable[Point], greedy_quality: float, margin: float = 0.0) -> Point | None:
-    """The fastest point with at least the quality of greedy decoding plus `margin`."""
-    return fastest(points, greedy_quality + margin)
-
-
-def high_efficiency(points: Iterable[Point], greedy_quality: float, loss: float = 0.5) -> Point | None:
-    """The fastest point with at least the quality of greedy decoding minus `loss`."""
-    return fastest(points, greedy_quality - loss)
+def chosen(points: Sequence[Point], greedy_quality: float, margin: float, loss: float) -> dict[str, Point | None]:
+    """The point of each name that the rule chooses; None where no point is good enough."""
+    return {
+        "high-quality": fastest(points, greedy_quality + margin),
+        "high-efficiency": fastest(points, greedy_quality - loss),
+    }
 
 
 def pareto_front(points: Iterable[Point]) -> list[Point]:
@@ -44,8 +42,3 @@ def pareto_front(points: Iterable[Point]) -> list[Point]:
         if not front or point.quality > front[-1].quality:
             front.append(point)
     return front[::-1]
-
-
-def all_settings(sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]) -> list[Setting]:
-    """All combinations of block size, β and τ."""
-    return [Setting(size, beta, tolerance) for size in sizes for beta in betas for tolerance in tolerances]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import matplotlib
 from matplotlib.figure import Figure
 
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.lab.benchmarking.figures import MARKERS, save
 from fairseq_aggdec.lab.tuning.choice import pareto_front
 from fairseq_aggdec.lab.tuning.points import Point, Sweep
 from fairseq_aggdec.lab.tuning.tables import speed_up
 
-_MARKERS = "osD^vP*X<>"
 _CHOSEN = ("tab:red", "tab:purple")
 
 
@@ -35,7 +33,7 @@ def draw(sweep: Sweep, quality: str, chosen: Mapping[str, Point | None], path: P
         group = [point for point in points if point.setting.block_size == size]
         at = [speed_up(point, baselines) for point in group]
         heights = [point.quality for point in group]
-        axis.scatter(at, heights, marker=_MARKERS[number % len(_MARKERS)], label=f"k = {size}", alpha=0.8, s=22)
+        axis.scatter(at, heights, marker=MARKERS[number % len(MARKERS)], label=f"k = {size}", alpha=0.8, s=22)
     front = pareto_front(points)
     axis.plot(
         [speed_up(point, baselines) for point in front],
@@ -70,6 +68,4 @@ def draw(sweep: Sweep, quality: str, chosen: Mapping[str, Point | None], path: P
     axis.set_ylabel(quality)
     axis.grid(alpha=0.3)
     figure.legend(loc="outside right upper", frameon=False, fontsize=8, labelspacing=0.8)
-    kind = path.suffix.removeprefix(".")
-    with matplotlib.rc_context({"svg.hashsalt": "aggdec"}), written_whole(path) as partial:
-        figure.savefig(partial, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    save(figure, path)

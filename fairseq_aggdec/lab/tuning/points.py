@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fairseq_aggdec.distillation.settings import difference
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import decode_text, written_whole
 from fairseq_aggdec.structured_files import made_of, parse_json
@@ -26,6 +27,11 @@ class Setting:
 
     def __str__(self) -> str:
         return f"k {self.block_size}, β {self.beta}, τ {self.tolerance:g}"
+
+
+def all_settings(sizes: Sequence[int], betas: Sequence[int], tolerances: Sequence[float]) -> list[Setting]:
+    """All combinations of block size, β and τ."""
+    return [Setting(size, beta, tolerance) for size in sizes for beta in betas for tolerance in tolerances]
 
 
 @dataclass(frozen=True)
@@ -112,14 +118,9 @@ class Sweep:
                     self.points[point.setting] = point
             except (ValueError, AttributeError):
                 raise AggdecError(f"{where}: not written by aggdec tune; {advice}") from None
-            if kind == "conditions" and content != self.conditions:
-                other = [
-                    name for name in {**content, **self.conditions} if content.get(name) != self.conditions.get(name)
-                ]
-                name = other[0]
+            if kind == "conditions" and (other := difference(self.conditions, content, "now", "there")):
                 raise AggdecError(
-                    f"{self.path}: was measured with another {name} ({content.get(name)}, now "
-                    f"{self.conditions.get(name)}); numbers would not compare: name another file"
+                    f"{self.path}: was measured under other conditions ({other}); numbers would not compare: {advice}"
                 )
         if not text:
             raise AggdecError(f"{self.path}: not written by aggdec tune; delete it or name another file")

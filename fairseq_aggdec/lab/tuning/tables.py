@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairseq_aggdec.lab.grid import text_table
-from fairseq_aggdec.lab.tuning.choice import high_efficiency, high_quality, pareto_front
+from fairseq_aggdec.lab.tuning.choice import chosen, pareto_front
 from fairseq_aggdec.lab.tuning.points import Baselines, Point, Setting, Sweep
 
 
@@ -52,15 +52,13 @@ def choice_text(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
     baselines = _baselines(sweep)
     greedy, points = baselines.greedy_quality, list(sweep.points.values())
     at_least = f"{quality} of at least {greedy + margin:.2f}, {margin:g} above greedy's" if margin else "no loss"
-    chosen = {
-        f"high-quality ({at_least})": high_quality(points, greedy, margin),
-        f"high-efficiency ({quality} of at least {greedy - loss:.2f}, {loss:g} below greedy's)": high_efficiency(
-            points, greedy, loss
-        ),
+    limits = {
+        "high-quality": at_least,
+        "high-efficiency": f"{quality} of at least {greedy - loss:.2f}, {loss:g} below greedy's",
     }
     lines = [
-        f"{name}: " + ("none" if point is None else f"{point.setting}: {_cell(point, baselines)}")
-        for name, point in chosen.items()
+        f"{name} ({limits[name]}): " + ("none" if point is None else f"{point.setting}: {_cell(point, baselines)}")
+        for name, point in chosen(points, greedy, margin, loss).items()
     ]
     front = [f"  {point.setting}: {_cell(point, baselines)}" for point in pareto_front(points)]
     return "\n".join([*lines, "Pareto front, fastest last:", *front])

@@ -18,7 +18,7 @@ from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subje
 from fairseq_aggdec.lab.evaluation.metrics import choose_metrics
 from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, check_sources
 from fairseq_aggdec.lab.tuning import choice, tables
-from fairseq_aggdec.lab.tuning.points import Sweep
+from fairseq_aggdec.lab.tuning.points import Sweep, all_settings
 from fairseq_aggdec.lab.tuning.sweep import Measurement, run
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
@@ -36,7 +36,7 @@ def tune(args: argparse.Namespace) -> None:
         return metric.score(test, [_words(task.target_dictionary, outputs[number]) for number in sorted(outputs)])[-1]
 
     sweep = Sweep.open(args.output, _conditions(args, subject, test))
-    by_size = choice.all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
+    by_size = all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
     with Runners(subject) as runners:
         measurement = Measurement(runners, quality, args.batch_size, args.repeats)
         run(sweep, measurement, by_size, args.beam)
@@ -45,10 +45,10 @@ def tune(args: argparse.Namespace) -> None:
         sizes = args.block_sizes
         if not args.full_grid:
             first = [sweep.points[setting] for setting in by_size]
-            best = choice.high_efficiency(first, greedy, args.loss) or choice.fastest(first, float("-inf"))
+            best = choice.fastest(first, greedy - args.loss) or choice.fastest(first, float("-inf"))
             assert best is not None
             sizes = [best.setting.block_size]
-        run(sweep, measurement, choice.all_settings(sizes, args.betas, args.tolerances), args.beam)
+        run(sweep, measurement, all_settings(sizes, args.betas, args.tolerances), args.beam)
     name = metric.columns[-1]
     print(tables.block_size_table(sweep, by_size, name), end="\n\n")
     for size in sizes:
@@ -57,11 +57,7 @@ def tune(args: argparse.Namespace) -> None:
     if args.figure:
         from fairseq_aggdec.lab.tuning.figure import draw
 
-        points = list(sweep.points.values())
-        chosen = {
-            "high-quality": choice.high_quality(points, greedy, args.margin),
-            "high-efficiency": choice.high_efficiency(points, greedy, args.loss),
-        }
+        chosen = choice.chosen(list(sweep.points.values()), greedy, args.margin, args.loss)
         for path in args.figure:
             draw(sweep, name, chosen, path)
 

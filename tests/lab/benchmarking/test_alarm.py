@@ -7,12 +7,12 @@ import pytest
 
 from fairseq_aggdec.cli import bench, demo
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking import random_models
 from fairseq_aggdec.lab.benchmarking.alarm import missing_references
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.subject import Runners
 from fairseq_aggdec.lab.tuning.points import Setting
 from fairseq_aggdec.lab.tuning.sweep import Measurement
+from fairseq_aggdec.models.sizes import SIZES
 from tests.engine_faults import blocks_see_what_follows, branches_see_each_other
 from tests.lab.benchmarking.tiny import TINY, tiny_model, tiny_subject
 
@@ -56,7 +56,7 @@ def test_the_benchmark_says_what_differs_and_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Greedy decoding need not be among the modes."""
-    monkeypatch.setitem(random_models.SIZES, "base", TINY)
+    monkeypatch.setitem(SIZES, "base", TINY)
     out = tmp_path / "out.json"
     with pytest.raises(AggdecError, match=r"^iad at batch size 1: not the output of greedy decoding"):
         bench.main([*OPTIONS, "--modes", "iad", "--json", str(out)])
@@ -73,7 +73,7 @@ def test_the_benchmark_says_what_differs_and_fails(
 def test_the_benchmark_compares_whole_lists_of_a_beam(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(random_models.SIZES, "base", TINY)
+    monkeypatch.setitem(SIZES, "base", TINY)
     out = tmp_path / "out.json"
     options = [*OPTIONS, "--modes", "beam3,aggressive-beam:3", "--json", str(out)]
     bench.main(options)

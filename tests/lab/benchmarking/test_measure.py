@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairseq_aggdec.cli.bench import main
-from fairseq_aggdec.lab.benchmarking import random_models
+from fairseq_aggdec.models import sizes
 from tests.lab.benchmarking.tiny import TINY
 
 MODES = ["beam2", "beam1", "greedy", "iad", "gad", "greedy@bf16", "iad@bf16"]
@@ -24,7 +24,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], 
     out = tmp_path_factory.mktemp("bench") / "out.json"
     options = f"--random-model base --limit {SENTENCES} --length 8 --block-size 6 --repeats {REPEATS} --batch-sizes 1,2"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(random_models.SIZES, "base", TINY)
+        patch.setitem(sizes.SIZES, "base", TINY)
         with redirect_stdout(StringIO()) as printed:
             main([*options.split(), "--no-memory", "--modes", ",".join(MODES), "--json", str(out)])
     return json.loads(out.read_text()), printed.getvalue()

@@ -7,7 +7,8 @@ import pytest
 import torch
 from fairseq.models.transformer import base_architecture
 
-from fairseq_aggdec.lab.benchmarking.random_models import SIZES, RandomModel
+from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
+from fairseq_aggdec.models.sizes import SIZES
 from fairseq_aggdec.tasks.loading import load
 from tests.lab.benchmarking.tiny import tiny_model
 

@@ -12,7 +12,6 @@ class Sleeper:
 
     def __init__(self, name: str, diary: list[str], batches: int = 4) -> None:
         self.mode = Mode.parse(name)
-        self.batch_size = 2
         self.batches = [[2 * number, 2 * number + 1] for number in range(batches)]
         self.diary = diary
 

@@ -6,12 +6,12 @@ from fairseq_aggdec.lab.benchmarking.random_models import (
     SOURCE,
     TARGET,
     RandomModel,
-    Size,
     random_sentences,
     write_random_model,
 )
 from fairseq_aggdec.lab.benchmarking.record import Record, Run
 from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Subject
+from fairseq_aggdec.models.sizes import Size
 
 TINY = Size(width=32, inner=64, heads=2, encoder_layers=2, decoder_layers=2)
 TINY_BART = Size(width=32, inner=64, heads=2, encoder_layers=3, decoder_layers=1, like_bart=True)

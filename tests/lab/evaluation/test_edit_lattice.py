@@ -60,8 +60,8 @@ def test_same_arcs_as_the_slow_way(source: list[str], output: list[str], most: i
     slow = slow_arcs(source, output, most)
     cells = sorted({cell for arc in slow for cell in arc} | {(0, 0)})
     lattice = edit_lattice(source, output, most)
-    assert len(lattice.arcs_into) == len(cells)
-    fast = {(cells[arc.origin], cells[arc.target]): arc for arcs in lattice.arcs_into for arc in arcs}
+    assert len(lattice) == len(cells)
+    fast = {(cells[arc.origin], cells[arc.target]): arc for arcs in lattice for arc in arcs}
     assert fast.keys() == slow.keys()
     for (begin, end), arc in fast.items():
         steps, unchanged = slow[begin, end]

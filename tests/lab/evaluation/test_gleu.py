@@ -16,10 +16,9 @@ def test_statistics_worked_by_hand() -> None:
     # 1-grams: a b d e match (4); c stands in the source and not in the reference (-1); g in neither (0): 3 of 6.
     # 2-grams: ab, de match (2); bc, cd are kept from the source (-2); eg (0): 0 of 5.
     # 3-grams: none matches; abc, bcd, cde are kept: -3, clipped to 0 of 4. 4-grams: abcd, bcde: -2, clipped to 0 of 3.
-    statistics = sentence_statistics(SOURCE, "a b c d e g".split(), REFERENCE)
-    assert statistics.matches == [3, 0, 0, 0]
-    assert statistics.totals == [6, 5, 4, 3]
-    assert statistics.score() == 0.0
+    output = "a b c d e g".split()
+    assert sentence_statistics(SOURCE, output, REFERENCE) == [6, 6, *(3, 0, 0, 0), *(6, 5, 4, 3)]
+    assert corpus_gleu([SOURCE], [output], [[REFERENCE]]) == 0.0
 
 
 def test_draws_lie_between_the_references() -> None:

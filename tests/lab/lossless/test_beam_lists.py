@@ -18,7 +18,7 @@ STOCK, OURS = "H-0\t-0.5\ta b\nH-0\t-0.75\ta\nH-1\t-1.0\tc\n", "H-1\t-1.0\tc\nH-
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
     """The commands that were run; each writes its results."""
     commands: list[list[str]] = []
 
@@ -30,13 +30,14 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    made = Sentences("made up", lambda folder, args: (folder / "bin", Path("model.pt")), "--lenpen 2", batches=(8, 1))
+    (tmp_path / "model.pt").write_text("a model")
+    made = Sentences("made up", lambda _, args: (Path("bin"), args.work / "model.pt"), "--lenpen 2", batches=(8, 1))
     monkeypatch.setitem(beam_lists.SETS, "made_up", made)
     return commands
 
 
-def run_made_up(work: Path, commit: str) -> dict[str, Any]:
-    return run_set("made_up", argparse.Namespace(work=work, limit=None), commit)
+def run_made_up(work: Path, commit: str, limit: int | None = None) -> dict[str, Any]:
+    return run_set("made_up", argparse.Namespace(work=work, limit=limit), commit)
 
 
 def test_each_search_is_run_once_a_commit_and_compared(ran: list[list[str]], tmp_path: Path) -> None:
@@ -50,6 +51,18 @@ def test_each_search_is_run_once_a_commit_and_compared(ran: list[list[str]], tmp
     assert len(ran) == 3
     run_made_up(tmp_path, "second")
     assert len(ran) == 5, "stock fairseq's lists stay"
+    (tmp_path / "model.pt").write_text("another model")
+    run_made_up(tmp_path, "second")
+    assert len(ran) == 8, "not those of another model"
+
+
+@pytest.mark.usefixtures("ran")
+def test_a_part_of_a_set_has_a_record_of_its_own(tmp_path: Path) -> None:
+    whole = run_made_up(tmp_path, "first")
+    assert run_made_up(tmp_path, "first", limit=2)["title"] == "made up, the first 2"
+    assert run_made_up(tmp_path, "first", limit=3)["title"] == "made up", "it has two sentences"
+    assert json.loads((tmp_path / "made_up.json").read_text()) == whole
+    assert (tmp_path / "made_up-2.json").is_file()
 
 
 def test_a_search_that_fails_is_named_and_leaves_no_results(

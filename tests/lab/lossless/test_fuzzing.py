@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fairseq_aggdec.cli import fuzz
 from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.lossless.fuzzing import running
 from fairseq_aggdec.lab.lossless.fuzzing.cases import ADVERSARIES, KINDS, Case, draw
 from fairseq_aggdec.lab.lossless.fuzzing.checking import CaseResult, ModeResult
@@ -58,6 +59,12 @@ def test_a_stopped_run_goes_on_as_one_that_was_not(tmp_path: Path, monkeypatch: 
     for state in (stopped, whole):
         del state["seconds"], state["began"]
     assert stopped == whole
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('{"next": 3}')
+    with pytest.raises(AggdecError, match=r"other\.json: not the counters of a run; name another file"):
+        Run(tmp_path / "other.json")
 
 
 def test_what_is_wrong_is_found_and_repeated_by_its_command(

@@ -113,16 +113,27 @@ def test_unfinished_decodings_do_not_count(config: Path, work: Path, capsys: pyt
     assert [row["name"] for row in results.scores[0]["rows"]] == ["source, unchanged", "beam1", "beam5"]
 
 
+def test_the_folders_above_the_work_folder_may_have_any_name(config: Path, work: Path, tmp_path: Path) -> None:
+    below = work.rename(tmp_path / "decode")
+    main(["experiment", str(config), "--work", str(below), "--json", str(tmp_path / "results.json")])
+    assert list(load_results(tmp_path / "results.json").records) == ["bench/bench"]
+
+
 def test_what_is_wrong_is_said(config: Path, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["experiment", str(config), "--work", str(work)]
     with pytest.raises(AggdecError, match=r"--paper ge2022/5: .* has no counterparts for ge2022/5; it has ge2022/4"):
         main([*command, "--paper", "ge2022/5"])
+    with pytest.raises(AggdecError, match=r"--figure speed\.pdf: must end with \.png or \.svg"):
+        main([*command, "--figure", "speed.pdf"])
     monkeypatch.setenv("AGGDEC_WORK", str(tmp_path / "work2"))
     with pytest.raises(AggdecError, match=r"--work .*work2/little: no such folder; run the experiment's stages first"):
         main(["experiment", str(config)])
     (work / "decode/test1/iad/stats.jsonl").write_text(STATS[:30])
     with pytest.raises(AggdecError, match=r"iad/stats.jsonl: not JSON .*; decode again"):
         main(command)
+    for option in ("--json", "--output"):  # said before anything is read
+        with pytest.raises(AggdecError, match=r"about\.yaml: exists and is another kind of file"):
+            main([*command, option, str(config / "about.yaml")])
 
 
 def test_papers_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
 def test_other_conditions_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "points.jsonl"
     Sweep.open(path, CONDITIONS)
-    with pytest.raises(AggdecError, match=r"measured with another repeats \(3, now 5\); .* name another file"):
+    with pytest.raises(AggdecError, match=r"other conditions \(repeats: 5 now, 3 there\); .*: name another file"):
         Sweep.open(path, {**CONDITIONS, "repeats": 5})
 
 

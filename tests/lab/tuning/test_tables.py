@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from fairseq_aggdec.lab.tuning.choice import all_settings
+from fairseq_aggdec.lab.tuning.points import all_settings
 from fairseq_aggdec.lab.tuning.tables import block_size_table, choice_text
 from tests.lab.tuning.papers import papers_sweep
 

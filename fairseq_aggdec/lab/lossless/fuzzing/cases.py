@@ -21,7 +21,6 @@ _ARITHMETICS: tuple[dict[str, Any], ...] = (
     {"precision": "bf16", "bit_exact": True},
     {"precision": "int8", "bit_exact": True},
 )
-_PLAIN_SEARCH: dict[str, Any] = {"max_len_b": 24}
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,8 @@ def _batches(rng: Random, most: int) -> list[list[list[int]]]:
 
 def _search(rng: Random) -> tuple[dict[str, Any], int]:
     """Search options and the number of forced tokens."""
-    search, prefix = dict(_PLAIN_SEARCH), 0
+    search: dict[str, Any] = {"max_len_b": 24}
+    prefix = 0
     if rng.random() < 0.25:
         return search, prefix
     if rng.random() < 0.5:

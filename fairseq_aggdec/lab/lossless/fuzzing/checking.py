@@ -155,7 +155,7 @@ class Checker:
         """Whole n-best lists against those of stock fairseq."""
         stock = self._stock(mode["beam"])
         try:
-            expected = self._lists(stock)
+            expected = self._lists(stock, self.samples)
         except Exception:  # as where a forced prefix is empty: then there is nothing to compare with
             result.refused = len(self.reference)
             return []
@@ -165,7 +165,7 @@ class Checker:
             budget=mode.get("budget"), engines=self._engines.setdefault(Arithmetic(), Engines()), block_draft=drafter,
             **self._search_by_fairseq(),
         )  # fmt: skip
-        found = self._lists(generator)
+        found = self._lists(generator, self.samples)
         totals = generator.totals
         result.sentences, result.tokens = len(found), totals.committed
         result.drafted, result.accepted = totals.drafted, totals.accepted
@@ -185,9 +185,11 @@ class Checker:
                         findings.append(("scores", text))
         return findings
 
-    def _lists(self, generator: SequenceGenerator) -> dict[int, list[dict[str, Any]]]:
+    def _lists(
+        self, generator: SequenceGenerator, samples: Sequence[dict[str, Any]]
+    ) -> dict[int, list[dict[str, Any]]]:
         found: dict[int, list[dict[str, Any]]] = {}
-        for sample in self.samples:
+        for sample in samples:
             hypotheses = generator.generate(self.models, sample, prefix_tokens=self._prefix(sample))
             found.update(zip(sample["id"].tolist(), hypotheses, strict=True))
         return found
@@ -221,12 +223,7 @@ class Checker:
         return [("counters", f"{totals} of {len(found)} sentences with {tokens} tokens, {steps} iterations")]
 
     def _decode(self, generator: SequenceGenerator, samples: Sequence[dict[str, Any]]) -> Hypotheses:
-        found: Hypotheses = {}
-        for sample in samples:
-            prefix = self._prefix(sample)
-            hypotheses = generator.generate(self.models, sample, prefix_tokens=prefix)
-            found.update((number, best) for number, (best,) in zip(sample["id"].tolist(), hypotheses, strict=True))
-        return found
+        return {number: best for number, (best,) in self._lists(generator, samples).items()}
 
     def _ours(
         self, mode: Mapping[str, Any], engines: Engines, answers: Mapping[int, Sequence[int]]

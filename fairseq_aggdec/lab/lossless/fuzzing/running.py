@@ -16,6 +16,7 @@ from fairseq_aggdec.lab.benchmarking.machine import commit, machine, now
 from fairseq_aggdec.lab.lossless.fuzzing.cases import Case, draw
 from fairseq_aggdec.lab.lossless.fuzzing.checking import CaseResult, Checker, Finding
 from fairseq_aggdec.lab.lossless.fuzzing.shrinking import shrunk
+from fairseq_aggdec.structured_files import read_json
 
 _SHRUNK = 10
 """number of counterexamples to shrink; a fault shows in many cases, so more are not needed"""
@@ -69,11 +70,10 @@ class Run:
             "refused": {}, "kinds": {}, "modes": {}, "precisions": {}, "heads": {}, "counterexamples": [],
         }  # fmt: skip
         if file.is_file():
-            try:
-                self.state = json.loads(file.read_text(encoding="utf-8"))
-                self.state["next"] += 0
-            except (ValueError, KeyError, TypeError) as error:
-                raise AggdecError(f"{file}: not the counters of a run ({error}); name another file") from error
+            stored = read_json(file, "name another file")
+            if not isinstance(stored, dict) or stored.keys() != self.state.keys():
+                raise AggdecError(f"{file}: not the counters of a run; name another file")
+            self.state = stored
         if commit() not in self.state["commits"]:
             self.state["commits"].append(commit())
 
