@@ -88,7 +88,7 @@ def convert(path: str, data: str, languages: tuple[str, str], folder: Path) -> P
         from ctranslate2.converters import FairseqConverter
     except ImportError as error:
         raise AggdecError(
-            f"--peers ctranslate2: the package is not installed ({error}); pip install 'fairseq-aggdec[bench]'"
+            f"--peers ctranslate2: the package is not installed ({error}); pip install ctranslate2"
         ) from error
     if ":" in path:
         raise AggdecError(f"--peers ctranslate2: takes one model, and --path {path} is an ensemble")
