@@ -1,5 +1,6 @@
 # The stage `ablation`: trains drafters that each differ in one setting, for the same short time, and measures them. Each has
-# a folder, work/tatoeba_en_de/ablation/NAME; the table is work/tatoeba_en_de/ablation/table.md.
+# a folder, work/tatoeba_en_de/ablation/NAME; the table is work/tatoeba_en_de/ablation/table.md. The stage `block_sizes` takes
+# those that differ in k through the development set (papers/000 Table 6, papers/001 Table 2).
 # shellcheck shell=bash disable=SC2154,SC2034
 ablation_updates="${ABLATION_UPDATES:-1000}"
 ablation_every="${ABLATION_EVERY:-100}" # updates between two validations
@@ -20,6 +21,10 @@ ablation_variants=(
     "own-encoder model.freeze_encoder=false" # starts from the verifier's
     "no-transitions model.transition_dim=0"
     "glancing criterion.glancing=0.5:0.3" # as in papers/000; a second pass
+    "k5 model.block_size=5" # the reference has 10
+    "k15 model.block_size=15"
+    "k20 model.block_size=20"
+    "k25 model.block_size=25"
 )
 
 stage_ablation() {
@@ -33,6 +38,22 @@ stage_ablation() {
         measure_variant "${variant%% *}"
     done
     own_table ablation --output "$work/ablation/table.md" # tables.yaml says which variants are compared
+}
+
+stage_block_sizes() {
+    local k name
+    run decode --subset valid --model "$model"
+    for k in 5 10 15 20 25; do
+        name="k$k"
+        if ((k == 10)); then
+            name=base
+        fi
+        train_variant "$name" "model.block_size=$k"
+        drafter="$work/ablation/$name/model.pt"
+        run decode --subset valid --decoding gad++ --label "gad++-3-1-k$k" --top-beta 3 --tolerance 1 --model "$model" \
+            --drafter-path "$drafter"
+        modes="beam5,greedy,gad,gad++:3:1" measure "block-size-$k" --gen-subset valid --threads 2 --no-profile --no-memory
+    done
 }
 
 # Trains one variant unless that is done: train_variant NAME [hydra overrides].
