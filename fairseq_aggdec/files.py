@@ -7,6 +7,7 @@ import fcntl
 import gzip
 import hashlib
 import os
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -42,6 +43,28 @@ def written_whole(path: Path) -> Iterator[Path]:
             if isinstance(error, OSError) and error.errno and error.filename is None:  # the disk is full, for example
                 error.filename = str(path)
             raise
+
+
+@contextmanager
+def folder_written_whole(folder: Path) -> Iterator[Path]:
+    """Gives an empty folder beside `folder`, which gets the name of `folder` when the block ends without an error.
+
+    What an error or a killed run leaves there is deleted by the next one.
+
+    Raises:
+        AggdecError: another process is writing the folder.
+        OSError: it cannot be made, or `folder` has files.
+    """
+    partial = folder.with_name(folder.name + PARTIAL)
+    partial.mkdir(parents=True, exist_ok=True)
+    with alone_at(partial):
+        for left in partial.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink()
+        yield partial
+        partial.rename(folder)
 
 
 def refuse_overwriting(output: Path, read: Iterable[Path]) -> None:

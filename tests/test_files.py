@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import check_result_file, decode_text, open_lines, read_text_lines, written_whole
+from fairseq_aggdec.files import (
+    check_result_file,
+    decode_text,
+    folder_written_whole,
+    open_lines,
+    read_text_lines,
+    written_whole,
+)
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
@@ -38,6 +45,18 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
         fail()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_appears_when_it_is_complete_and_holds_nothing_of_a_killed_run(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    (tmp_path / "new/folder.partial/part").mkdir(parents=True)
+    (tmp_path / "new/folder.partial/part/file").touch()
+    (tmp_path / "new/folder.partial/file").touch()
+    with folder_written_whole(folder) as partial:
+        (partial / "whole").touch()
+        assert not folder.exists()
+    assert [path.name for path in folder.iterdir()] == ["whole"]
+    assert list(folder.parent.iterdir()) == [folder]
 
 
 def hold(path: Path, is_held: Any, release: Any) -> None:

@@ -61,7 +61,7 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
     mine = shards[rank::ranks]
     left = [shard for shard in mine if not output.is_finished(shard)]
     lines, lines_left = (sum(shard.lines for shard in some) for some in (mine, left))
-    logger.info(f"{lines:,} lines in {len(mine):,} shards, {len(left):,} of them to decode")
+    logger.info(f"to decode: {lines_left:,} of {lines:,} lines, {len(left):,} of {len(mine):,} shards")
     with (
         tqdm(
             total=lines,

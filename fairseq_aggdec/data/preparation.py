@@ -20,7 +20,7 @@ from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.data.text_files import given_file, read_lines, write_lines
 from fairseq_aggdec.data.text_stages import write_pairs, write_text
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import PARTIAL, alone_at, written_whole
+from fairseq_aggdec.files import PARTIAL, alone_at, folder_written_whole, written_whole
 
 _SHIPPED = Path(__file__).parents[1] / "demo"  # a folder for each model
 
@@ -116,11 +116,14 @@ def _shipped(name: str) -> Path:
 def binarise(config: PrepareConfig, data: Path, work: Path, workers: int = 1) -> None:
     """Runs `fairseq-preprocess`, with one dictionary for both sides, to `data-bin/`."""
     output = work / "data-bin"
-    if output.exists():
-        return
+    if not output.exists():
+        with folder_written_whole(output) as unfinished:
+            _preprocess(config, data, work, unfinished, workers)
+            _add_what_decoding_reads(config, data, work, unfinished)
+
+
+def _preprocess(config: PrepareConfig, data: Path, work: Path, unfinished: Path, workers: int) -> None:
     source, target = config.sides
-    unfinished = work / "data-bin.partial"
-    shutil.rmtree(unfinished, ignore_errors=True)
     # from within the work folder: its own name may begin with a dash or hold a comma
     bpe, destination = Path("bpe"), Path(unfinished.name)
     command = [sys.executable, "-m", "fairseq_cli.preprocess", "--source-lang", source, "--target-lang", target]
@@ -141,6 +144,10 @@ def binarise(config: PrepareConfig, data: Path, work: Path, workers: int = 1) ->
         for file in extra.glob("train.*"):
             file.rename(unfinished / file.name.replace("train.", f"{name}.", 1))
         shutil.rmtree(extra)
+
+
+def _add_what_decoding_reads(config: PrepareConfig, data: Path, work: Path, unfinished: Path) -> None:
+    source, _ = config.sides
     language = config.language_of(source)
     if language and not (unfinished / f"dict.{language}.txt").exists():
         # fairseq-interactive passes --source-lang to the tokeniser, whose rules depend on the language: so there must
@@ -151,7 +158,6 @@ def binarise(config: PrepareConfig, data: Path, work: Path, workers: int = 1) ->
     if config.bpe and config.bpe.gpt2:  # needed to decode outputs
         shutil.copy(given_file(data / config.bpe.gpt2.encoder_json), unfinished / "encoder.json")
         shutil.copy(given_file(data / config.bpe.gpt2.vocab_bpe), unfinished / "vocab.bpe")
-    unfinished.rename(output)
 
 
 def _run(command: list[str], work: Path) -> None:

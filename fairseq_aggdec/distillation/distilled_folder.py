@@ -15,7 +15,7 @@ from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_aggdec.distillation.data_bin import DataBin, Tokens
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import PARTIAL, alone_at
+from fairseq_aggdec.files import folder_written_whole
 from fairseq_aggdec.structured_files import read_json
 
 logger = logging.getLogger(__name__)
@@ -61,13 +61,8 @@ def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit]
     Raises:
         AggdecError: another process is writing the folder.
     """
-    partial = folder.with_name(folder.name + PARTIAL)
-    partial.mkdir(parents=True, exist_ok=True)
-    with alone_at(partial):
-        for left in partial.iterdir():  # from a run that was killed
-            left.unlink()
+    with folder_written_whole(folder) as partial:
         _write_files(partial, data, splits, keep_skipped)
-        partial.rename(folder)
 
 
 def _write_files(partial: Path, data: DataBin, splits: Sequence[DistilledSplit], keep_skipped: bool) -> None:

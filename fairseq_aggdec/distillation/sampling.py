@@ -10,7 +10,7 @@ import numpy as np
 
 from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.distillation.distilled_folder import write_side
-from fairseq_aggdec.files import PARTIAL
+from fairseq_aggdec.files import folder_written_whole
 
 _SEED = 1
 
@@ -29,19 +29,16 @@ def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> D
     sample = DataBin(folder, data.source_lang, data.target_lang)
     if folder.is_dir():
         return sample
-    partial = folder.with_name(folder.name + PARTIAL)
-    shutil.rmtree(partial, ignore_errors=True)  # from a run that was killed
-    partial.mkdir(parents=True)
-    written = DataBin(partial, data.source_lang, data.target_lang)
-    for language in {data.source_lang, data.target_lang}:
-        shutil.copyfile(data.folder / f"dict.{language}.txt", partial / f"dict.{language}.txt")
-    for split, count in sentences.items():
-        source, target = data.source(split), data.target(split)
-        chosen = np.sort(np.random.RandomState(_SEED).permutation(len(source))[:count])
-        for side, language, dictionary in (
-            (source, data.source_lang, data.source_dictionary),
-            (target, data.target_lang, data.target_dictionary),
-        ):
-            write_side(written.prefix(split, language), (side[int(number)] for number in chosen), dictionary)
-    partial.rename(folder)
+    with folder_written_whole(folder) as partial:
+        written = DataBin(partial, data.source_lang, data.target_lang)
+        for language in {data.source_lang, data.target_lang}:
+            shutil.copyfile(data.folder / f"dict.{language}.txt", partial / f"dict.{language}.txt")
+        for split, count in sentences.items():
+            source, target = data.source(split), data.target(split)
+            chosen = np.sort(np.random.RandomState(_SEED).permutation(len(source))[:count])
+            for side, language, dictionary in (
+                (source, data.source_lang, data.source_dictionary),
+                (target, data.target_lang, data.target_dictionary),
+            ):
+                write_side(written.prefix(split, language), (side[int(number)] for number in chosen), dictionary)
     return sample

@@ -86,7 +86,7 @@ class Goodput:
         self.costs = costs
         self.rates = AcceptanceRates(_FIRST_RATE if costs.draft is None else _FIRST_RATE_BESIDE_A_MODEL)
         self._by_a_model = by_a_model
-        self._drafter_asks = drafter_asks
+        self._asks_model = costs.draft is not None and not drafter_asks
         self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
         self._refused = 0  # rows of the batch for which a draft by the model did not pay; 0: it has not been refused
         self._failures: list[int] = []  # of each row, before the iteration
@@ -117,7 +117,7 @@ class Goodput:
         pays_by_token = self.costs.ragged and len(lengths) >= self.costs.read
         self._least_chance = len(lengths) / self._pass(len(lengths), len(lengths)) if pays_by_token else 0.0
         size = sys.maxsize
-        if self.costs.draft is not None and not self._drafter_asks:
+        if self._asks_model:
             size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
             self._refused = 0 if size else len(lengths)
         return [size] * len(lengths)
@@ -128,7 +128,7 @@ class Goodput:
             return draft
         groups = list(zip(self._kinds(draft, len(draft.known)), self._failures, strict=True))
         best, benefit = self._worth(groups, draft.known)
-        if self.costs.draft is None:  # a model is asked where it pays
+        if not self._asks_model:  # which is asked where it pays
             self._pause(benefit)
         if not self.costs.ragged:
             return draft.cut([len(best)] * len(groups))

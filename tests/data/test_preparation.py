@@ -156,7 +156,7 @@ def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
 def written_by_preprocess(command: list[str], work: Path) -> None:
     """Stands in for fairseq-preprocess, which takes seconds to start."""
     folder = work / command[command.index("--destdir") + 1]
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for name in ("dict.src.txt", "train.src-tgt.src.bin"):
         (folder / name).write_text(" ".join(command[3:]), encoding="utf-8")
 

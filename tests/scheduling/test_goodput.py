@@ -31,8 +31,8 @@ def draft_of(lengths: Sequence[int], kinds: Sequence[str] | None = None) -> Draf
 class Decoding:
     """Batches without a model: of each row's draft so many tokens pass, and the verifier adds one."""
 
-    def __init__(self, costs: Costs) -> None:
-        self.goodput = Goodput(costs, ONE)
+    def __init__(self, costs: Costs, drafter_asks: bool = False) -> None:
+        self.goodput = Goodput(costs, ONE, drafter_asks)
         self.cost = self.wasted = 0.0
         """of all blocks and drafts, and of those tokens that did not pass; in rows"""
 
@@ -262,9 +262,10 @@ def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
     decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))
 
 
-def test_where_no_draft_is_worth_it_the_drafter_is_seldom_asked_until_the_next_batch() -> None:
-    """Copies cost the verifier nothing, and the host time."""
-    decoding = Decoding(Costs(1.0, wide=4.0, ragged=True))
+@pytest.mark.parametrize("model", [None, DraftCost(10, 60.0, 2.0, 2.0)], ids=["copies", "copies and a model"])
+def test_where_no_draft_is_worth_it_the_drafter_is_seldom_asked_until_the_next_batch(model: DraftCost | None) -> None:
+    """Looking for copies costs the verifier nothing, and the host time, also where a model could draft instead."""
+    decoding = Decoding(Costs(1.0, wide=4.0, ragged=True, draft=model), drafter_asks=model is not None)
     decoding.batch([8] * 32, [0] * 32)
     outputs, asked = outputs_of([[5]] * 32), 0
     for _ in range(100):

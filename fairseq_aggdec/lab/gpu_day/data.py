@@ -10,6 +10,7 @@ from fairseq_aggdec.data import subwords
 from fairseq_aggdec.data.text_files import read_lines, write_lines
 from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import folder_written_whole
 
 _HELD_OUT = 0.05  # share of the pairs in `valid`, and likewise in `test`
 
@@ -56,8 +57,9 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
             command += [option, str(demo.folder / f"dict.{language}.txt")]
         for split in ("train", "valid", "test"):
             command += [f"--{split}pref", str(text / split)]
-        partial = folder.with_name(folder.name + ".partial")
-        done = subprocess.run([*command, "--destdir", str(partial), "--workers", "1"], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise AggdecError(f"fairseq-preprocess failed: {done.stderr.strip().splitlines()[-1]}")
-        partial.rename(folder)
+        with folder_written_whole(folder) as partial:
+            done = subprocess.run(
+                [*command, "--destdir", str(partial), "--workers", "1"], capture_output=True, text=True
+            )
+            if done.returncode != 0:
+                raise AggdecError(f"fairseq-preprocess failed: {done.stderr.strip().splitlines()[-1]}")

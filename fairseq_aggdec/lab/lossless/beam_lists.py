@@ -14,7 +14,6 @@ import gzip
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import zlib
@@ -27,7 +26,7 @@ from typing import Any
 from fairseq_aggdec.cli.options import add_data_sets_option
 from fairseq_aggdec.data.subwords import as_written, subword_nmt
 from fairseq_aggdec.errors import AggdecError, on_command_line
-from fairseq_aggdec.files import file_sha256, written_whole
+from fairseq_aggdec.files import file_sha256, folder_written_whole, written_whole
 from fairseq_aggdec.lab.benchmarking import machine
 from fairseq_aggdec.lab.benchmarking.random_models import write_random_model
 from fairseq_aggdec.lab.benchmarking.tables import Table
@@ -127,16 +126,14 @@ def _binarised(folder: Path, texts: Iterable[str], limit: int | None, dictionary
     """
     data = folder / "-".join(["bin", *(file_sha256(file)[:12] for file in (dictionary, *codes))])
     if not data.is_dir():
-        partial = folder / "bin.partial"
-        shutil.rmtree(partial, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
         text = "".join(line + "\n" for line in islice(texts, limit))
         for side in ("src", "tgt"):
             (folder / f"test.{side}").write_text(text, encoding="utf-8")
         options = ["-s", "src", "-t", "tgt", "--joined-dictionary", "--srcdict", dictionary, "--workers", 1]
         run = [sys.executable, "-m", "fairseq_cli.preprocess", *options, "--testpref", folder / "test"]
-        subprocess.run([*map(str, run), "--destdir", str(partial)], check=True, stdout=subprocess.DEVNULL)
-        partial.rename(data)
+        with folder_written_whole(data) as partial:
+            subprocess.run([*map(str, run), "--destdir", str(partial)], check=True, stdout=subprocess.DEVNULL)
     return data
 
 
@@ -225,14 +222,12 @@ def _generated(command: Sequence[str], folder: Path, repaired: bool = False) -> 
     path = folder / "generate-test.txt"
     if not path.is_file():
         print(f"{machine.now()} {shlex.join(command)}", file=sys.stderr, flush=True)
-        partial = folder.with_name(f"{folder.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
         program = ["-c", _BLOCKER] if repaired else ["-m", "fairseq_cli.generate"]
-        options = [*command[1:], "--results-path", str(partial)]
-        done = subprocess.run([sys.executable, *program, *options], capture_output=True, text=True)
-        if done.returncode:
-            raise AggdecError(f"{shlex.join(command)}: ended with {done.returncode}: {done.stderr[-2000:].strip()}")
-        partial.rename(folder)
+        with folder_written_whole(folder) as partial:
+            options = [*command[1:], "--results-path", str(partial)]
+            done = subprocess.run([sys.executable, *program, *options], capture_output=True, text=True)
+            if done.returncode:
+                raise AggdecError(f"{shlex.join(command)}: ended with {done.returncode}: {done.stderr[-2000:].strip()}")
     return path
 
 

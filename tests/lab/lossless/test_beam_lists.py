@@ -25,7 +25,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         commands.append(command)
         folder = Path(command[command.index("--results-path") + 1])
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "generate-test.txt").write_text(OURS if "aggressive-beam" in command else STOCK)
         return subprocess.CompletedProcess(command, 0)
 
