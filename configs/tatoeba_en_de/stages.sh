@@ -3,7 +3,7 @@
 source "$shared/measuring.sh"
 source "$shared/decode_pair.sh"
 stages=(prepare teacher distill verifier redistill drafter decode score bench table)
-further_stages=(ablation block_sizes blockwise blockwise_table "${measuring_stages[@]}")
+further_stages=(novels ablation block_sizes blockwise blockwise_table "${measuring_stages[@]}")
 
 target="${target:-de}" # configs/tatoeba_de_en: en
 
@@ -34,6 +34,17 @@ stage_verifier() {
 stage_redistill() {
     run distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid \
         --shards 2 "${fast_search[@]}" --max-len-a 1.5 --max-len-b 10
+}
+
+# Further sources for the drafter, which the verifier translates; to be run before the stage `drafter`.
+stage_novels() {
+    local novels="$work/novels" file
+    python -m fairseq_aggdec.cli.prepare "$here/novels.yaml" --data "$data" --work "$novels" --workers "$(nproc)"
+    run distill --data "$novels/data-bin" --output "$novels/distilled" --teacher "$model" --beam 1 --subset train \
+        --shards 2 "${fast_search[@]}" --max-len-a 1.5 --max-len-b 10
+    for file in "$novels/distilled"/train.*; do
+        [[ ! -f "$file" ]] || cp "$file" "$redistilled/train1.${file##*/train.}"
+    done
 }
 
 stage_drafter() {
