@@ -22,7 +22,7 @@ def loaded(task: str) -> DemoModel:
     [
         ("gec", "iad", 4.89),
         ("gec", "hybrid", 4.89),
-        ("mt", "gad", 4.14),
+        ("mt", "gad", 4.26),
         ("gec", "aggressive-beam", 3.17),
         ("mt", "aggressive-beam", 1.01),
     ],
