@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Writes a teacher's outputs as training targets: scripts/distill.sh EXPERIMENT [--teacher FILE[:FILE...]] [--data FOLDER]
-#                     [--output FOLDER] [--shards N] [further aggdec distill options, e.g. --beam 5 --max-len-a 1.5 --subset train,valid]
-# Reads --data (default work/EXPERIMENT/data-bin), writes --output (default work/EXPERIMENT/distilled/data-bin). N processes on this
-# machine share the work and its GPUs or cores. A stopped call continues; a finished one does nothing.
+#                     [--output FOLDER] [--shards N]
+#                     [further aggdec distill options, e.g. --beam 5 --max-len-a 1.5 --subset train,valid]
+# Reads --data (default work/EXPERIMENT/data-bin), writes --output (default work/EXPERIMENT/distilled/data-bin). N processes
+# on this machine share the work and its GPUs or cores. A stopped call continues; a finished one does nothing.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 teacher="$(model_folder teacher)/model.pt" input="$work/data-bin" output="$work/distilled/data-bin" shards=1

@@ -5,4 +5,3 @@ train_options=(
     --of tatoeba_en_de task.source_lang=de task.target_lang=en tokenizer.source_lang=de tokenizer.target_lang=en
 )
 source "$root/configs/tatoeba_en_de/stages.sh"
-further_stages=("${further_stages[@]:1}") # without `novels`, which are English

@@ -3,9 +3,12 @@
 source "$shared/measuring.sh"
 source "$shared/decode_pair.sh"
 stages=(prepare teacher distill verifier redistill drafter decode score bench table)
-further_stages=(novels ablation block_sizes blockwise blockwise_table "${measuring_stages[@]}")
+further_stages=(ablation block_sizes blockwise blockwise_table "${measuring_stages[@]}")
 
 target="${target:-de}" # configs/tatoeba_de_en: en
+if [[ "$target" == de ]]; then # the novels are English
+    further_stages=(novels "${further_stages[@]}")
+fi
 
 distilled="$work/distilled/data-bin"
 redistilled="$work/redistilled/data-bin"
@@ -22,8 +25,8 @@ tune_options=(--block-sizes 2,4,6,8,10 --threads 2) # the drafter is trained wit
 stage_prepare() { run prepare; }
 stage_teacher() { run_model teacher; }
 # the targets of fairseq's own search, in less time on a CPU
-fast_search=(--decoding aggressive-beam --batch-size 64)
-stage_distill() { run distill --shards 2 "${fast_search[@]}" --max-len-a 1.5 --max-len-b 10; }
+fast_search=(--decoding aggressive-beam --batch-size 64 --max-len-a 1.5 --max-len-b 10)
+stage_distill() { run distill --shards 2 "${fast_search[@]}"; }
 
 stage_verifier() {
     run_model verifier --data "$distilled" "checkpoint.finetune_from_model=$work/teacher/model.pt"
@@ -33,7 +36,7 @@ stage_verifier() {
 # measures agreement with the verifier.
 stage_redistill() {
     run distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid \
-        --shards 2 "${fast_search[@]}" --max-len-a 1.5 --max-len-b 10
+        --shards 2 "${fast_search[@]}"
 }
 
 # Further sources for the drafter, which the verifier translates; to be run before the stage `drafter`.
@@ -41,7 +44,7 @@ stage_novels() {
     local novels="$work/novels" file
     python -m fairseq_aggdec.cli.prepare "$here/novels.yaml" --data "$data" --work "$novels" --workers "$(nproc)"
     run distill --data "$novels/data-bin" --output "$novels/distilled" --teacher "$model" --beam 1 --subset train \
-        --shards 2 "${fast_search[@]}" --max-len-a 1.5 --max-len-b 10
+        --shards 2 "${fast_search[@]}"
     for file in "$novels/distilled"/train.*; do
         [[ ! -f "$file" ]] || cp "$file" "$redistilled/train1.${file##*/train.}"
     done

@@ -128,7 +128,7 @@ class Goodput:
             return draft
         groups = list(zip(self._kinds(draft, len(draft.known)), self._failures, strict=True))
         best, benefit = self._worth(groups, draft.known)
-        if not self._asks_model:  # which is asked where it pays
+        if not self._asks_model:  # a model is asked where it pays
             self._pause(benefit)
         if not self.costs.ragged:
             return draft.cut([len(best)] * len(groups))
