@@ -98,8 +98,6 @@ class Acceptance:
     def by_token(self, proposed: Tensor, choices: Choices) -> tuple[Tensor, ...]:
         """What `by_block` needs of some tokens, each judged by itself, B x W each; see `Criterion`."""
         own = proposed == choices.tokens
-        if self.is_exact:
-            return own, choices.tokens, choices.log_probs
         drafted = choices.scores.gather(-1, proposed.clamp(min=0)[..., None]).squeeze(-1)
         allowed = (drafted > -torch.inf) & (proposed != NOTHING) & ~own
         if choices.forced is not None:
@@ -110,13 +108,7 @@ class Acceptance:
         return own, near, allowed, proposed, drafted, choices.tokens, choices.log_probs
 
     def by_block(self, own: Tensor, *judged: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What passes of a block, what becomes output and its log-probability, from `by_token`: B x W each.
-
-        Of `EXACT` that is what `by_token` returns.
-        """
-        if self.is_exact:
-            tokens, log_probs = judged
-            return own, tokens, log_probs
+        """What passes of a block, what becomes output and its log-probability, from `by_token`: B x W each."""
         near, allowed, proposed, drafted, tokens, log_probs = judged
         if self.minimum > 1:
             unbroken = (own | near).long().cumprod(dim=-1).bool()
@@ -152,6 +144,19 @@ class Verdict(NamedTuple):
         size, host = tokens.size(0), torch.cat([passed, tokens, log_probs]).tolist()
         return cls(widths, list(map(bool, host[:size])), list(map(int, host[size : 2 * size])), host[2 * size :])
 
+    @classmethod
+    def exact(cls, block: Block, draft: Draft, tokens: Tensor, log_probs: Tensor) -> "Verdict":
+        """Under `EXACT`, of the verifier's own choices, N, and their log-probabilities; one transfer, too."""
+        ragged = block.ragged
+        host = torch.cat([ragged.pack(block.tokens), tokens, log_probs]).tolist()
+        drafted, own = host[: ragged.size], host[ragged.size : 2 * ragged.size]
+        passed, first = [False] * ragged.size, 0
+        for width, length in zip(ragged.widths, draft.known or draft.lengths.tolist(), strict=True):
+            for place in range(first, first + length):
+                passed[place] = own[place] == drafted[place + 1]
+            first += width
+        return cls(ragged.widths, passed, list(map(int, own)), host[2 * ragged.size :])
+
 
 def judge(
     verifier: Verifier, rules: SearchRules, accept: Acceptance, block: Block, draft: Draft, sequence: Tensor | None
@@ -162,28 +167,33 @@ def judge(
     to the block's end, B x L, for rules that look back; None where none does.
     """
     ragged, positions = block.ragged, block.positions
-    if block.tokens.size(1) == 1:
-        proposed = torch.full_like(positions, NOTHING)
-    else:
-        proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING))  # N: what was drafted behind each
-        if draft.known is None or not ragged.is_full:  # otherwise a row's tokens end with the block
-            proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NOTHING)
+    proposed = None if accept.is_exact else _proposed(block, draft)
     judged: list[tuple[Tensor, ...]] = []
     first = 0
     for scores in verifier.score(block):  # n x V
-        rows, at, drafted = ragged.rows, positions, proposed
-        if scores.size(0) < ragged.size:
-            rows, at, drafted = (entries[first : first + scores.size(0)] for entries in (rows, at, drafted))
+        part = slice(first, first + scores.size(0))
+        first = part.stop
+        rows = ragged.rows[part]
         seen = None if sequence is None else sequence[rows]
         choices = rules.keep(rows).choose(
-            scores[:, None], at[:, None], seen, block.first_start, block.last_start + ragged.width - 1
+            scores[:, None], positions[part, None], seen, block.first_start, block.last_start + ragged.width - 1
         )
-        judged.append(accept.by_token(drafted[:, None], choices))
-        first += scores.size(0)
+        if proposed is None:
+            judged.append((choices.tokens, choices.log_probs))
+        else:
+            judged.append(accept.by_token(proposed[part, None], choices))
     by_token = judged[0] if len(judged) == 1 else tuple(torch.cat(entries) for entries in zip(*judged, strict=True))
-    if accept.is_exact:
-        own, tokens, log_probs = by_token
-        return Verdict.of(ragged.widths, own[:, 0], tokens[:, 0], log_probs[:, 0])
+    if proposed is None:
+        return Verdict.exact(block, draft, *(entries.squeeze(1) for entries in by_token))
     # behind a row's tokens its last one is repeated, behind which nothing was drafted
     spread = accept.by_block(*(ragged.spread(entries.squeeze(1)) for entries in by_token))
     return Verdict.of(ragged.widths, *map(ragged.pack, spread))
+
+
+def _proposed(block: Block, draft: Draft) -> Tensor:
+    """The token that was drafted behind each entry of a block, N; `NOTHING` where there is none."""
+    ragged = block.ragged
+    proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING))
+    if draft.known is None or not ragged.is_full:  # otherwise a row's tokens end with the block
+        proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NOTHING)
+    return proposed

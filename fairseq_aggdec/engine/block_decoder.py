@@ -47,6 +47,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         decoder: TransformerDecoderBase,
         kinds: tuple[type, ...] = STOCK_DECODERS,
         arithmetic: Arithmetic = AS_THE_MODEL,
+        further: Tensor | None = None,
     ) -> None:
         """
         Args:
@@ -54,6 +55,8 @@ class BlockDecoder(Verifier, TreeVerifier):
                 all are prepacked (see `Linear`).
             kinds: see `unsupported_decoder`.
             arithmetic: of the layers.
+            further: N x D, what `embed` would have for symbols behind those of the vocabulary; `reads_further` says
+                whether they can be read.
 
         Raises:
             ValueError: the decoder has something that this engine lacks.
@@ -80,7 +83,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         """whether `native` runs the layers; its results have the same bits in all shapes"""
         self.narrow = isinstance(self._layers, DecoderStack) and self._layers.narrow
         """whether it keeps their weights in 16 bits"""
-        self._embedding = embedding(decoder, self._positions) if self.by_kernels else None
+        self._embedding = embedding(decoder, self._positions, further) if self.by_kernels else None
+        self.reads_further = self._embedding is not None and further is not None
         self._fixed_rows = arithmetic.fixed_rows and not self.by_kernels
         self.can_be_ragged = not self._fixed_rows and self._read_from[0].type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""

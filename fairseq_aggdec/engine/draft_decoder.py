@@ -5,6 +5,7 @@ the last draft, any number of them, and k masks, which see each other. The keys 
 row's length and are overwritten by the next block.
 """
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,7 +38,8 @@ class DraftDecoder:
         self._decoder = decoder
         self._copies_source = decoder.copy_query is not None
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
-        self._engine = BlockDecoder(decoder, (NarDrafterDecoder,), arithmetic)
+        mask = None if self._copies_source else decoder.mask_embedding[None]
+        self._engine = BlockDecoder(decoder, (NarDrafterDecoder,), arithmetic, mask)
         self._encode: Encode | None = None  # not called yet
         self._rows: Tensor | None = None  # B, those of the batch that are left when it will be; None: all
         self._encoder_out: dict[str, list[Tensor]] = {}
@@ -111,22 +113,26 @@ class DraftDecoder:
         """
         if self._encode is not None:
             self._begin()
-        is_causal, pad, starts = self._decoder.is_causal, self._decoder.padding_idx, self._read
+        decoder, engine, starts = self._decoder, self._engine, self._read
+        is_causal, pad = decoder.is_causal, decoder.padding_idx
+        mask = decoder.embed_tokens.num_embeddings if engine.reads_further else pad
         width = block_size + max(len(text) - start for text, start in zip(texts, starts, strict=True))
-        numbers = []  # of each row: the last token, start, block, what it reaches, which columns are wanted
+        numbers = array("q")  # of each row: the last token, start, block, what it reaches, which columns are wanted
         for text, start in zip(texts, starts, strict=True):
             fresh, end = len(text) - start, len(text) + block_size - 1  # up to the last mask
             first = start + fresh if is_causal else start
-            row = [text[-1], start, *text[start:], *[pad] * (width - fresh)]
+            row = [text[-1], start, *text[start:], *[mask] * (width - fresh)]
             row += [*range(start, first), *[end] * (width - (first - start)), *range(fresh, fresh + block_size)]
-            numbers.append(row)
-        parts = torch.tensor(numbers, device=self._decoder.mask_embedding.device)
+            numbers.extend(row)
+        parts = torch.frombuffer(numbers, dtype=torch.long).view(len(texts), -1).to(decoder.mask_embedding.device)
         last, begin, block, reach, wanted = parts.split_with_sizes([1, 1, width, width, block_size], dim=1)
 
-        columns = torch.arange(width, device=parts.device)
-        masks = self._decoder.mask_inputs(begin + columns, self._encoder_out)
-        inputs = torch.where((columns >= wanted[:, :1])[..., None], masks, self._engine.embed(block))
-        features = self._engine.features(None, begin[:, 0], max(starts), reach=reach, embeddings=inputs, wanted=wanted)
+        inputs = None
+        if not engine.reads_further:
+            columns = torch.arange(width, device=parts.device)
+            masks = decoder.mask_inputs(begin + columns, self._encoder_out)
+            inputs = torch.where((columns >= wanted[:, :1])[..., None], masks, engine.embed(block))
+        features = engine.features(block, begin[:, 0], max(starts), reach=reach, embeddings=inputs, wanted=wanted)
         if is_causal:
             self._read = [len(text) for text in texts]
         return features, last[:, 0]

@@ -224,11 +224,18 @@ static void quantise(const float *x, int64_t x_stride, int64_t rows, int64_t inp
     for (int64_t r = 0; r < rows; r++) {
         const float *from = x + r * x_stride;
         uint8_t *to = levels->bytes + r * levels->stride;
-        float peak = 0;
-        for (int64_t i = 0; i < inputs; i++) peak = fabsf(from[i]) > peak ? fabsf(from[i]) : peak;
-        float scale = peak > 0 ? LEVELS / peak : 0;
+        vec peaks = {0};
         int64_t i = 0;
         for (; i + LANES <= inputs; i += LANES) {
+            vec away = (vec)((ivec)*(const vec *)(from + i) & INT32_MAX);
+            ivec higher = away > peaks;
+            peaks = (vec)((higher & (ivec)away) | (~higher & (ivec)peaks));
+        }
+        float peak = 0;
+        for (int lane = 0; lane < LANES; lane++) peak = peaks[lane] > peak ? peaks[lane] : peak;
+        for (; i < inputs; i++) peak = fabsf(from[i]) > peak ? fabsf(from[i]) : peak;
+        float scale = peak > 0 ? LEVELS / peak : 0;
+        for (i = 0; i + LANES <= inputs; i += LANES) {
             ivec rounded = __builtin_convertvector(*(const vec *)(from + i) * scale + (ZERO + 0.5f), ivec);
             *(bvec *)(to + i) = __builtin_convertvector(rounded, bvec);
         }
@@ -679,7 +686,7 @@ static void best_of_row(const float *from, int64_t width, int64_t count, int64_t
 /* Of each row of `width` scores the `count` highest, at most as many as there are, as `best_of_row` has them. */
 void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count, float *values, int64_t *places,
                  int64_t threads) {
-#pragma omp parallel for schedule(static) num_threads(threads) if (rows > 1 && rows * width > 50000)
+#pragma omp parallel for schedule(static) num_threads(threads) if (rows > 1 && rows * width > 20000)
     for (int64_t row = 0; row < rows; row++)
         best_of_row(scores + row * width, width, count, -1, -1, values + row * count, places + row * count);
 }

@@ -315,11 +315,18 @@ def decoder_stack(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> De
     return None if found is None else DecoderStack(decoder, found, arithmetic.precision == "int8")
 
 
-def embedding(decoder: TransformerDecoderBase, positions: Positions | None) -> Embedding | None:
-    """What a decoder whose layers are in C reads, in C; None where more than a sum stands before its first layer."""
+def embedding(
+    decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None = None
+) -> Embedding | None:
+    """What a decoder whose layers are in C reads, in C; None where more than a sum stands before its first layer.
+
+    `further`: N x D, the embeddings, scaled, of symbols behind those of the vocabulary.
+    """
     found, words = kernels(), decoder.embed_tokens.weight
     if found is None or decoder.project_in_dim is not None or decoder.layernorm_embedding is not None:
         return None
+    if further is not None:
+        words = torch.cat([words.detach(), further.detach() / decoder.embed_scale])
     return Embedding(found, words, decoder.embed_scale, positions)
 
 
