@@ -49,8 +49,8 @@ MUTANTS = [
     Mutant(
         "a draft is judged one position late",
         "decoding/verification.py",
-        "F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING)",
-        "F.pad(block.tokens[:, 1:], (1, 0), value=NOTHING)",
+        "drafted[first + 1 : end + 1]",
+        "drafted[first:end]",
         LOOP,
     ),
     Mutant(
@@ -69,6 +69,14 @@ MUTANTS = [
     ),
     Mutant(
         "junk behind a draft's end is judged as if it were drafted",
+        "decoding/verification.py",
+        "lengths = map(int, host[3 * size :]) if draft.known is None else draft.known",
+        "lengths = [min(width - 1, length + 1) for width, length in zip(ragged.widths, "
+        "map(int, host[3 * size :]) if draft.known is None else draft.known)]",
+        LOOP,
+    ),
+    Mutant(
+        "junk behind a draft's end is judged as if it were drafted, where others' words may pass",
         "decoding/verification.py",
         "ragged.columns >= draft.lengths[ragged.rows]",
         "ragged.columns > draft.lengths[ragged.rows]",
@@ -295,6 +303,13 @@ MUTANTS = [
     ),
     Mutant(
         "every drafted token passes",
+        "decoding/verification.py",
+        "map(eq, own[first:end], drafted[first + 1 : end + 1])",
+        "[True] * length",
+        LOOP,
+    ),
+    Mutant(
+        "every drafted token passes, where others' words may pass",
         "decoding/verification.py",
         "own = proposed == choices.tokens",
         "own = proposed != NOTHING",

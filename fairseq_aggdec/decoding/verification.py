@@ -14,6 +14,7 @@ beginning of a draft in which every token passes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import eq
 from typing import NamedTuple, Protocol
 
 import torch
@@ -146,16 +147,20 @@ class Verdict(NamedTuple):
 
     @classmethod
     def exact(cls, block: Block, draft: Draft, tokens: Tensor, log_probs: Tensor) -> "Verdict":
-        """Under `EXACT`, of the verifier's own choices, N, and their log-probabilities; one transfer, too."""
-        ragged = block.ragged
-        host = torch.cat([ragged.pack(block.tokens), tokens, log_probs]).tolist()
-        drafted, own = host[: ragged.size], host[ragged.size : 2 * ragged.size]
-        passed, first = [False] * ragged.size, 0
-        for width, length in zip(ragged.widths, draft.known or draft.lengths.tolist(), strict=True):
-            for place in range(first, first + length):
-                passed[place] = own[place] == drafted[place + 1]
-            first += width
-        return cls(ragged.widths, passed, list(map(int, own)), host[2 * ragged.size :])
+        """What becomes output under `EXACT`: the verifier's own choices, N, and their log-probabilities.
+
+        A draft token passes where it is the choice for its place. One transfer, too, in fp32.
+        """
+        ragged, size = block.ragged, block.ragged.size
+        unknown = [draft.lengths] if draft.known is None else []
+        host = torch.cat([tokens, ragged.pack(block.tokens), log_probs, *unknown]).tolist()
+        own, drafted = host[:size], host[size : 2 * size]
+        lengths = map(int, host[3 * size :]) if draft.known is None else draft.known
+        passed: list[bool] = []
+        for width, length in zip(ragged.widths, lengths, strict=True):
+            first, end = len(passed), len(passed) + length
+            passed += [*map(eq, own[first:end], drafted[first + 1 : end + 1]), *[False] * (width - length)]
+        return cls(ragged.widths, passed, list(map(int, own)), host[2 * size : 3 * size])
 
 
 def judge(

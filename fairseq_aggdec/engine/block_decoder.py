@@ -55,8 +55,8 @@ class BlockDecoder(Verifier, TreeVerifier):
                 all are prepacked (see `Linear`).
             kinds: see `unsupported_decoder`.
             arithmetic: of the layers.
-            further: N x D, what `embed` would have for symbols behind those of the vocabulary; `reads_further` says
-                whether they can be read.
+            further: N x D, embeddings, scaled, for the numbers that follow those of the vocabulary's V symbols, such as
+                that of a drafter's mask. A block can hold these numbers where `reads_further` says so.
 
         Raises:
             ValueError: the decoder has something that this engine lacks.
@@ -85,6 +85,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         """whether it keeps their weights in 16 bits"""
         self._embedding = embedding(decoder, self._positions, further) if self.by_kernels else None
         self.reads_further = self._embedding is not None and further is not None
+        """whether a block can hold the numbers of `further`; otherwise the caller makes `embeddings`"""
         self._fixed_rows = arithmetic.fixed_rows and not self.by_kernels
         self.can_be_ragged = not self._fixed_rows and self._read_from[0].type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
@@ -166,7 +167,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         """Decoder output before the vocabulary projection.
 
         Args:
-            block: B x W tokens; None where there are `embeddings`.
+            block: B x W tokens; not looked at where there are `embeddings`.
             starts: B, the position of each row's first block token.
             last_start: the largest entry of `starts`, as the host knows it.
             reach: B x W, the last position that each query sees, at most `last_start` + W - 1; None for its own

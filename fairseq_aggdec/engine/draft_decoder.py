@@ -115,7 +115,7 @@ class DraftDecoder:
             self._begin()
         decoder, engine, starts = self._decoder, self._engine, self._read
         is_causal, pad = decoder.is_causal, decoder.padding_idx
-        mask = decoder.embed_tokens.num_embeddings if engine.reads_further else pad
+        mask = decoder.embed_tokens.num_embeddings if engine.reads_further else pad  # or any: `inputs` replace it
         width = block_size + max(len(text) - start for text, start in zip(texts, starts, strict=True))
         numbers = array("q")  # of each row: the last token, start, block, what it reaches, which columns are wanted
         for text, start in zip(texts, starts, strict=True):

@@ -6,8 +6,8 @@
     G(l)  = sum over rows r of [1 + s sum over i <= l_r of a_{k_r}(i)]                 tokens that an iteration commits
     n(l)  = sum over rows r of (1 + l_r), or B (1 + max l) where the verifier cannot leave padding out
     C(l)  = c_0 + max(c_read, n) + c_wide + B c_host + c_draft                         its cost, in rows of the verifier
-            (c_wide, c_host and c_draft only where anything is drafted, and c_draft only until it is: a draft is cut
-            as if it had cost nothing; c_host is the host's own work on a row)
+            (c_wide, c_host and c_draft only where anything is drafted; c_host is the host's own work on a row; c_draft
+            counts when a model is asked for a draft, no longer when it is decided how much of it is verified)
     choose l to maximise G / C; draft nothing where that promises less than a tenth more than no draft
 
 `a` falls with i, so the best lengths are found by adding draft tokens in the order of their `a` while G / C rises. One

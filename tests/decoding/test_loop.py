@@ -16,6 +16,7 @@ from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded, Outputs
 from fairseq_aggdec.decoding.roles import Block, Draft, Drafter
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from tests.scripted_decoding import (
     EOS,
     FIRST_WORD,
@@ -54,10 +55,11 @@ def decode(
     max_len: int = 200,
     min_len: int = 0,
     keep_drafts: bool = False,
+    accept: Acceptance = EXACT,
 ) -> list[Decoded]:
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=min_len)
     first = torch.full((len(verifier.targets),), verifier.START)
-    return draft_verify_accept(drafter, verifier, rules, first, keep_drafts=keep_drafts)
+    return draft_verify_accept(drafter, verifier, rules, first, accept=accept, keep_drafts=keep_drafts)
 
 
 def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) -> None:
@@ -94,16 +96,27 @@ def check_stats(sentence: Decoded) -> None:
 
 
 @examples(60)
-@given(targets_of_batch, st.integers(0, 10_000), st.sampled_from([0, 1, 3, 12, 30]), st.booleans())
-def test_any_draft_gives_the_verifiers_output(targets: list[list[int]], seed: int, longest: int, known: bool) -> None:
-    """Of drafters that tell the host how long their drafts are, and of those on a device that would have to wait."""
+@given(
+    targets_of_batch,
+    st.integers(0, 10_000),
+    st.sampled_from([0, 1, 3, 12, 30]),
+    st.booleans(),
+    st.sampled_from([EXACT, Acceptance(TopBeta(1, 0.0))]),
+)
+def test_any_draft_gives_the_verifiers_output(
+    targets: list[list[int]], seed: int, longest: int, known: bool, accept: Acceptance
+) -> None:
+    """Of drafters that tell the host how long their drafts are, and of those on a device that would have to wait.
+
+    Under a criterion, too, that only the verifier's own choice meets.
+    """
 
     class Unknown(OracleDrafter):
         def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
             return replace(super().propose(outputs, longest), known=None)
 
     verifier = ScriptedVerifier(targets, VOCABULARY)
-    decoded = decode((OracleDrafter if known else Unknown)(targets, VOCABULARY, seed, longest), verifier)
+    decoded = decode((OracleDrafter if known else Unknown)(targets, VOCABULARY, seed, longest), verifier, accept=accept)
     check(decoded, targets)
     assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
     assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)

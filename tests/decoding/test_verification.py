@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
-from fairseq_aggdec.decoding.verification import EXACT, NOTHING, Acceptance, TopBeta, accepted_prefix_length
+from fairseq_aggdec.decoding.verification import NOTHING, Acceptance, TopBeta, accepted_prefix_length
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7
@@ -40,16 +40,6 @@ class Judged(NamedTuple):
 def judged(accept: Acceptance, proposed: Tensor, choices: Choices) -> Judged:
     """Whole blocks."""
     return Judged(*accept.by_block(*accept.by_token(proposed, choices)))
-
-
-@examples(30)
-@given(shapes, st.integers(0, 10_000))
-def test_exact_passes_what_the_verifier_would_have_chosen(shape: tuple[int, int], seed: int) -> None:
-    proposed, choices = random_case(shape, seed)
-    verdict = judged(EXACT, proposed, choices)
-    assert torch.equal(verdict.passed, proposed == choices.tokens)
-    assert torch.equal(verdict.tokens, choices.tokens)
-    assert torch.equal(verdict.log_probs, choices.log_probs)
 
 
 @examples(60)

@@ -19,10 +19,20 @@ WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
 
 
 @torch.no_grad()
-def check_drafts(shape: str, seed: int, rows: int, left_pad: bool, trained: int, block_size: int, longest: int) -> None:
+def check_drafts(
+    shape: str,
+    seed: int,
+    rows: int,
+    left_pad: bool,
+    trained: int,
+    block_size: int,
+    longest: int,
+    dtype: torch.dtype = torch.float64,  # tells a mistake from rounding
+) -> None:
     """Rows that advance by one to `block_size` + 1 tokens, some of which leave, until all have `longest`."""
     rng = random.Random(seed)
-    model = random_drafter(shape, seed, VOCABULARY, VOCABULARY, trained).double()  # tells a mistake from rounding
+    model = random_drafter(shape, seed, VOCABULARY, VOCABULARY, trained).to(dtype)
+    within = 1e-5 if dtype == torch.float64 else 1e-4
     sources = random_batch(seed, VOCABULARY, [rng.randint(1, 12) for _ in range(rows)], left_pad)["net_input"]
     engine = DraftDecoder(model.decoder)
     engine.start(model.encoder(**sources))
@@ -36,7 +46,7 @@ def check_drafts(shape: str, seed: int, rows: int, left_pad: bool, trained: int,
         junk = tokens[kept].masked_fill(torch.arange(longest + 1) >= torch.tensor(lengths)[:, None], PAD)
         expected = draft_logits(model, **source, prefix_tokens=junk, prefix_lengths=torch.tensor(lengths) - 1)
         assert drafted.shape == (len(lengths), block_size, len(VOCABULARY))
-        torch.testing.assert_close(drafted, expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(drafted, expected, atol=within, rtol=within)
         lengths = [min(length + rng.randint(1, block_size + 1), longest + 1) for length in lengths]
         staying = [row for row in range(len(lengths)) if lengths[row] <= longest]
         if len(staying) < len(lengths) or rng.random() < 0.3:
@@ -52,6 +62,11 @@ def test_cached_equals_recomputed(
     shape: str, seed: int, rows: int, left_pad: bool, trained: int, data: st.DataObject
 ) -> None:
     check_drafts(shape, seed, rows, left_pad, trained, data.draw(st.integers(1, trained)), longest=14)
+
+
+@pytest.mark.parametrize("shape", DRAFTER_SHAPES)
+def test_in_single_precision_where_the_kernels_read_masks_with_the_tokens(shape: str) -> None:
+    check_drafts(shape, 3, rows=3, left_pad=True, trained=4, block_size=3, longest=14, dtype=torch.float32)
 
 
 @pytest.mark.parametrize("shape", ["causal, post-norm learned", "bidirectional"])

@@ -183,6 +183,13 @@ def test_what_a_decoder_reads(name: str, position: bool) -> None:
     torch.testing.assert_close(read(tokens[1:], range(30, 33), 33), expected[1:])
     with pytest.raises(IndexError, match="a token is not one of the 9 symbols"):
         read(tokens + 1, at, 33)
+    mask = torch.randn(1, 40)  # a drafter's, the number behind them
+    read = Embedding(Kernels(FOLDER / f"kernels_{name}.so"), words, 6.5, positions, mask)
+    torch.testing.assert_close(
+        read(tokens + 1, at, 33)[0, 1], mask[0] + (positions.look_up(at, 33)[0, 1] if positions else 0.0)
+    )
+    with pytest.raises(IndexError):
+        read(tokens + 2, at, 33)
 
 
 @pytest.mark.usefixtures("anew")

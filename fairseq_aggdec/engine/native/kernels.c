@@ -724,21 +724,23 @@ void aggdec_likeliest(const float *scores, int64_t rows, int64_t width, int64_t 
 
 /* ---- what a decoder reads ---- */
 
-/* x = `scale` times the rows of `words` (V x D) for N tokens, plus the rows of `places` (P x D, or NULL for none) for their
-   positions: those given, the last row behind the table, or consecutive ones from `first` where `positions` is NULL. Returns
-   0, or 1 where a token is not below V. */
-int64_t aggdec_embed(const float *words, int64_t symbols, double scale, const float *places, int64_t limit, const int64_t *tokens,
-                     const int64_t *positions, int64_t first, int64_t count, int64_t dim, float *x, int64_t threads) {
-    const float by = (float)scale;
+/* x = `scale` times the rows of `words` (V x D) for N tokens, or for V and the numbers after it the rows of `further` (F x D) as
+   they are, plus the rows of `places` (P x D, or NULL for none) for their positions: those given, the last row behind the table,
+   or consecutive ones from `first` where `positions` is NULL. Returns 0, or 1 where a token is not below V + F. */
+int64_t aggdec_embed(const float *words, int64_t symbols, double scale, const float *further, int64_t more, const float *places,
+                     int64_t limit, const int64_t *tokens, const int64_t *positions, int64_t first, int64_t count, int64_t dim,
+                     float *x, int64_t threads) {
     int64_t unknown = 0;
 #pragma omp parallel for schedule(static) num_threads(threads) reduction(| : unknown) if (count * dim > 50000)
     for (int64_t n = 0; n < count; n++) {
         const int64_t token = tokens[n], position = positions ? positions[n] : first + n;
-        if (token < 0 || token >= symbols) {
+        if (token < 0 || token >= symbols + more) {
             unknown = 1;
             continue;
         }
-        const float *word = words + token * dim, *place = places ? places + (position < limit ? position : limit - 1) * dim : NULL;
+        const float by = token < symbols ? (float)scale : 1;
+        const float *word = token < symbols ? words + token * dim : further + (token - symbols) * dim;
+        const float *place = places ? places + (position < limit ? position : limit - 1) * dim : NULL;
         float *own = x + n * dim;
         for (int64_t i = 0; i < dim; i++) own[i] = by * word[i];
         for (int64_t i = 0; place && i < dim; i++) own[i] += place[i];

@@ -46,7 +46,8 @@ class Kernels:
         banned = (_I64, _I64, _ADDRESS)
         self.likeliest.argtypes, self.likeliest.restype = (*scores, *banned, *found, _ADDRESS, _I64), None
         self.chain.argtypes, self.chain.restype = (_ADDRESS,), None
-        tables, numbers = (_ADDRESS, _I64, ctypes.c_double, _ADDRESS, _I64), (_ADDRESS, _ADDRESS, _I64, _I64, _I64)
+        tables = (_ADDRESS, _I64, ctypes.c_double, _ADDRESS, _I64, _ADDRESS, _I64)
+        numbers = (_ADDRESS, _ADDRESS, _I64, _I64, _I64)
         self.embed.argtypes, self.embed.restype = (*tables, *numbers, _ADDRESS, _I64), _I64
 
         self.candidates, self.take = library.aggdec_candidates, library.aggdec_take

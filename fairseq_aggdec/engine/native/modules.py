@@ -268,16 +268,25 @@ class DecoderStack(_Stack):
 class Embedding:
     """What the layers of a decoder read: tokens' embeddings, scaled, with those of their positions."""
 
-    def __init__(self, found: Kernels, words: Tensor, scale: float, positions: Positions | None) -> None:
+    def __init__(
+        self,
+        found: Kernels,
+        words: Tensor,
+        scale: float,
+        positions: Positions | None,
+        further: Tensor | None = None,
+    ) -> None:
         """
         Args:
             found: the kernels.
             words: V x D, of the tokens; single precision.
             scale: of `words`.
             positions: added where there are any.
+            further: as of `BlockDecoder`.
         """
         self._kernels = found
         self._words, self._scale, self._positions = words.detach().contiguous(), scale, positions
+        self._further = words.new_empty(0) if further is None else further.detach().contiguous()
 
     def __call__(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
         """... -> ... x D; `positions`: of the tokens, all below `end` but in padding; a range is of one row.
@@ -296,7 +305,8 @@ class Embedding:
             limit = places.size(0)
         symbols, dim = self._words.shape
         x = self._words.new_empty(*tokens.shape, dim)
-        tables = (self._words.data_ptr(), symbols, self._scale, _address(places), limit)
+        more = (self._further.data_ptr(), self._further.size(0))
+        tables = (self._words.data_ptr(), symbols, self._scale, *more, _address(places), limit)
         numbers = (tokens.data_ptr(), _address(given), first, tokens.numel(), dim)
         if self._kernels.embed(*tables, *numbers, x.data_ptr(), torch.get_num_threads()) != 0:
             raise IndexError(f"a token is not one of the {symbols} symbols")
@@ -320,14 +330,12 @@ def embedding(
 ) -> Embedding | None:
     """What a decoder whose layers are in C reads, in C; None where more than a sum stands before its first layer.
 
-    `further`: N x D, the embeddings, scaled, of symbols behind those of the vocabulary.
+    `further`: as of `BlockDecoder`.
     """
     found, words = kernels(), decoder.embed_tokens.weight
     if found is None or decoder.project_in_dim is not None or decoder.layernorm_embedding is not None:
         return None
-    if further is not None:
-        words = torch.cat([words.detach(), further.detach() / decoder.embed_scale])
-    return Embedding(found, words, decoder.embed_scale, positions)
+    return Embedding(found, words, decoder.embed_scale, positions, further)
 
 
 def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kernels | None:
