@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -103,3 +104,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if skipped and _data_required() and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.write_line(f"\nAGGDEC_REQUIRE_DATA=1: {len(skipped)} skipped tests count as failures", red=True)
+
+
+@pytest.fixture(params=["kernels", "PyTorch"], scope="module")
+def either_engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A module's tests with the kernels, and with PyTorch's operations in their place."""
+    from fairseq_aggdec.engine.native import modules
+    from fairseq_aggdec.engine.native.library import kernels
+
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "PyTorch":
+            patch.setattr(modules, "kernels", lambda: None)
+        else:
+            assert kernels() is not None, "not compiled: bash scripts/setup.sh"
+        yield

@@ -27,6 +27,8 @@ from tests.random_models import dictionary, random_batch, random_model, stock_be
 from tests.test_beam_generator import assert_same_lists
 from tests.test_generator import assert_same_up_to_near_ties, decode
 
+pytestmark = pytest.mark.usefixtures("either_engine")
+
 WORDS = dictionary(40)
 OTHERS = dictionary(30, offset=9)
 BLOCK = 6

@@ -7,6 +7,7 @@ Lossless means: the same as `fairseq-generate --beam 1` with the same options. T
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -139,7 +140,7 @@ class Choices:
     forced: Tensor | None
     """B x W: where a rule leaves no choice whatever the scores are; None for nowhere"""
 
-    @property
+    @cached_property
     def scores(self) -> Tensor:
         """Log-probabilities, penalties taken off, B x W x V, fp32; minus infinity where a rule bans the token."""
         return self.whole[:].unflatten(0, self.tokens.shape)

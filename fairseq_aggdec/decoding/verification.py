@@ -57,10 +57,9 @@ class TopBeta:
 
     def __call__(self, proposed: Tensor, choices: Choices) -> Tensor:
         drafted = choices.scores.gather(-1, proposed.clamp(min=0)[..., None])  # B x W x 1
-        best = choices.scores.gather(-1, choices.tokens[..., None])  # B x W x 1
-        within = best - drafted <= self.tolerance  # not where both are minus infinity
+        within = choices.log_probs - drafted.squeeze(-1) <= self.tolerance  # not where both are minus infinity
         better = (choices.scores > drafted).sum(dim=-1)  # B x W: how many tokens rank above
-        return within.squeeze(-1) & (better < self.beta)
+        return within & (better < self.beta)
 
 
 @dataclass(frozen=True)
