@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LOOP, SIZES, GENERATOR = "tests/decoding/test_loop.py", "tests/test_generator_sizes.py", "tests/test_generator.py"
+LOOP, GENERATOR = "tests/decoding/test_loop.py", "tests/test_generator.py"
 RULES, DECODER = "tests/decoding/test_search_rules.py", "tests/engine/test_block_decoder.py"
 
 
@@ -44,7 +44,7 @@ MUTANTS = [
         "        scores.view(batch_size, heads, width, length).add_(mask)",
         "    scores = torch.bmm(flat / math.sqrt(head_dim), keys)  # BH x W x L\n    if mask is not None:\n"
         "        scores = mask.expand(batch_size, heads, width, length).flatten(0, 1).add_(scores)",
-        SIZES,
+        "tests/test_generator_sizes.py::test_heads_and_rows",
     ),
     Mutant(
         "a draft is judged one position late",
