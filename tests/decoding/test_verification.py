@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairseq_aggdec.decoding.roles import Block, Draft
 from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
-from fairseq_aggdec.decoding.verification import NOTHING, Acceptance, TopBeta, accepted_prefix_length
+from fairseq_aggdec.decoding.verification import EXACT, NOTHING, Acceptance, TopBeta, Verdict, accepted_prefix_length
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7
@@ -40,6 +41,35 @@ class Judged(NamedTuple):
 def judged(accept: Acceptance, proposed: Tensor, choices: Choices) -> Judged:
     """Whole blocks."""
     return Judged(*accept.by_block(*accept.by_token(proposed, choices)))
+
+
+@examples(30)
+@given(shapes, st.integers(0, 10_000))
+def test_exact_passes_what_the_verifier_would_have_chosen(shape: tuple[int, int], seed: int) -> None:
+    proposed, choices = random_case(shape, seed)
+    verdict = judged(EXACT, proposed, choices)
+    assert torch.equal(verdict.passed, proposed == choices.tokens)
+    assert torch.equal(verdict.tokens, choices.tokens)
+    assert torch.equal(verdict.log_probs, choices.log_probs)
+
+
+@examples(30)
+@given(shapes, st.integers(0, 10_000), st.booleans())
+def test_exact_on_the_host_is_what_any_acceptance_would_say(shape: tuple[int, int], seed: int, known: bool) -> None:
+    """Of rows whose drafts have different lengths, which the host knows or not; at a draft's end nothing passes."""
+    proposed, choices = random_case(shape, seed)
+    rows, width = shape
+    drafts = [(seed + row) % width for row in range(rows)]
+    draft = Draft(proposed[:, :-1], torch.tensor(drafts), drafts if known else None)
+    widths = [1 + length for length in drafts] if known else None
+    block = Block.of(torch.cat([torch.full((rows, 1), EOS), proposed[:, :-1]], dim=1), torch.zeros(rows), [0], widths)
+    entries = [(row, column) for row, wide in enumerate(block.ragged.widths) for column in range(wide)]
+    tokens, log_probs = (torch.stack([of[entry] for entry in entries]) for of in (choices.tokens, choices.log_probs))
+    verdict = Verdict.exact(block, draft, tokens, log_probs)
+    general = judged(EXACT, proposed, choices)
+    assert verdict.passed == [column < drafts[row] and bool(general.passed[row, column]) for row, column in entries]
+    assert verdict.tokens == [int(general.tokens[entry]) for entry in entries]
+    assert verdict.log_probs == [float(general.log_probs[entry]) for entry in entries]
 
 
 @examples(60)
