@@ -52,6 +52,15 @@ stage_block_sizes() {
     done
 }
 
+# The verifier, which has three decoder layers, with a drafter of two layers and with one of six, which is to it what a big
+# drafter is to a base verifier: papers/000 Table 9, papers/001 Table 5.
+stage_mixed() {
+    train_variant base
+    train_variant depth6 model.decoder.layers=6
+    decode_pair two-layers- verifier ablation/base "3 1" "5 3"
+    decode_pair six-layers- verifier ablation/depth6 "3 1" "5 3"
+}
+
 # Trains one variant unless that is done: train_variant NAME [hydra overrides].
 train_variant() {
     local place="$work/ablation/$1"

@@ -3,7 +3,7 @@
 source "$shared/measuring.sh"
 source "$shared/decode_pair.sh"
 stages=(prepare teacher distill verifier redistill drafter decode score bench table)
-further_stages=(ablation block_sizes blockwise blockwise_table "${measuring_stages[@]}")
+further_stages=(ablation block_sizes mixed blockwise blockwise_table "${measuring_stages[@]}")
 
 target="${target:-de}" # configs/tatoeba_de_en: en
 if [[ "$target" == de ]]; then # the novels are English

@@ -27,7 +27,7 @@ from fairseq_aggdec.errors import AggdecError
 Edit = Callable[[Sentence, Lexicon, Random], bool]
 
 EDITS: dict[str, tuple[Edit, float]] = {
-    "spelling": (surface_edits.spelling, 0.27),
+    "spelling": (surface_edits.spelling, 0.34),
     "real_word": (surface_edits.real_word, 0.008),
     "noun_number": (grammar_edits.noun_number, 0.11),
     "article": (grammar_edits.article, 0.09),
@@ -39,7 +39,7 @@ EDITS: dict[str, tuple[Edit, float]] = {
     "quantifier": (word_edits.quantifier, 0.012),
     "homophone": (word_edits.homophone, 0.02),
     "connective": (word_edits.connective, 0.012),
-    "comma_deletion": (surface_edits.comma_deletion, 0.1),
+    "comma_deletion": (surface_edits.comma_deletion, 0.14),
     "comma_insertion": (surface_edits.comma_insertion, 0.012),
     "final_mark": (surface_edits.final_mark, 0.012),
     "sentence_mark": (surface_edits.sentence_mark, 0.005),

@@ -13,8 +13,9 @@ from fairseq_aggdec.data.vocabulary import spelling_neighbours
 class Lexicon:
     """Tables derived from a vocabulary; built once, read by every edit."""
 
-    words: frozenset[str]
-    """the vocabulary in lower case, to whose words spelling errors are confined; empty if it is too small for that"""
+    words: Mapping[str, int]
+    """the vocabulary in lower case and how often each word occurs; spelling errors are confined to it; empty if it is too
+    small for that"""
     families: WordFamilies
     """inflections"""
     nouns: frozenset[str]
@@ -31,7 +32,7 @@ def build_lexicon(counts: Mapping[str, int]) -> Lexicon:
     """Makes the tables out of word counts, most frequent first; of no counts, the built-in words remain."""
     families = word_families(counts)
     return Lexicon(
-        words=frozenset(counts if len(counts) >= _SMALLEST_VOCABULARY else ()),
+        words=dict(counts) if len(counts) >= _SMALLEST_VOCABULARY else {},
         families=families,
         nouns=frozenset(families.plurals) | frozenset(families.singulars),
         neighbours=spelling_neighbours(dict(counts)),

@@ -14,25 +14,30 @@ _CLOSING = frozenset(".!?")
 _COMMA_BEFORE = frozenset("and or that because when if which who but to as so for with in where than".split())
 TABLE_SHARE = 0.35
 """share of spelling errors from the table of typical misspellings, where it has a word of the sentence"""
+_DRAWS = 3
+"""how many words are drawn, of which the rarest is misspelt: otherwise nearly all misspellings would be of a few hundred
+frequent words"""
 
 
 def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
-    """Misspells a word: as in the table of typical misspellings, or by one slip, rarely two."""
+    """Misspells a word, rare ones more often: as in the table of typical misspellings, or by one slip, rarely two."""
     low, free, pieces, words = sentence.low, sentence.free, sentence.pieces, sentence.words
+    known = lexicon.words
+
+    def hardest(places: list[int]) -> int:
+        drawn = [pick(places, rng) for _ in range(_DRAWS)]
+        return max(drawn, key=lambda k: (-known.get(low[k], 0), len(low[k])))
+
     if rng.random() < TABLE_SHARE:
         # short words are frequent, but seldom misspelt
         shortest = 4 if rng.random() < 0.75 else 2
         typical = table("misspellings")
         places = [k for k, word in enumerate(low) if word in typical and free[k] and len(word) >= shortest]
         if places:
-            k = pick(places, rng)
-            other = pick(places, rng)
-            if len(low[other]) > len(low[k]):
-                k = other
+            k = hardest(places)
             options = typical[low[k]]
             sentence.replace(k, pick(options, rng))
             return True
-    known = lexicon.words
     places = [
         k
         for k, word in enumerate(low)
@@ -46,12 +51,7 @@ def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
     ]
     if not places:
         return False
-    k = pick(places, rng)
-    for _ in range(2):
-        other = pick(places, rng)
-        # long words are misspelt more often
-        if len(low[other]) > len(low[k]):
-            k = other
+    k = hardest(places)
     wrong = misspell(low[k], rng)
     if wrong in known and rng.random() < 0.7:
         wrong = misspell(low[k], rng)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+
 import pytest
 
 from fairseq_aggdec.data import grammar_edits, surface_edits, word_edits
 from fairseq_aggdec.data.corruption import Edit
-from fairseq_aggdec.data.lexicon import build_lexicon
+from fairseq_aggdec.data.lexicon import Lexicon, build_lexicon
+from fairseq_aggdec.data.sentence import Sentence
 from tests.data.essays import outcomes
 
 
@@ -72,11 +76,25 @@ def test_the_form_of_the_article_follows_the_next_word() -> None:
     assert "He ate a apple." not in outcomes(grammar_edits.article, "He ate the apple.")
 
 
+def large_vocabulary(**counts: int) -> Lexicon:
+    """One that is taken to have all words that can be restored."""
+    return build_lexicon({f"word{chr(97 + i % 26)}{chr(97 + i // 26)}": 9 for i in range(2100)} | counts)
+
+
 def test_names_and_unknown_words_are_not_misspelt() -> None:
     """Nobody could restore them."""
-    lexicon = build_lexicon({f"word{chr(97 + i % 26)}{chr(97 + i // 26)}": 9 for i in range(2100)} | {"common": 9})
+    lexicon = large_vocabulary(common=9)
     assert not outcomes(surface_edits.spelling, "A Zbigniew xylomatic.", lexicon)
     assert outcomes(surface_edits.spelling, "A common.", lexicon)
+
+
+def test_rare_words_are_misspelt_more_often_than_frequent_ones() -> None:
+    lexicon, misspelt = large_vocabulary(candle=9, thirsty=9999), Counter[str]()
+    for seed in range(300):
+        sentence = Sentence("thirsty candle")
+        surface_edits.spelling(sentence, lexicon, Random(seed))
+        misspelt.update({"thirsty", "candle"} - set(sentence.text().split()))
+    assert misspelt["candle"] > 2 * misspelt["thirsty"] > 0
 
 
 def test_a_phrase_is_replaced_as_a_whole() -> None:
