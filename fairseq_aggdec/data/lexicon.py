@@ -14,8 +14,8 @@ class Lexicon:
     """Tables derived from a vocabulary; built once, read by every edit."""
 
     words: Mapping[str, int]
-    """the vocabulary in lower case and how often each word occurs; spelling errors are confined to it; empty if it is too
-    small for that"""
+    """the vocabulary in lower case and how often each word occurs, to which spelling errors are confined; empty if it
+    is too small for that"""
     families: WordFamilies
     """inflections"""
     nouns: frozenset[str]

@@ -15,8 +15,8 @@ _COMMA_BEFORE = frozenset("and or that because when if which who but to as so fo
 TABLE_SHARE = 0.35
 """share of spelling errors from the table of typical misspellings, where it has a word of the sentence"""
 _DRAWS = 3
-"""how many words are drawn, of which the rarest is misspelt: otherwise nearly all misspellings would be of a few hundred
-frequent words"""
+"""how many words are drawn, of which the rarest is misspelt: otherwise nearly all misspellings would be of a few
+hundred frequent words"""
 
 
 def spelling(sentence: Sentence, lexicon: Lexicon, rng: Random) -> bool:
