@@ -13,7 +13,7 @@ stage_mixed() {
     run_full 8 4 drafter --as drafter-k30 --data "$distilled" model.block_size=30 \
         "model.encoder_from=$work/verifier/model.pt"
     decode_pair k30- verifier drafter-k30 "3 1.0" "5 3.0"
-    decode_pair drafter-big- verifier drafter_big "3 1.0" "5 3.0"
+    decode_drafted drafter-big- verifier drafter_big "3 1.0" "5 3.0"
 }
 
 # Three teachers that differ in their seed, and the pairs that learn from them: papers/001 Table 6.

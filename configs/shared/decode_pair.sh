@@ -3,11 +3,18 @@
 
 # Decodes with a pair of models by all modes: decode_pair LABEL VERIFIER DRAFTER "BETA TAU"...
 decode_pair() {
+    local mode
+    for mode in beam5 beam1; do
+        run decode --decoding "$mode" --label "$1$mode" --model "$work/$2/model.pt" \
+            ${decoding_options[@]+"${decoding_options[@]}"}
+    done
+    decode_drafted "$@"
+}
+
+# The same by the modes that use the drafter.
+decode_drafted() {
     local label="$1" mode setting beta tau
     local options=(--model "$work/$2/model.pt" ${decoding_options[@]+"${decoding_options[@]}"})
-    for mode in beam5 beam1; do
-        run decode --decoding "$mode" --label "$label$mode" "${options[@]}"
-    done
     options+=(--drafter-path "$work/$3/model.pt" ${plugin_options[@]+"${plugin_options[@]}"})
     shift 3
     for mode in nar gad; do

@@ -23,11 +23,8 @@ ablation_variants=(
 )
 
 stage_ablation() {
-    local variant words
-    for variant in "${ablation_variants[@]}"; do
-        read -ra words <<<"$variant"
-        train_variant "${words[@]}"
-    done
+    local variant
+    train_listed "${ablation_variants[@]%% *}"
     # measured one after another, after all training
     for variant in "${ablation_variants[@]}"; do
         measure_variant "${variant%% *}"
@@ -55,10 +52,21 @@ stage_block_sizes() {
 # The verifier, which has three decoder layers, with a drafter of two layers and with one of six, which is to it what a big
 # drafter is to a base verifier: papers/000 Table 9, papers/001 Table 5.
 stage_mixed() {
-    train_variant base
-    train_variant depth6 model.decoder.layers=6
-    decode_pair two-layers- verifier ablation/base "3 1" "5 3"
-    decode_pair six-layers- verifier ablation/depth6 "3 1" "5 3"
+    train_listed base depth6
+    run decode --decoding beam1 --model "$model"
+    decode_drafted two-layers- verifier ablation/base "3 1" "5 3"
+    decode_drafted six-layers- verifier ablation/depth6 "3 1" "5 3"
+}
+
+# Trains variants of the list above: train_listed NAME...
+train_listed() {
+    local variant words
+    for variant in "${ablation_variants[@]}"; do
+        read -ra words <<<"$variant"
+        if [[ " $* " == *" ${words[0]} "* ]]; then
+            train_variant "${words[@]}"
+        fi
+    done
 }
 
 # Trains one variant unless that is done: train_variant NAME [hydra overrides].

@@ -32,7 +32,7 @@ def build_lexicon(counts: Mapping[str, int]) -> Lexicon:
     """Makes the tables out of word counts, most frequent first; of no counts, the built-in words remain."""
     families = word_families(counts)
     return Lexicon(
-        words=dict(counts) if len(counts) >= _SMALLEST_VOCABULARY else {},
+        words=counts if len(counts) >= _SMALLEST_VOCABULARY else {},
         families=families,
         nouns=frozenset(families.plurals) | frozenset(families.singulars),
         neighbours=spelling_neighbours(dict(counts)),
