@@ -253,8 +253,8 @@ MUTANTS = [
     Mutant(
         "EOS is forced at the source's length whatever unk scores",
         "decoding/search_rules.py",
-        "        log_probs = values[:, 0].view_as(positions)\n",
-        "        log_probs = values[:, 0].view_as(positions)\n"
+        "        log_probs = highest[..., 0]\n",
+        "        log_probs = highest[..., 0]\n"
         "        if ended is not None:\n"
         "            tokens = torch.where(ended, self.eos, tokens)\n",
         RULES,
@@ -314,6 +314,20 @@ MUTANTS = [
         "own = proposed == choices.tokens",
         "own = proposed != NOTHING",
         LOOP,
+    ),
+    Mutant(
+        "a token below the best few passes",
+        "decoding/verification.py",
+        "choices.highest[..., self.beta - 1]",
+        "choices.highest[..., -1]",
+        "tests/decoding/test_verification.py",
+    ),
+    Mutant(
+        "a banned token passes where it is good enough",
+        "decoding/search_rules.py",
+        "return drafted.masked_fill_(self._bans.hit(tokens), -math.inf)",
+        "return drafted",
+        "tests/engine/test_kernels.py",
     ),
     Mutant(
         "proposals are read one column early",

@@ -36,6 +36,8 @@ class Match(Enum):
     NEAREST = "of several places the nearest to where the source would go on"
     GUESS = "where the source would go on, had the last tokens replaced as many of its own"
 
+    __hash__ = object.__hash__  # each is a single object, and a schedule looks kinds up all the time
+
     @staticmethod
     def by_suffix(length: int) -> Match:
         """The match of a unique suffix of so many tokens, 0 for the start symbol alone."""
@@ -51,6 +53,8 @@ class Origin(Enum):
     MODEL = "a block drafter or proposal heads"
     COPY = "the source"
     REJOINED = "a model, up to where its draft meets the source; then the source"
+
+    __hash__ = object.__hash__  # as of `Match`
 
 
 class Kind(NamedTuple):
@@ -70,37 +74,40 @@ class Draft:
 
     tokens: Tensor
     """B x K; junk behind `lengths`"""
-    lengths: Tensor
-    """B, 0 for no draft"""
     known: list[int] | None
-    """`lengths`, where the host knows them without waiting for the device"""
+    """`lengths`; None where the host would have to wait for the device"""
     kinds: Sequence[Kind] = ()
     """of each row's draft; empty: all are by a model"""
+    unknown: Tensor | None = None
+    """`lengths`, where the host does not know them"""
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """B, 0 for no draft."""
+        return torch.tensor(self.known, device=self.tokens.device) if self.unknown is None else self.unknown
 
     @classmethod
     def of_known(cls, tokens: Tensor, known: list[int], kinds: Sequence[Kind] = ()) -> Draft:
         """A draft whose lengths the host knows."""
-        return cls(tokens[:, : max(known)], torch.tensor(known, device=tokens.device), known, kinds)
+        return cls(tokens[:, : max(known)], known, kinds)
 
     @classmethod
     def up_to_end(cls, tokens: Tensor, eos: int) -> Draft:
         """A draft in which B x K tokens count, K at least 1, but for those behind a row's first EOS."""
         if tokens.device.type != "cpu":  # without waiting for the device
-            return cls(tokens, 1 + (tokens[:, :-1] != eos).long().cumprod(dim=1).sum(dim=1), None)
-        known = [row.index(eos) + 1 if eos in row else len(row) for row in tokens.tolist()]
-        return cls(tokens, torch.tensor(known), known)
+            return cls(tokens, None, unknown=1 + (tokens[:, :-1] != eos).long().cumprod(dim=1).sum(dim=1))
+        return cls(tokens, [row.index(eos) + 1 if eos in row else len(row) for row in tokens.tolist()])
 
     @classmethod
     def whole(cls, tokens: Tensor) -> Draft:
         """A draft in which all of B x K tokens count."""
         rows, width = tokens.shape
-        return cls(tokens, torch.full((rows,), width, device=tokens.device), [width] * rows)
+        return cls(tokens, [width] * rows)
 
     @classmethod
     def none(cls, rows: int, device: torch.device) -> Draft:
         """No draft for any row."""
-        lengths = torch.zeros(rows, dtype=torch.long, device=device)
-        return cls(lengths.new_empty(rows, 0), lengths, [0] * rows)
+        return cls(torch.empty(rows, 0, dtype=torch.long, device=device), [0] * rows)
 
     def cut(self, longest: Sequence[int]) -> Draft:
         """The same, no row's draft longer than `longest` says."""
@@ -108,7 +115,8 @@ class Draft:
             if min(longest) >= self.tokens.size(1):
                 return self
             limits = torch.tensor(longest, device=self.lengths.device)
-            return Draft(self.tokens[:, : max(longest)], torch.minimum(self.lengths, limits), None, self.kinds)
+            unknown = torch.minimum(self.lengths, limits)
+            return Draft(self.tokens[:, : max(longest)], None, self.kinds, unknown)
         known = [min(length, limit) for length, limit in zip(self.known, longest, strict=True)]
         if known == self.known and self.tokens.size(1) == max(known):
             return self

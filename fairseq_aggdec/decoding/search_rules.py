@@ -7,10 +7,10 @@ Lossless means: the same as `fairseq-generate --beam 1` with the same options. T
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 _PIECE = 256
@@ -76,6 +76,11 @@ class Bans(NamedTuple):
             scores[..., self.late].masked_fill_(self.early[rows], -math.inf)
         return scores
 
+    def hit(self, tokens: Tensor) -> Tensor:
+        """Whether they ban one token of each row, N -> N booleans."""
+        banned = tokens == self.never
+        return banned if self.early is None else banned | (self.early & (tokens == self.late))
+
 
 class LogProbs:
     """Log-probabilities of N rows, made where they are asked for."""
@@ -96,6 +101,11 @@ class LogProbs:
         """V of one row, n x V of several."""
         normals = self._normals[rows]
         return self._bans.apply(self._logits[rows] - normals[..., :1] - normals[..., 1:], rows)
+
+    def of(self, tokens: Tensor) -> Tensor:
+        """Of one token of each row, N -> N."""
+        drafted = self._logits.gather(-1, tokens[:, None]).squeeze(-1) - self._normals[:, 0] - self._normals[:, 1]
+        return drafted.masked_fill_(self._bans.hit(tokens), -math.inf)
 
 
 def likeliest(logits: Tensor, count: int, bans: Bans) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
@@ -127,6 +137,12 @@ def settled(tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor
     return best
 
 
+def _ranked(values: Tensor, ranks: int) -> Tensor:
+    """Values of each row, N x n, with minus infinity for ranks that a small vocabulary does not fill."""
+    missing = ranks - values.size(-1)
+    return F.pad(values, (0, missing), value=-math.inf) if missing > 0 else values
+
+
 @dataclass(frozen=True)
 class Choices:
     """The best allowed token at every position of a block, and what it takes to judge another."""
@@ -135,15 +151,20 @@ class Choices:
     """B x W"""
     log_probs: Tensor
     """of `tokens`, B x W, fp32"""
-    whole: LogProbs | Tensor
-    """`scores`, position by position: (B W) x V"""
+    highest: Tensor
+    """the highest scores, B x W x R, falling: as many as were asked for, or more; minus infinity where there are fewer
+    tokens"""
+    scores: LogProbs | Tensor
+    """log-probabilities, penalties taken off, position by position: (B W) x V, fp32; minus infinity where a rule bans
+    the token"""
     forced: Tensor | None
     """B x W: where a rule leaves no choice whatever the scores are; None for nowhere"""
 
-    @cached_property
-    def scores(self) -> Tensor:
-        """Log-probabilities, penalties taken off, B x W x V, fp32; minus infinity where a rule bans the token."""
-        return self.whole[:].unflatten(0, self.tokens.shape)
+    def score_of(self, tokens: Tensor) -> Tensor:
+        """The score of a token at each position, B x W -> B x W."""
+        flat, scores = tokens.flatten(), self.scores
+        found = scores.of(flat) if isinstance(scores, LogProbs) else scores.gather(-1, flat[:, None]).squeeze(-1)
+        return found.view_as(tokens)
 
 
 @dataclass(frozen=True)
@@ -191,7 +212,13 @@ class SearchRules:
         )
 
     def choose(
-        self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int = 0, latest: int | None = None
+        self,
+        logits: Tensor,
+        positions: Tensor,
+        sequence: Tensor | None,
+        earliest: int = 0,
+        latest: int | None = None,
+        ranks: int = 1,
     ) -> Choices:
         """The best allowed token at every position of a block.
 
@@ -205,19 +232,23 @@ class SearchRules:
                 where there are none.
             earliest: no position is below; what the host knows of positions spares rules that cannot apply.
             latest: no position is above; None for unknown.
+            ranks: how many of the highest scores are wanted.
         """
         # a GPU would have to be waited for to see ties
-        looked_at = 2 if logits.device.type == "cpu" and logits.size(-1) > 1 else 1
+        looked_at = min(2 if logits.device.type == "cpu" else 1, logits.size(-1))
+        count = min(max(ranks, looked_at), logits.size(-1))
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
-            values, names, whole = self.find_likeliest(logits.flatten(0, 1), looked_at, bans)
-            tokens = settled(names, values, whole)
-            return Choices(tokens.view_as(positions), values[:, 0].view_as(positions), whole, None)
+            values, names, whole = self.find_likeliest(logits.flatten(0, 1), count, bans)
+            tokens = settled(names[:, :looked_at], values[:, :looked_at], whole).view_as(positions)
+            highest = _ranked(values, ranks).unflatten(0, positions.shape)
+            return Choices(tokens, highest[..., 0], highest, whole, None)
         scores = self._ruled(logits, positions, sequence, earliest)
         ended = None if self.source_lengths is None else positions >= self.source_lengths[:, None]
-        values, names = self.find_best(scores.flatten(0, 1), looked_at)
-        tokens = settled(names, values, scores.flatten(0, 1)).view_as(positions)
-        log_probs = values[:, 0].view_as(positions)
+        values, names = self.find_best(scores.flatten(0, 1), count)
+        tokens = settled(names[:, :looked_at], values[:, :looked_at], scores.flatten(0, 1)).view_as(positions)
+        highest = _ranked(values, ranks).unflatten(0, positions.shape)
+        log_probs = highest[..., 0]
         forced: Tensor | None = None
         if latest is None or latest >= self.max_len:
             forced = positions >= self.max_len
@@ -235,7 +266,7 @@ class SearchRules:
         if ended is not None:
             is_end = ended & (tokens == self.eos)
             forced = is_end if forced is None else forced | is_end
-        return Choices(tokens, log_probs, scores.flatten(0, 1), forced)
+        return Choices(tokens, log_probs, highest, scores.flatten(0, 1), forced)
 
     def find_entries(
         self,

@@ -31,12 +31,17 @@ NOTHING = -1
 class Criterion(Protocol):
     """What passes besides the verifier's own choice, if search rules allow it."""
 
-    def __call__(self, proposed: Tensor, choices: Choices) -> Tensor:
+    @property
+    def ranks(self) -> int:
+        """How many of the highest scores it looks at."""
+
+    def __call__(self, proposed: Tensor, drafted: Tensor, choices: Choices) -> Tensor:
         """Judge draft tokens.
 
         Args:
             proposed: the token drafted for each position, B x W; `NOTHING` where there is none.
-            choices: the verifier's own, and its scores.
+            drafted: their scores, B x W; anything where there is none.
+            choices: the verifier's own, and its `ranks` highest scores.
 
         Returns:
             B x W booleans; any where a token is the verifier's own choice, is banned, or there is none.
@@ -55,11 +60,13 @@ class TopBeta:
     tolerance: float
     """the most by which its log-probability may fall short of the best one, nats, inclusive (Eq. 9)"""
 
-    def __call__(self, proposed: Tensor, choices: Choices) -> Tensor:
-        drafted = choices.scores.gather(-1, proposed.clamp(min=0)[..., None])  # B x W x 1
-        within = choices.log_probs - drafted.squeeze(-1) <= self.tolerance  # not where both are minus infinity
-        better = (choices.scores > drafted).sum(dim=-1)  # B x W: how many tokens rank above
-        return within & (better < self.beta)
+    @property
+    def ranks(self) -> int:
+        return self.beta
+
+    def __call__(self, proposed: Tensor, drafted: Tensor, choices: Choices) -> Tensor:
+        within = choices.log_probs - drafted <= self.tolerance  # not where both are minus infinity
+        return within & (drafted >= choices.highest[..., self.beta - 1])
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,11 @@ class WithinDistance:
     """V, fp32: the value of each token, such as a pixel's intensity; NaN for tokens that are no numbers, which pass
     only as the verifier's own choice"""
 
-    def __call__(self, proposed: Tensor, choices: Choices) -> Tensor:
+    @property
+    def ranks(self) -> int:
+        return 1
+
+    def __call__(self, proposed: Tensor, drafted: Tensor, choices: Choices) -> Tensor:
         values = self.values.to(choices.tokens.device)
         return (values[proposed.clamp(min=0)] - values[choices.tokens]).abs() <= self.distance  # never where one is NaN
 
@@ -95,16 +106,21 @@ class Acceptance:
         """Whether nothing but the verifier's own choice passes."""
         return self.criterion is None and self.minimum <= 1
 
+    @property
+    def ranks(self) -> int:
+        """How many of the verifier's highest scores have to be found to judge a token."""
+        return 1 if self.criterion is None else self.criterion.ranks
+
     def by_token(self, proposed: Tensor, choices: Choices) -> tuple[Tensor, ...]:
         """What `by_block` needs of some tokens, each judged by itself, B x W each; see `Criterion`."""
         own = proposed == choices.tokens
-        drafted = choices.scores.gather(-1, proposed.clamp(min=0)[..., None]).squeeze(-1)
+        drafted = choices.score_of(proposed.clamp(min=0))
         allowed = (drafted > -torch.inf) & (proposed != NOTHING) & ~own
         if choices.forced is not None:
             allowed &= ~choices.forced
         for token in self.strict:
             allowed &= proposed != token
-        near = torch.zeros_like(own) if self.criterion is None else allowed & self.criterion(proposed, choices)
+        near = torch.zeros_like(own) if self.criterion is None else allowed & self.criterion(proposed, drafted, choices)
         return own, near, allowed, proposed, drafted, choices.tokens, choices.log_probs
 
     def by_block(self, own: Tensor, *judged: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -180,7 +196,12 @@ def judge(
         rows = ragged.rows[part]
         seen = None if sequence is None else sequence[rows]
         choices = rules.keep(rows).choose(
-            scores[:, None], positions[part, None], seen, block.first_start, block.last_start + ragged.width - 1
+            scores[:, None],
+            positions[part, None],
+            seen,
+            block.first_start,
+            block.last_start + ragged.width - 1,
+            accept.ranks,
         )
         if proposed is None:
             judged.append((choices.tokens, choices.log_probs))

@@ -101,7 +101,8 @@ class Goodput:
         """See `decoding.roles.DraftSchedule.longest`.
 
         Copies may have any length, since they cost nothing; a model is asked for what pays. Where nothing did, that
-        is worked out again when rows have left: no draft tells more of drafts, and the more there is to read first.
+        is worked out again when half of the rows have left: no draft tells more of drafts, and the more there is to
+        read first.
         """
         lengths = outputs.known_lengths
         if max(lengths) == 1:
@@ -110,7 +111,7 @@ class Goodput:
         if self._paused > 0:
             self._paused -= 1
             return [0] * len(lengths)
-        if 0 < self._refused <= len(lengths):
+        if 0 < self._refused < 2 * len(lengths):
             return [0] * len(lengths)
         self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
         self._expected.clear()

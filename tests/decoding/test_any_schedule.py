@@ -49,7 +49,7 @@ class OfUnknownLength(OracleDrafter):
 
     def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
         draft = super().propose(outputs, longest)
-        return Draft(draft.tokens, draft.lengths, None)
+        return Draft(draft.tokens, None, unknown=draft.lengths)
 
 
 def schedule_of(name: str, seed: int) -> DraftSchedule:

@@ -1,7 +1,6 @@
 """The loop against a scripted verifier: whatever is drafted, the verifier's own output comes out."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -113,7 +112,8 @@ def test_any_draft_gives_the_verifiers_output(
 
     class Unknown(OracleDrafter):
         def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
-            return replace(super().propose(outputs, longest), known=None)
+            draft = super().propose(outputs, longest)
+            return Draft(draft.tokens, None, unknown=draft.lengths)
 
     verifier = ScriptedVerifier(targets, VOCABULARY)
     decoded = decode((OracleDrafter if known else Unknown)(targets, VOCABULARY, seed, longest), verifier, accept=accept)

@@ -44,7 +44,7 @@ def test_rows_grow_and_leave(batch: list[list[tuple[int, int]]], keep_drafts: bo
         before = list(outputs.rows)
         passed = torch.arange(5) < last[:, None]
         verdict = Verdict.of([5] * len(steps), passed.flatten(), block.flatten(), values.flatten())
-        outcome = outputs.commit(Draft(draft, torch.tensor(drafted), drafted), verdict)
+        outcome = outputs.commit(Draft(draft, drafted), verdict)
         assert (outcome.drafted, outcome.committed) == (drafted, committed)
         remaining = list(range(len(before))) if outcome.remaining is None else outcome.remaining.tolist()
         assert (outcome.remaining is None) == (not any(finished))

@@ -20,14 +20,16 @@ RULES = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=100, min_len=0)
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 6))
 
 
-def random_case(shape: tuple[int, int], seed: int, rules: SearchRules = RULES) -> tuple[Tensor, Choices]:
+def random_case(
+    shape: tuple[int, int], seed: int, rules: SearchRules = RULES, ranks: int = 1
+) -> tuple[Tensor, Choices]:
     """Drafts, and the choices from random scores, some of which are equal."""
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randint(0, 9, (*shape, VOCABULARY), generator=generator) / 4
     proposed = torch.randint(NOTHING, VOCABULARY, shape, generator=generator)
     starts = torch.randint(0, 3, (shape[0],), generator=generator)
     sequence = torch.randint(EOS, VOCABULARY, (shape[0], 3 + shape[1]), generator=generator)
-    return proposed, rules.choose(logits, starts[:, None] + torch.arange(shape[1]), sequence)
+    return proposed, rules.choose(logits, starts[:, None] + torch.arange(shape[1]), sequence, ranks=ranks)
 
 
 class Judged(NamedTuple):
@@ -60,9 +62,11 @@ def test_exact_on_the_host_is_what_any_acceptance_would_say(shape: tuple[int, in
     proposed, choices = random_case(shape, seed)
     rows, width = shape
     drafts = [(seed + row) % width for row in range(rows)]
-    draft = Draft(proposed[:, :-1], torch.tensor(drafts), drafts if known else None)
-    widths = [1 + length for length in drafts] if known else None
-    block = Block.of(torch.cat([torch.full((rows, 1), EOS), proposed[:, :-1]], dim=1), torch.zeros(rows), [0], widths)
+    if known:
+        draft, widths = Draft.of_known(proposed, drafts), [1 + length for length in drafts]
+    else:
+        draft, widths = Draft(proposed[:, :-1], None, unknown=torch.tensor(drafts)), None
+    block = Block.of(torch.cat([torch.full((rows, 1), EOS), draft.tokens], dim=1), torch.zeros(rows), [0], widths)
     entries = [(row, column) for row, wide in enumerate(block.ragged.widths) for column in range(wide)]
     tokens, log_probs = (torch.stack([of[entry] for entry in entries]) for of in (choices.tokens, choices.log_probs))
     verdict = Verdict.exact(block, draft, tokens, log_probs)
@@ -73,19 +77,20 @@ def test_exact_on_the_host_is_what_any_acceptance_would_say(shape: tuple[int, in
 
 
 @examples(60)
-@given(shapes, st.integers(0, 10_000), st.integers(1, VOCABULARY), st.sampled_from([0.0, 0.25, 0.6, 2.0, math.inf]))
+@given(shapes, st.integers(0, 10_000), st.integers(1, VOCABULARY + 2), st.sampled_from([0.0, 0.25, 0.6, 2.0, math.inf]))
 def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: int, tolerance: float) -> None:
     """Equations 8 and 9 as they stand, for every position; multiples of 1/4 make equalities exact."""
-    proposed, choices = random_case(shape, seed)
-    verdict = judged(Acceptance(TopBeta(beta, tolerance)), proposed, choices)
+    accept = Acceptance(TopBeta(beta, tolerance))
+    proposed, choices = random_case(shape, seed, ranks=accept.ranks)
+    all_scores = choices.scores[:].unflatten(0, shape)
+    verdict = judged(accept, proposed, choices)
     for row, column in torch.cartesian_prod(torch.arange(shape[0]), torch.arange(shape[1])).tolist():
-        drafted, scores = int(proposed[row, column]), choices.scores[row, column]
+        drafted, scores = int(proposed[row, column]), all_scores[row, column]
         own = int(choices.tokens[row, column])
         passed = drafted == own
         if drafted != NOTHING and scores[drafted] > -math.inf:
-            passed |= bool(scores[drafted] >= scores.sort(descending=True).values[beta - 1]) and bool(
-                scores[own] - scores[drafted] <= tolerance
-            )
+            better = int((scores > scores[drafted]).sum())
+            passed |= better < beta and bool(scores[own] - scores[drafted] <= tolerance)
         assert bool(verdict.passed[row, column]) == passed
         token = drafted if passed else own
         assert int(verdict.tokens[row, column]) == token
@@ -96,11 +101,18 @@ def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: 
 @examples(30)
 @given(shapes, st.integers(0, 10_000), st.integers(1, 5))
 def test_slices_of_a_block_are_judged_as_the_block_is(shape: tuple[int, int], seed: int, cut: int) -> None:
-    proposed, whole = random_case(shape, seed)
     accept = Acceptance(TopBeta(3, 0.6), minimum=3)
+    proposed, whole = random_case(shape, seed, ranks=accept.ranks)
+    all_scores = whole.scores[:].unflatten(0, shape)
     parts = []
     for here in (slice(0, cut), slice(cut, None)):
-        choices = Choices(whole.tokens[:, here], whole.log_probs[:, here], whole.scores[:, here].flatten(0, 1), None)
+        choices = Choices(
+            whole.tokens[:, here],
+            whole.log_probs[:, here],
+            whole.highest[:, here],
+            all_scores[:, here].flatten(0, 1),
+            None,
+        )
         parts.append(accept.by_token(proposed[:, here], choices))
     together = accept.by_block(*(torch.cat(entries, dim=1) for entries in zip(*parts, strict=True)))
     for ours, expected in zip(together, judged(accept, proposed, whole), strict=True):
@@ -108,9 +120,11 @@ def test_slices_of_a_block_are_judged_as_the_block_is(shape: tuple[int, int], se
 
 
 def choices_of(scores: list[float], **rules: object) -> Choices:
-    """For the first output position."""
+    """For the first output position, with all ranks."""
     settings = {"pad": PAD, "unk": UNK, "eos": EOS, "max_len": 9, "min_len": 0, **rules}
-    return SearchRules(**settings).choose(torch.tensor([[scores]]), torch.tensor([[0]]), torch.tensor([[EOS]]))  # type: ignore[arg-type]
+    search_rules = SearchRules(**settings)  # type: ignore[arg-type]
+    first, start = torch.tensor([[0]]), torch.tensor([[EOS]])
+    return search_rules.choose(torch.tensor([[scores]]), first, start, ranks=len(scores))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
-from fairseq_aggdec.decoding.search_rules import Bans
+from fairseq_aggdec.decoding.search_rules import Bans, LogProbs
 from fairseq_aggdec.engine.arithmetic.precision import Quantised, can_quantise
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.layers import Positions
@@ -169,6 +169,9 @@ def test_the_likeliest_of_rows(name: str, width: int, monkeypatch: pytest.Monkey
                 torch.testing.assert_close(values.double(), ordered[:, :count], atol=1e-5, rtol=1e-6)
                 assert torch.equal(values, whole[:].gather(1, tokens))
                 assert torch.equal(values[-1], whole[rows - 1][tokens[-1]])
+                assert isinstance(whole, LogProbs)
+                for each in (tokens[:, -1], torch.tensor([1]).expand(rows), torch.tensor([2]).expand(rows)):
+                    assert torch.equal(whole.of(each), whole[:].gather(1, each[:, None]).squeeze(1))
 
 
 @pytest.mark.parametrize("position", [True, False], ids=["positions", "no positions"])

@@ -257,7 +257,7 @@ def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
     assert decoding.trimmed([0] * 4) == [0] * 4
     outputs = outputs_of([[], []])
     decoding.goodput.longest(outputs)
-    unknown = Draft(torch.zeros(2, 3, dtype=torch.long), torch.tensor([3, 2]), None)
+    unknown = Draft(torch.zeros(2, 3, dtype=torch.long), None, unknown=torch.tensor([3, 2]))
     assert decoding.goodput.trim(unknown) is unknown
     decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))
 

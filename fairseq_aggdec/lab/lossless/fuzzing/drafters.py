@@ -43,7 +43,7 @@ class OracleDrafter(Drafter):
             claimed.append(self.claim(random.Random(f"{seed} {length} claim")))
         device = outputs.device
         tokens = torch.tensor(drafts, dtype=torch.long, device=device).view(len(drafts), self.longest)
-        return Draft(tokens, torch.tensor(claimed, device=device), claimed)
+        return Draft(tokens, claimed)
 
     def keep(self, rows: Tensor) -> None:
         self.targets = [self.targets[row] for row in rows.tolist()]
