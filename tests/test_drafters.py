@@ -12,6 +12,7 @@ from fairseq.data import Dictionary
 from omegaconf import OmegaConf
 
 import fairseq_aggdec
+from fairseq_aggdec.checkpoint_tools.draft_length import keep_draft_length
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
@@ -74,6 +75,18 @@ def test_the_file_is_read_once(tmp_path: Path) -> None:
     assert (loaded.block_size(0), loaded.block_size(4)) == (6, 4)
     with pytest.raises(AggdecError, match=r"--block-size 7: .*drafter\.pt was trained for blocks of 6"):
         loaded.block_size(7)
+
+
+def test_a_checkpoint_says_how_much_is_drafted(tmp_path: Path) -> None:
+    """Where decoding does not; both more and less can be asked for."""
+    path = save(tmp_path, drafter_of(verifier()))
+    keep_draft_length(Path(path), 3)
+    loaded = load_drafter(path, task())
+    assert [loaded.block_size(wanted) for wanted in (0, 1, 6)] == [3, 1, 6]
+    for wrong in (0, 7):
+        with pytest.raises(AggdecError, match="was trained for blocks of 6: give 1 to 6"):
+            keep_draft_length(Path(path), wrong)
+    assert load_drafter(path, task()).block_size(0) == 3
 
 
 def test_what_it_was_exported_without_comes_from_its_verifier(tmp_path: Path) -> None:

@@ -11,18 +11,27 @@ from typing import Any
 
 import torch
 
+from fairseq_aggdec.checkpoint_tools.draft_length import with_draft_length
 from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
 
-def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, shared_with: Path | None = None) -> None:
+def export(
+    checkpoint: Path,
+    folder: Path,
+    data: Path,
+    dtype: torch.dtype,
+    shared_with: Path | None = None,
+    draft_length: int | None = None,
+) -> None:
     """Writes a checkpoint's weights and the dictionaries and BPE codes of its data into a folder.
 
     Args:
         data: the folder with the dictionaries and, if there are any, the codes.
         dtype: the type of the written weights.
         shared_with: the checkpoint of a drafter's verifier: weights that both share are left out.
+        draft_length: of a drafter, see `draft_length`; None: as in its checkpoint.
 
     Raises:
         AggdecError: a file cannot be read or lacks something, no weight is shared, or the folder has a model.
@@ -40,6 +49,11 @@ def export(checkpoint: Path, folder: Path, data: Path, dtype: torch.dtype, share
             f"--without-shared {shared_with}: has no weights in common with {checkpoint}; name the "
             "verifier that it was trained from, with --fp32 the one in single precision"
         )
+    if draft_length is not None:
+        try:
+            slim = with_draft_length(slim, draft_length)
+        except AggdecError as error:
+            raise AggdecError(f"--decoding-block-size {draft_length}: {checkpoint}: {error}") from None
     if (folder / "model.pt").exists():
         raise AggdecError(f"{folder / 'model.pt'}: is there already; name another folder, or delete it first")
     with written_whole(folder / "model.pt") as partial:

@@ -29,6 +29,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="leave out the weights that this checkpoint has as well: a drafter with a frozen encoder takes them from "
         "its verifier, and then works with that verifier only",
     )
+    parser.add_argument(
+        "--decoding-block-size",
+        type=int,
+        metavar="K",
+        help="of a drafter: how many tokens are drafted where decoding has no --block-size (default: as in CHECKPOINT)",
+    )
     args = parser.parse_args(argv)
 
     import torch
@@ -36,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from fairseq_aggdec.checkpoint_tools.exporting import export
 
     dtype = torch.float32 if args.fp32 else torch.float16
-    export(args.checkpoint, args.folder, args.data, dtype, args.without_shared)
+    export(args.checkpoint, args.folder, args.data, dtype, args.without_shared, args.decoding_block_size)
     size = sum(file.stat().st_size for file in args.folder.iterdir())
     print(f"{args.folder}: {size / 1e6:.1f} MB")
 

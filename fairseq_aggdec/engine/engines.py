@@ -125,16 +125,16 @@ class LoadedDrafter:
         self._shared: int | None = None
 
     def block_size(self, wanted: int) -> int:
-        """The number of tokens to draft: `wanted`, or where that is 0 the block size that the drafter was trained for.
+        """The number of tokens to draft: `wanted`, or where that is 0 as many as the drafter says.
 
         Raises:
-            AggdecError: `wanted` is above that.
+            AggdecError: `wanted` is above the block size that it was trained for.
         """
         if wanted > self.model.block_size:
             raise AggdecError(
                 f"--block-size {wanted}: {self.name} was trained for blocks of {self.model.block_size}; give no more"
             )
-        return wanted or self.model.block_size
+        return wanted or self.model.decoding_block_size
 
     def start(
         self,

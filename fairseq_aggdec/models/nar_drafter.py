@@ -37,6 +37,7 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
     def __init__(self, cfg: NarDrafterConfig, encoder: Any, decoder: NarDrafterDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
         self.block_size = cfg.block_size
+        self.decoding_block_size = cfg.decoding_block_size or cfg.block_size
         # the fingerprint of the verifier's encoder where this one is kept equal to it, else zeros
         self.register_buffer("encoder_fingerprint", torch.zeros(FINGERPRINT_SIZE, dtype=torch.int32))
         self.exact_weights = {}

@@ -15,6 +15,10 @@ class NarDrafterConfig(TransformerConfig):
     """fairseq's Transformer options and the drafter's own."""
 
     block_size: int = field(default=10, metadata={"help": "number of tokens in a draft, k"})
+    decoding_block_size: int = field(
+        default=0,
+        metadata={"help": "number of tokens that decoding drafts without a --block-size; 0: as many as in training"},
+    )
     prefix_attention: ChoiceEnum(["causal", "bidirectional"]) = field(  # type: ignore[valid-type]
         default="causal",
         metadata={
@@ -67,6 +71,8 @@ def refuse_unsupported(cfg: NarDrafterConfig) -> None:
     refuse_architectures(cfg, "the drafter", further)
     if cfg.block_size < 1:
         raise AggdecError(f"--block-size {cfg.block_size}: give at least 1")
+    if not 0 <= cfg.decoding_block_size <= cfg.block_size:
+        raise AggdecError(f"--decoding-block-size {cfg.decoding_block_size}: give at most --block-size")
     if cfg.transition_dim < 0:
         raise AggdecError(f"--transition-dim {cfg.transition_dim}: give 0 (no head) or more")
     if cfg.transition_dim and cfg.decoder.output_dim != cfg.decoder.embed_dim:

@@ -44,8 +44,8 @@ class DraftingOptions(AcceptanceOptions):
         default=0,
         metadata={
             "help": "gad, gad++, nar, hybrid, aggressive-beam: number of tokens drafted at once; blockwise, and hybrid "
-            "with proposal heads: number of heads used, head 1 included (default: as the drafter was "
-            "trained, or all heads)"
+            "with proposal heads: number of heads used, head 1 included (default: what the drafter's "
+            "checkpoint says, or all heads)"
         },
     )
     full_drafts: bool = field(
@@ -137,7 +137,7 @@ def check_drafting_options(cfg: Any) -> None:
     resolved_mode(cfg)
     if cfg.block_size < 0:
         raise AggdecError(
-            f"--block-size {cfg.block_size}: give at least 1, or leave it out for what the drafter was trained for"
+            f"--block-size {cfg.block_size}: give at least 1, or leave it out for what the drafter's checkpoint says"
         )
     if cfg.adaptive_draft and cfg.full_drafts:
         raise AggdecError("--adaptive-draft and --full-drafts ask for opposite things: leave one out")

@@ -80,6 +80,13 @@ def test_what_a_drafter_shares_with_its_verifier_is_left_out(pair: tuple[Path, P
     assert kept["print"].tolist() == [0, 1, 2, 3]
 
 
+def test_only_a_drafter_has_a_length_of_drafts(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    options = [str(tmp_path / "out"), "--data", str(tmp_path), "--decoding-block-size", "2"]
+    with pytest.raises(AggdecError, match=r"--decoding-block-size 2: .*verifier\.pt: an ordinary model: a block"):
+        export.main([str(pair[0]), *options])
+    assert not (tmp_path / "out/model.pt").exists()
+
+
 def test_the_verifier_may_be_an_exported_one(pair: tuple[Path, Path], tmp_path: Path) -> None:
     verifier, drafter = pair
     export.main([str(verifier), str(tmp_path / "verifier"), "--data", str(tmp_path)])

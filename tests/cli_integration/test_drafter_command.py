@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.cli import drafter
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.drafter_training import planning, training
-from fairseq_aggdec.lab.drafter_training.record import Plan, Record, Settings
+from fairseq_aggdec.lab.drafter_training.record import NAME, Plan, Record, Settings
 from tests.cli_integration.correction import TRAINED_ON
 from tests.helpers import ToyModel
 
@@ -75,6 +76,7 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     assert [int(size) for size, _, _ in rows] == [2, 3, 4, 5]
     assert all(float(tokens) >= 1 for _, tokens, _ in rows)
     assert "fairseq-generate" in printed
+    assert _drafted_by(tmp_path) == _fastest(tmp_path)
 
     done = stamps(tmp_path)
     drafter.main(words)
@@ -83,9 +85,20 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     (tmp_path / "drafter.pt").unlink()  # as if it had been stopped behind the training
     drafter.main(words)
     assert _log(tmp_path) == log
-    assert (tmp_path / "drafter.pt").is_file()
+    assert _drafted_by(tmp_path) == _fastest(tmp_path)
     with pytest.raises(AggdecError, match=rf"other settings \(updates: 99 now, {UPDATES} there\); go on with those"):
         drafter.main([*words, "--updates", "99"])
+
+
+def _drafted_by(folder: Path) -> int:
+    """How many tokens the drafter has decoding draft."""
+    model = read_checkpoint(folder / "drafter.pt")["cfg"]["model"]
+    return dict(model if isinstance(model, Mapping) else vars(model))["decoding_block_size"]
+
+
+def _fastest(folder: Path) -> int:
+    measured = json.loads((folder / NAME).read_text())["measured"]
+    return max(measured, key=lambda one: one["speed_up"])["block_size"]
 
 
 def _log(folder: Path) -> str:

@@ -22,7 +22,7 @@ def loaded(task: str) -> DemoModel:
     [
         ("gec", "iad", 4.72),
         ("gec", "hybrid", 5.08),
-        ("mt", "gad", 4.26),
+        ("mt", "gad", 4.06),
         ("gec", "aggressive-beam", 2.99),
         ("mt", "aggressive-beam", 1.01),
     ],

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints, write_average
+from fairseq_aggdec.checkpoint_tools.draft_length import keep_draft_length
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import is_bfloat16_fast
 from fairseq_aggdec.distillation.data_bin import DataBin
@@ -110,14 +111,17 @@ class _Work:
         """Do what is left to do, and say what came of it."""
         plan = self.record.plan or self._plan()
         print(planning.describe(plan, len(self.data.source("train"))), flush=True)
-        drafter = self.folder / DRAFTER
-        if not drafter.is_file():
+        drafter, measured = self.folder / DRAFTER, self.record.measured
+        is_new = not drafter.is_file()
+        if is_new:
             self._train(plan, self._distil(plan))
             write_average(_averaged(self.folder / "training"), drafter)
-        if self.record.measured is None:
-            self.record.measured = measuring.measure(self._subject(drafter), self._sizes)
+        if is_new or measured is None:
+            measured = measured or measuring.measure(self._subject(drafter), self._sizes)
+            keep_draft_length(drafter, measuring.fastest(measured).block_size)
+            self.record.measured = measured
             self.record.save(self.folder)
-        print(f"\n{measuring.table(self.record.measured)}\n\n{self._conclusion(drafter)}")
+        print(f"\n{measuring.table(measured)}\n\n{self._conclusion(drafter)}")
 
     @property
     def _sizes(self) -> list[int]:
@@ -177,12 +181,10 @@ class _Work:
         words: list[Any] = ["fairseq-generate", self.data.folder, "--task", "aggressive_translation"]
         words += ["--decoding", "gad", "--path", self.recipe.verifier, "--drafter-path", drafter, "--batch-size", 1]
         words += ["-s", self.data.source_lang, "-t", self.data.target_lang, "--gen-subset", "valid"]
-        if best.block_size != self.recipe.block_size:
-            words += ["--block-size", best.block_size]
         if self.device.type == "cpu":
             words.append("--cpu")
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
-        verdict = f"k = {best.block_size} is the fastest."
+        verdict = f"k = {best.block_size} is the fastest; the drafter drafts as much."
         if best.speed_up <= 1:
             verdict = "gad is not faster than greedy here: more training, in another folder, may make it so."
         return f"{verdict} To decode with the drafter, with the output of --beam 1:\n{text}"

@@ -1,0 +1,43 @@
+"""How many tokens a drafter's checkpoint has decoding draft, where `--block-size` does not say."""
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import written_whole
+
+SETTING = "decoding_block_size"
+"""of `NarDrafterConfig`"""
+
+
+def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
+    """A drafter's checkpoint that has so many tokens drafted; the weights are not copied.
+
+    Raises:
+        AggdecError: it is no drafter, or was trained for shorter blocks.
+    """
+    model = state["cfg"]["model"]
+    settings = vars(model) if isinstance(model, Namespace) else dict(model)
+    if "decoder.mask_embedding" not in state["model"]:
+        raise AggdecError("an ordinary model: a block drafter alone has a length of drafts")
+    longest = settings["block_size"]
+    if not 1 <= length <= longest:
+        raise AggdecError(f"was trained for blocks of {longest}: give 1 to {longest}")
+    settings = {**settings, SETTING: length}
+    changed = Namespace(**settings) if isinstance(model, Namespace) else settings
+    return {**state, "cfg": {**state["cfg"], "model": changed}}
+
+
+def keep_draft_length(checkpoint: Path, length: int) -> None:
+    """Write the `with_draft_length` of a checkpoint in its place.
+
+    Raises:
+        AggdecError: see there.
+    """
+    state = with_draft_length(read_checkpoint(checkpoint), length)
+    with written_whole(checkpoint) as partial:
+        torch.save(state, partial)
