@@ -318,8 +318,8 @@ MUTANTS = [
     Mutant(
         "a token below the best few passes",
         "decoding/verification.py",
-        "choices.highest[..., self.beta - 1]",
-        "choices.highest[..., -1]",
+        "within & (drafted >= choices.highest[..., self.beta - 1])",
+        "within",
         "tests/decoding/test_verification.py",
     ),
     Mutant(

@@ -20,10 +20,9 @@ def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
     Raises:
         AggdecError: it is no drafter, or was trained for shorter blocks.
     """
-    model = state["cfg"]["model"]
-    settings = vars(model) if isinstance(model, Namespace) else dict(model)
     if "decoder.mask_embedding" not in state["model"]:
-        raise AggdecError("an ordinary model: a block drafter alone has a length of drafts")
+        raise AggdecError("an ordinary model: only a block drafter has a length of drafts")
+    model, settings = state["cfg"]["model"], _settings(state)
     longest = settings["block_size"]
     if not 1 <= length <= longest:
         raise AggdecError(f"was trained for blocks of {longest}: give 1 to {longest}")
@@ -33,11 +32,18 @@ def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
 
 
 def keep_draft_length(checkpoint: Path, length: int) -> None:
-    """Write the `with_draft_length` of a checkpoint in its place.
+    """Write the `with_draft_length` of a checkpoint in its place, unless it says so already.
 
     Raises:
         AggdecError: see there.
     """
-    state = with_draft_length(read_checkpoint(checkpoint), length)
-    with written_whole(checkpoint) as partial:
-        torch.save(state, partial)
+    state = read_checkpoint(checkpoint)
+    changed = with_draft_length(state, length)
+    if _settings(state).get(SETTING) != length:
+        with written_whole(checkpoint) as partial:
+            torch.save(changed, partial)
+
+
+def _settings(state: dict[str, Any]) -> dict[str, Any]:
+    model = state["cfg"]["model"]
+    return vars(model) if isinstance(model, Namespace) else dict(model)

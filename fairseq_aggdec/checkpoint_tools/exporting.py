@@ -34,7 +34,8 @@ def export(
         draft_length: of a drafter, see `draft_length`; None: as in its checkpoint.
 
     Raises:
-        AggdecError: a file cannot be read or lacks something, no weight is shared, or the folder has a model.
+        AggdecError: a file cannot be read or lacks something, no weight is shared, the folder has a model, or the
+            model cannot have drafts of this length.
     """
     state = read_checkpoint(checkpoint)
     if state.get("cfg") is None:

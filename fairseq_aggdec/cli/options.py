@@ -41,7 +41,7 @@ def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", re
 def add_random_model_options(parser: argparse.ArgumentParser) -> None:
     """Adds the block size, and the options by which a random model replaces checkpoints."""
     parser.add_argument(
-        "--block-size", type=int, help="number of tokens in a draft (default: as the drafter was trained)"
+        "--block-size", type=int, help="number of tokens in a draft (default: what the drafter's checkpoint says)"
     )
     random = parser.add_argument_group(
         "random models", "full sizes, not trained; drafts are made out of the output of greedy decoding"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -76,20 +76,22 @@ class Draft:
     """B x K; junk behind `lengths`"""
     known: list[int] | None
     """`lengths`; None where the host would have to wait for the device"""
-    kinds: Sequence[Kind] = ()
+    kinds: Sequence[Kind] = field(default=(), kw_only=True)
     """of each row's draft; empty: all are by a model"""
-    unknown: Tensor | None = None
+    unknown: Tensor | None = field(default=None, kw_only=True)
     """`lengths`, where the host does not know them"""
 
     @cached_property
     def lengths(self) -> Tensor:
         """B, 0 for no draft."""
-        return torch.tensor(self.known, device=self.tokens.device) if self.unknown is None else self.unknown
+        if self.unknown is not None:
+            return self.unknown
+        return torch.tensor(self.known, dtype=torch.long, device=self.tokens.device)
 
     @classmethod
     def of_known(cls, tokens: Tensor, known: list[int], kinds: Sequence[Kind] = ()) -> Draft:
         """A draft whose lengths the host knows."""
-        return cls(tokens[:, : max(known)], known, kinds)
+        return cls(tokens[:, : max(known)], known, kinds=kinds)
 
     @classmethod
     def up_to_end(cls, tokens: Tensor, eos: int) -> Draft:
@@ -116,7 +118,7 @@ class Draft:
                 return self
             limits = torch.tensor(longest, device=self.lengths.device)
             unknown = torch.minimum(self.lengths, limits)
-            return Draft(self.tokens[:, : max(longest)], None, self.kinds, unknown)
+            return Draft(self.tokens[:, : max(longest)], None, kinds=self.kinds, unknown=unknown)
         known = [min(length, limit) for length, limit in zip(self.known, longest, strict=True)]
         if known == self.known and self.tokens.size(1) == max(known):
             return self

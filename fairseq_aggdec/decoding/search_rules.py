@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 _PIECE = 256
@@ -137,12 +136,6 @@ def settled(tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor
     return best
 
 
-def _ranked(values: Tensor, ranks: int) -> Tensor:
-    """Values of each row, N x n, with minus infinity for ranks that a small vocabulary does not fill."""
-    missing = ranks - values.size(-1)
-    return F.pad(values, (0, missing), value=-math.inf) if missing > 0 else values
-
-
 @dataclass(frozen=True)
 class Choices:
     """The best allowed token at every position of a block, and what it takes to judge another."""
@@ -152,8 +145,7 @@ class Choices:
     log_probs: Tensor
     """of `tokens`, B x W, fp32"""
     highest: Tensor
-    """the highest scores, B x W x R, falling: as many as were asked for, or more; minus infinity where there are fewer
-    tokens"""
+    """the highest scores, B x W x R, falling: as many as were asked for, or more"""
     scores: LogProbs | Tensor
     """log-probabilities, penalties taken off, position by position: (B W) x V, fp32; minus infinity where a rule bans
     the token"""
@@ -232,22 +224,22 @@ class SearchRules:
                 where there are none.
             earliest: no position is below; what the host knows of positions spares rules that cannot apply.
             latest: no position is above; None for unknown.
-            ranks: how many of the highest scores are wanted.
+            ranks: how many of the highest scores are wanted, at most V.
         """
         # a GPU would have to be waited for to see ties
         looked_at = min(2 if logits.device.type == "cpu" else 1, logits.size(-1))
-        count = min(max(ranks, looked_at), logits.size(-1))
+        count = max(ranks, looked_at)
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
             values, names, whole = self.find_likeliest(logits.flatten(0, 1), count, bans)
             tokens = settled(names[:, :looked_at], values[:, :looked_at], whole).view_as(positions)
-            highest = _ranked(values, ranks).unflatten(0, positions.shape)
+            highest = values.unflatten(0, positions.shape)
             return Choices(tokens, highest[..., 0], highest, whole, None)
         scores = self._ruled(logits, positions, sequence, earliest)
         ended = None if self.source_lengths is None else positions >= self.source_lengths[:, None]
         values, names = self.find_best(scores.flatten(0, 1), count)
         tokens = settled(names[:, :looked_at], values[:, :looked_at], scores.flatten(0, 1)).view_as(positions)
-        highest = _ranked(values, ranks).unflatten(0, positions.shape)
+        highest = values.unflatten(0, positions.shape)
         log_probs = highest[..., 0]
         forced: Tensor | None = None
         if latest is None or latest >= self.max_len:

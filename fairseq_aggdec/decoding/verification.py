@@ -41,7 +41,7 @@ class Criterion(Protocol):
         Args:
             proposed: the token drafted for each position, B x W; `NOTHING` where there is none.
             drafted: their scores, B x W; anything where there is none.
-            choices: the verifier's own, and its `ranks` highest scores.
+            choices: the verifier's own, and at least its `ranks` highest scores.
 
         Returns:
             B x W booleans; any where a token is the verifier's own choice, is banned, or there is none.
@@ -55,18 +55,19 @@ class TopBeta:
     Probabilities are those that the search compares: temperature and penalties applied, banned tokens at none.
     """
 
-    beta: int
-    """the draft token ranks among this many (Eq. 8); equal scores share the better rank"""
+    beta: int | None
+    """the draft token ranks among this many, fewer than there are tokens (Eq. 8); equal scores share the better rank;
+    None: any may pass"""
     tolerance: float
     """the most by which its log-probability may fall short of the best one, nats, inclusive (Eq. 9)"""
 
     @property
     def ranks(self) -> int:
-        return self.beta
+        return self.beta or 1
 
     def __call__(self, proposed: Tensor, drafted: Tensor, choices: Choices) -> Tensor:
         within = choices.log_probs - drafted <= self.tolerance  # not where both are minus infinity
-        return within & (drafted >= choices.highest[..., self.beta - 1])
+        return within if self.beta is None else within & (drafted >= choices.highest[..., self.beta - 1])
 
 
 @dataclass(frozen=True)

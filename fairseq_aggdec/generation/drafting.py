@@ -46,9 +46,14 @@ class BlockDraftOptions:
     """k, the number of tokens drafted at once; of proposal heads the number that is used, head 1 included"""
 
     @property
+    def longest(self) -> int:
+        """The most tokens of a draft: of k heads the last k-1 draft."""
+        return self.block_size - 1 if self.drafter is None else self.block_size
+
+    @property
     def most_committed(self) -> int:
         """The most tokens that an iteration commits."""
-        return self.block_size if self.drafter is None else self.block_size + 1
+        return self.longest + 1
 
 
 class Drafting:
@@ -189,8 +194,8 @@ class Drafting:
             quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
             decoder = self._block.drafter.model.decoder
             draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised)
-        elif self._block is not None:  # proposal heads: the last k-1 of k draft
-            draft = DraftCost(self._block.block_size - 1)
+        elif self._block is not None:  # proposal heads
+            draft = DraftCost(self._block.longest)
         return Costs.of(verifiers, cpu, ragged, draft)
 
 

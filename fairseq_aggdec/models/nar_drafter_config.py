@@ -72,7 +72,8 @@ def refuse_unsupported(cfg: NarDrafterConfig) -> None:
     if cfg.block_size < 1:
         raise AggdecError(f"--block-size {cfg.block_size}: give at least 1")
     if not 0 <= cfg.decoding_block_size <= cfg.block_size:
-        raise AggdecError(f"--decoding-block-size {cfg.decoding_block_size}: give at most --block-size")
+        wanted, trained = cfg.decoding_block_size, cfg.block_size
+        raise AggdecError(f"--decoding-block-size {wanted}: give 1 to {trained}, or 0 for {trained}, as in training")
     if cfg.transition_dim < 0:
         raise AggdecError(f"--transition-dim {cfg.transition_dim}: give 0 (no head) or more")
     if cfg.transition_dim and cfg.decoder.output_dim != cfg.decoder.embed_dim:

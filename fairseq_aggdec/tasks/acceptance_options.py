@@ -94,11 +94,12 @@ def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
         )
     elif beta is None and tolerance is None:
         return None
-    beta = vocabulary if beta is None else beta
-    if beta > vocabulary:
+    if beta is not None and beta > vocabulary:
         raise AggdecError(f"--top-beta {beta}: the target dictionary has only {vocabulary} symbols")
     if beta == 1 or tolerance == 0:  # nothing but the verifier's own choice passes
         return None
+    if beta == vocabulary:
+        beta = None
     return TopBeta(beta, math.inf if tolerance is None else tolerance)
 
 

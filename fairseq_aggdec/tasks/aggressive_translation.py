@@ -258,7 +258,9 @@ class AggressiveTranslationTask(InteractiveTask):
     def _report(self) -> None:
         """Log the totals of the current generator, once."""
         if self._running is not None and self._running.totals.sentences > 0:
-            logger.info(f"--decoding {self._running.decoding}: {self._running.totals.summary()}")
+            drafted = self._running.block_draft
+            length = "" if drafted is None else f"; drafts of at most {drafted.longest} tokens by a model"
+            logger.info(f"--decoding {self._running.decoding}: {self._running.totals.summary()}{length}")
             self._running = None
 
     def _report_at_exit(self) -> None:

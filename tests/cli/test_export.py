@@ -82,7 +82,7 @@ def test_what_a_drafter_shares_with_its_verifier_is_left_out(pair: tuple[Path, P
 
 def test_only_a_drafter_has_a_length_of_drafts(pair: tuple[Path, Path], tmp_path: Path) -> None:
     options = [str(tmp_path / "out"), "--data", str(tmp_path), "--decoding-block-size", "2"]
-    with pytest.raises(AggdecError, match=r"--decoding-block-size 2: .*verifier\.pt: an ordinary model: a block"):
+    with pytest.raises(AggdecError, match=r"--decoding-block-size 2: .*verifier\.pt: an ordinary model: only"):
         export.main([str(pair[0]), *options])
     assert not (tmp_path / "out/model.pt").exists()
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from fairseq_aggdec.checkpoint_tools.draft_length import with_draft_length
 from fairseq_aggdec.cli import drafter
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
@@ -85,6 +87,10 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     (tmp_path / "drafter.pt").unlink()  # as if it had been stopped behind the training
     drafter.main(words)
     assert _log(tmp_path) == log
+    assert _drafted_by(tmp_path) == _fastest(tmp_path)
+    untold = read_checkpoint(tmp_path / "drafter.pt")  # as if it had been stopped before the length was kept
+    torch.save(with_draft_length(untold, 1), tmp_path / "drafter.pt")
+    drafter.main(words)
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
     with pytest.raises(AggdecError, match=rf"other settings \(updates: 99 now, {UPDATES} there\); go on with those"):
         drafter.main([*words, "--updates", "99"])

@@ -143,7 +143,8 @@ def test_criteria_of_gad_and_blockwise() -> None:
     assert accepts("gad++", min_block=4) == Acceptance(TopBeta(3, 1.0), minimum=4)
     assert accepts("blockwise", min_block=1).is_exact
     assert accepts("blockwise", top_beta=2) == Acceptance(TopBeta(2, math.inf)), "papers/004 §5.1"
-    assert accepts("blockwise", tolerance=0.5) == Acceptance(TopBeta(100, 0.5))
+    assert accepts("blockwise", tolerance=0.5) == Acceptance(TopBeta(None, 0.5))
+    assert accepts("blockwise", top_beta=100, tolerance=0.5) == Acceptance(TopBeta(None, 0.5)), "of 100 symbols"
     assert accepts("blockwise", min_block=8, eos_argmax=True) == Acceptance(minimum=8, strict=(EOS,))
 
 

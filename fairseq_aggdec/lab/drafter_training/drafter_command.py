@@ -112,15 +112,13 @@ class _Work:
         plan = self.record.plan or self._plan()
         print(planning.describe(plan, len(self.data.source("train"))), flush=True)
         drafter, measured = self.folder / DRAFTER, self.record.measured
-        is_new = not drafter.is_file()
-        if is_new:
+        if not drafter.is_file():
             self._train(plan, self._distil(plan))
             write_average(_averaged(self.folder / "training"), drafter)
-        if is_new or measured is None:
-            measured = measured or measuring.measure(self._subject(drafter), self._sizes)
-            keep_draft_length(drafter, measuring.fastest(measured).block_size)
-            self.record.measured = measured
+        if measured is None:
+            measured = self.record.measured = measuring.measure(self._subject(drafter), self._sizes)
             self.record.save(self.folder)
+        keep_draft_length(drafter, measuring.fastest(measured).block_size)
         print(f"\n{measuring.table(measured)}\n\n{self._conclusion(drafter)}")
 
     @property
@@ -184,9 +182,9 @@ class _Work:
         if self.device.type == "cpu":
             words.append("--cpu")
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
-        verdict = f"k = {best.block_size} is the fastest; the drafter drafts as much."
+        verdict = f"k = {best.block_size} is the fastest: {DRAFTER} drafts so many tokens without --block-size."
         if best.speed_up <= 1:
-            verdict = "gad is not faster than greedy here: more training, in another folder, may make it so."
+            verdict += " gad is not faster than greedy here: more training, in another folder, may make it so."
         return f"{verdict} To decode with the drafter, with the output of --beam 1:\n{text}"
 
 
