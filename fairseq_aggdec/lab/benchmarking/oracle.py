@@ -150,7 +150,9 @@ class OracleBlockDrafter(Drafter):
         """See `roles.Drafter.propose`."""
         self._drafter.propose(outputs, longest)
         columns = torch.arange(min(self._block_size, max(longest)), device=self._drafts.device)
-        tokens = self._drafts.gather(1, outputs.lengths[:, None] - 1 + columns)  # B x k
+        # an output that parts from the foreseen one at a near-tie may be longer: behind it only EOS is drafted
+        places = (outputs.lengths[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
+        tokens = self._drafts.gather(1, places)  # B x k
         return Draft.up_to_end(tokens, self._eos)
 
     def keep(self, rows: Tensor) -> None:
