@@ -10,9 +10,6 @@ from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 
-SETTING = "decoding_block_size"
-"""of `NarDrafterConfig`"""
-
 
 def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
     """A drafter's checkpoint that has so many tokens drafted; the weights are not copied.
@@ -22,12 +19,13 @@ def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
     """
     if "decoder.mask_embedding" not in state["model"]:
         raise AggdecError("an ordinary model: only a block drafter has a length of drafts")
-    model, settings = state["cfg"]["model"], _settings(state)
+    options = state["cfg"]["model"]
+    settings = dict(vars(options) if isinstance(options, Namespace) else options)
     longest = settings["block_size"]
     if not 1 <= length <= longest:
         raise AggdecError(f"was trained for blocks of {longest}: give 1 to {longest}")
-    settings = {**settings, SETTING: length}
-    changed = Namespace(**settings) if isinstance(model, Namespace) else settings
+    settings["decoding_block_size"] = length  # of `NarDrafterConfig`
+    changed = Namespace(**settings) if isinstance(options, Namespace) else settings
     return {**state, "cfg": {**state["cfg"], "model": changed}}
 
 
@@ -39,11 +37,6 @@ def keep_draft_length(checkpoint: Path, length: int) -> None:
     """
     state = read_checkpoint(checkpoint)
     changed = with_draft_length(state, length)
-    if _settings(state).get(SETTING) != length:
+    if changed["cfg"]["model"] != state["cfg"]["model"]:
         with written_whole(checkpoint) as partial:
             torch.save(changed, partial)
-
-
-def _settings(state: dict[str, Any]) -> dict[str, Any]:
-    model = state["cfg"]["model"]
-    return vars(model) if isinstance(model, Namespace) else dict(model)

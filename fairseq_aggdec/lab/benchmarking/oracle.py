@@ -143,14 +143,14 @@ class OracleBlockDrafter(Drafter):
         """
         self._drafter = drafter
         self._block_size = block_size
-        self._drafts = F.pad(drafts, (0, block_size), value=eos)  # B x (L+k)
+        self._drafts = F.pad(drafts, (0, 1), value=eos)  # B x (L+1): behind what is foreseen only EOS is drafted
         self._eos = eos
 
     def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`."""
         self._drafter.propose(outputs, longest)
         columns = torch.arange(min(self._block_size, max(longest)), device=self._drafts.device)
-        # an output that parts from the foreseen one at a near-tie may be longer: behind it only EOS is drafted
+        # an output that parts from the foreseen one at a near-tie may be longer
         places = (outputs.lengths[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
         tokens = self._drafts.gather(1, places)  # B x k
         return Draft.up_to_end(tokens, self._eos)
