@@ -49,8 +49,8 @@ MUTANTS = [
     Mutant(
         "a draft is judged one position late",
         "decoding/verification.py",
-        "drafted[first + 1 : end + 1]",
-        "drafted[first:end]",
+        "read[first + 1 : end + 1]",
+        "read[first:end]",
         LOOP,
     ),
     Mutant(
@@ -70,9 +70,8 @@ MUTANTS = [
     Mutant(
         "junk behind a draft's end is judged as if it were drafted",
         "decoding/verification.py",
-        "lengths = map(int, host[3 * size :]) if draft.known is None else draft.known",
-        "lengths = [min(width - 1, length + 1) for width, length in zip(ragged.widths, "
-        "map(int, host[3 * size :]) if draft.known is None else draft.known)]",
+        "draft.known or map(int, lengths[0]), strict=True",
+        "[min(width - 1, length + 1) for width, length in zip(ragged.widths, draft.known or map(int, lengths[0]))]",
         LOOP,
     ),
     Mutant(
@@ -253,8 +252,8 @@ MUTANTS = [
     Mutant(
         "EOS is forced at the source's length whatever unk scores",
         "decoding/search_rules.py",
-        "        log_probs = highest[..., 0]\n",
-        "        log_probs = highest[..., 0]\n"
+        "        tokens, log_probs = settled(names, values, scores), values[:, 0]\n",
+        "        tokens, log_probs = settled(names, values, scores), values[:, 0]\n"
         "        if ended is not None:\n"
         "            tokens = torch.where(ended, self.eos, tokens)\n",
         RULES,
@@ -262,15 +261,15 @@ MUTANTS = [
     Mutant(
         "the penalty of unk is a reward",
         "decoding/search_rules.py",
-        "scores[..., self.unk] -= self.unk_penalty",
-        "scores[..., self.unk] += self.unk_penalty",
+        "scores[:, self.unk] -= self.unk_penalty",
+        "scores[:, self.unk] += self.unk_penalty",
         RULES,
     ),
     Mutant(
         "an n-gram that has just ended is not banned",
         "decoding/search_rules.py",
-        "(ends <= positions[..., None])",
-        "(ends < positions[..., None])",
+        "(ends <= positions[:, None])",
+        "(ends < positions[:, None])",
         RULES,
     ),
     Mutant(
@@ -304,7 +303,7 @@ MUTANTS = [
     Mutant(
         "every drafted token passes",
         "decoding/verification.py",
-        "map(eq, own[first:end], drafted[first + 1 : end + 1])",
+        "map(eq, own[first:end], read[first + 1 : end + 1])",
         "[True] * length",
         LOOP,
     ),
@@ -318,7 +317,7 @@ MUTANTS = [
     Mutant(
         "a token below the best few passes",
         "decoding/verification.py",
-        "within & (drafted >= choices.highest[..., self.beta - 1])",
+        "within & (drafted >= choices.highest[:, self.beta - 1])",
         "within",
         "tests/decoding/test_verification.py",
     ),

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from fairseq_aggdec.decoding import search_rules
+from fairseq_aggdec.decoding import search_rules, verification
 from fairseq_aggdec.decoding.outputs import Outcome, Outputs
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
@@ -68,6 +68,7 @@ def test_an_iteration_waits_a_few_times_whatever_the_batch(
         [model], WORDS, src_dict=WORDS, decoding=decoding, block_draft=block_draft, shorten_drafts=False
     )
     monkeypatch.setattr(search_rules, "settled", lambda tokens, *_: tokens[:, 0])  # only a CPU is asked for equal words
+    monkeypatch.setattr(verification, "_on_host", verification._in_one_transfer)  # as from a GPU
     sample = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)])
     with torch.no_grad(), (waits := Waits(monkeypatch)):
         generator.generate([model], sample)

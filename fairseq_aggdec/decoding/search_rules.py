@@ -119,44 +119,43 @@ def likeliest(logits: Tensor, count: int, bans: Bans) -> tuple[Tensor, Tensor, L
 def settled(tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor:
     """The best token of each row, N, as fairseq finds it.
 
-    Of several that are equally good, a beam of one takes what `topk` makes of the whole row.
+    Of several that are equally good, a beam of one takes what `topk` makes of the whole row. A GPU would have to be
+    waited for to see them: there it is the first.
 
     Args:
-        tokens: the best two of each row, N x 2, or the best one alone.
-        values: their log-probabilities.
+        tokens: the best ones of each row, N x R: two or more, or the only one.
+        values: their log-probabilities, falling.
         scores: all log-probabilities, N x V.
     """
     best = tokens[:, 0]
-    if tokens.size(1) == 2:
-        tied = [row for row, (first, second) in enumerate(values.tolist()) if first == second]
-        if tied:
-            best = best.clone()
-            for row in tied:
-                best[row] = scores[row].topk(2).indices[0]
+    if tokens.size(1) == 1 or tokens.device.type != "cpu":
+        return best
+    tied = [row for row, (first, second) in enumerate(values[:, :2].tolist()) if first == second]
+    if tied:
+        best = best.clone()
+        for row in tied:
+            best[row] = scores[row].topk(2).indices[0]
     return best
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The best allowed token at every position of a block, and what it takes to judge another."""
+    """The best allowed token at each of N positions, and what it takes to judge another."""
 
     tokens: Tensor
-    """B x W"""
+    """N"""
     log_probs: Tensor
-    """of `tokens`, B x W, fp32"""
+    """of `tokens`, N, fp32"""
     highest: Tensor
-    """the highest scores, B x W x R, falling: as many as were asked for, or more"""
+    """the highest scores, N x R, falling: as many as were asked for, or more"""
     scores: LogProbs | Tensor
-    """log-probabilities, penalties taken off, position by position: (B W) x V, fp32; minus infinity where a rule bans
-    the token"""
+    """log-probabilities, penalties taken off, N x V, fp32; minus infinity where a rule bans the token"""
     forced: Tensor | None
-    """B x W: where a rule leaves no choice whatever the scores are; None for nowhere"""
+    """N: where a rule leaves no choice whatever the scores are; None for nowhere"""
 
     def score_of(self, tokens: Tensor) -> Tensor:
-        """The score of a token at each position, B x W -> B x W."""
-        flat, scores = tokens.flatten(), self.scores
-        found = scores.of(flat) if isinstance(scores, LogProbs) else scores.gather(-1, flat[:, None]).squeeze(-1)
-        return found.view_as(tokens)
+        """The score of a token at each position, N -> N."""
+        return self.scores.of(tokens) if isinstance(self.scores, LogProbs) else _entries(self.scores, tokens)
 
 
 @dataclass(frozen=True)
@@ -212,53 +211,47 @@ class SearchRules:
         latest: int | None = None,
         ranks: int = 1,
     ) -> Choices:
-        """The best allowed token at every position of a block.
+        """The best allowed token at each of N positions; the rules are those of their rows, N, see `keep`.
 
-        Positions are judged one by one: a block may be handed over in slices.
+        Each position is judged by itself: a block may be handed over in parts.
 
         Args:
-            logits: the verifier's scores, B x W x V.
-            positions: of the logits, B x W.
-            sequence: decoder inputs of each row up to the end of the block, B x L: `sequence[b, p]` is what the
-                decoder read at position p (the start symbol at 0, then the output). Read by rules that look back; None
-                where there are none.
+            logits: the verifier's scores, N x V.
+            positions: of the logits, N.
+            sequence: decoder inputs of the position's row up to the end of the block, N x L: `sequence[n, p]` is what
+                the decoder read at position p (the start symbol at 0, then the output). Read by rules that look back;
+                None where there are none.
             earliest: no position is below; what the host knows of positions spares rules that cannot apply.
             latest: no position is above; None for unknown.
             ranks: how many of the highest scores are wanted, at most V.
         """
-        # a GPU would have to be waited for to see ties
-        looked_at = min(2 if logits.device.type == "cpu" else 1, logits.size(-1))
-        count = max(ranks, looked_at)
+        # on a CPU two, by which `settled` sees ties
+        count = max(ranks, min(2, logits.size(-1))) if logits.device.type == "cpu" else ranks
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
-            values, names, whole = self.find_likeliest(logits.flatten(0, 1), count, bans)
-            tokens = settled(names[:, :looked_at], values[:, :looked_at], whole).view_as(positions)
-            highest = values.unflatten(0, positions.shape)
-            return Choices(tokens, highest[..., 0], highest, whole, None)
+            values, names, whole = self.find_likeliest(logits, count, bans)
+            return Choices(settled(names, values, whole), values[:, 0], values, whole, None)
         scores = self._ruled(logits, positions, sequence, earliest)
-        ended = None if self.source_lengths is None else positions >= self.source_lengths[:, None]
-        values, names = self.find_best(scores.flatten(0, 1), count)
-        tokens = settled(names[:, :looked_at], values[:, :looked_at], scores.flatten(0, 1)).view_as(positions)
-        highest = values.unflatten(0, positions.shape)
-        log_probs = highest[..., 0]
+        ended = None if self.source_lengths is None else positions >= self.source_lengths
+        values, names = self.find_best(scores, count)
+        tokens, log_probs = settled(names, values, scores), values[:, 0]
         forced: Tensor | None = None
         if latest is None or latest >= self.max_len:
             forced = positions >= self.max_len
             tokens = torch.where(forced, self.eos, tokens)
         if self.prefix is not None and self.prefix.size(1) > 0:
-            beginning = self.prefix.gather(1, positions.clamp(max=self.prefix.size(1) - 1))
+            beginning = _entries(self.prefix, positions.clamp(max=self.prefix.size(1) - 1))
             given = (positions < self._forced_steps) & (beginning != self.pad)
             forced = given if forced is None else forced | given
             if ended is not None:  # only a negative penalty lifts the prefix's own unk above one
-                is_likelier = scores.gather(-1, beginning[..., None]).squeeze(-1) > 0.0
-                beginning = torch.where(ended & ~is_likelier, self.eos, beginning)
+                beginning = torch.where(ended & (_entries(scores, beginning) <= 0.0), self.eos, beginning)
             tokens = torch.where(given, beginning, tokens)
         if forced is not None:
-            log_probs = scores.gather(-1, tokens[..., None]).squeeze(-1)
+            log_probs = _entries(scores, tokens)
         if ended is not None:
             is_end = ended & (tokens == self.eos)
             forced = is_end if forced is None else forced | is_end
-        return Choices(tokens, log_probs, highest, scores.flatten(0, 1), forced)
+        return Choices(tokens, log_probs, values, scores, forced)
 
     def find_entries(
         self,
@@ -271,13 +264,12 @@ class SearchRules:
     ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
         """What a beam search reads behind prefixes: the best entries of all scores, falling, twice N x `count`.
 
-        Other arguments as of `choose`, for N positions of a row each. Returns all scores, too, N x V, minus infinity
-        where a rule bans the token.
+        Other arguments as of `choose`. Returns all scores, too, N x V, minus infinity where a rule bans the token.
         """
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
             return self.find_likeliest(logits, count, bans)
-        scores = self._rows(logits[:, None], positions[:, None], sequence, earliest, latest)[:, 0]
+        scores = self._rows(logits, positions, sequence, earliest, latest)
         return *self.find_best(scores, count), scores
 
     def _only_bans(self, positions: Tensor, earliest: int, latest: int | None) -> Bans | None:
@@ -289,26 +281,26 @@ class SearchRules:
             return None
         if earliest >= self.min_len:
             return Bans(self.pad)
-        return Bans(self.pad, self.eos, positions.flatten() < self.min_len)
+        return Bans(self.pad, self.eos, positions < self.min_len)
 
     def _rows(
         self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int, latest: int | None
     ) -> Tensor:
         scores = self._ruled(logits, positions, sequence, earliest)
-        only: Tensor | None = None  # B x W, the one token that is left; minus 1 for any
+        only: Tensor | None = None  # N, the one token that is left; minus 1 for any
         if self._forced_steps > 0:
             assert self.prefix is not None
-            beginning = self.prefix.gather(1, positions.clamp(max=self.prefix.size(1) - 1))
+            beginning = _entries(self.prefix, positions.clamp(max=self.prefix.size(1) - 1))
             only = torch.where((positions < self._forced_steps) & (beginning != self.pad), beginning, -1)
         if latest is None or latest >= self.max_len:
             only = torch.where(positions >= self.max_len, self.eos, -1 if only is None else only)
         if only is None:
             return scores
-        kept = only.clamp(min=0)[..., None]
-        alone = torch.full_like(scores, -math.inf).scatter_(-1, kept, scores.gather(-1, kept))
+        kept = only.clamp(min=0)[:, None]
+        alone = torch.full_like(scores, -math.inf).scatter_(1, kept, scores.gather(1, kept))
         if self.source_lengths is not None:  # that rule is fairseq's last
-            alone[..., self.eos] = scores[..., self.eos]
-        return torch.where(only[..., None] >= 0, alone, scores)
+            alone[:, self.eos] = scores[:, self.eos]
+        return torch.where(only[:, None] >= 0, alone, scores)
 
     @property
     def _forced_steps(self) -> int:
@@ -318,43 +310,46 @@ class SearchRules:
     def _ruled(self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int) -> Tensor:
         """Log-probabilities with penalties and bans, but for those that leave a single token."""
         # fairseq normalises first and bans afterwards; in `choose`, too, the same function does it
-        whole = self.find_likeliest(logits.flatten(0, 1), 1, Bans(self.pad))[2]
-        scores = whole[:].unflatten(0, positions.shape)
+        scores = self.find_likeliest(logits, 1, Bans(self.pad))[2][:]
         if self.unk_penalty:
-            scores[..., self.unk] -= self.unk_penalty
+            scores[:, self.unk] -= self.unk_penalty
         if earliest < self.min_len or self.suppressed:
             free = positions >= self._forced_steps
-            scores[..., self.eos].masked_fill_(free & (positions < min(self.min_len, self.max_len)), -math.inf)
+            scores[:, self.eos].masked_fill_(free & (positions < min(self.min_len, self.max_len)), -math.inf)
             for token in self.suppressed:
-                scores[..., token].masked_fill_(free & (positions < self.max_len), -math.inf)
+                scores[:, token].masked_fill_(free & (positions < self.max_len), -math.inf)
         if self.no_repeat_ngram_size > 1:
             assert sequence is not None
             ban_repeated_ngrams(scores, positions, sequence, self.no_repeat_ngram_size)
         if self.source_lengths is not None:  # fairseq gives the EOS probability one then, and compares it with the rest
-            scores[..., self.eos] = torch.where(positions >= self.source_lengths[:, None], 0.0, -math.inf)
+            scores[:, self.eos] = torch.where(positions >= self.source_lengths, 0.0, -math.inf)
         return scores
+
+
+def _entries(table: Tensor, columns: Tensor) -> Tensor:
+    """One entry of each row, N x M and N -> N."""
+    return table.gather(1, columns[:, None]).squeeze(1)
 
 
 def ban_repeated_ngrams(scores: Tensor, positions: Tensor, sequence: Tensor, size: int) -> None:
     """Set to minus infinity, in place, what would complete an n-gram that the row already holds.
 
     Args:
-        scores: B x W x V.
-        positions: B x W; the scores at position p predict what follows `sequence[:, p]`.
-        sequence: B x L, the decoder's inputs.
+        scores: N x V.
+        positions: N; the scores at position p predict what follows `sequence[:, p]`.
+        sequence: N x L, the decoder's inputs.
         size: n >= 2.
     """
     context = size - 1
     if sequence.size(1) <= context:
         return
-    grams = sequence.unfold(1, context, 1)[:, :-1]  # B x G x (n-1): every context that has a continuation
-    continuations = sequence[:, context:]  # B x G
+    grams = sequence.unfold(1, context, 1)[:, :-1]  # N x G x (n-1): every context that has a continuation
+    continuations = sequence[:, context:]  # N x G
     ends = torch.arange(context, sequence.size(1), device=sequence.device)  # G: position of each continuation
-    offsets = torch.arange(1 - context, 1, device=sequence.device)
-    recent = positions[..., None] + offsets  # B x W x (n-1): positions of the current context
-    current = sequence.gather(1, recent.clamp(min=0).flatten(1)).view_as(recent)
-    repeated = (current[:, :, None] == grams[:, None]).all(dim=-1)  # B x W x G
-    repeated &= (recent[..., :1] >= 0) & (ends <= positions[..., None])
+    recent = positions[:, None] + torch.arange(1 - context, 1, device=sequence.device)  # N x (n-1): the current context
+    current = sequence.gather(1, recent.clamp(min=0))
+    repeated = (current[:, None] == grams).all(dim=-1)  # N x G
+    repeated &= (recent[:, :1] >= 0) & (ends <= positions[:, None])
     banned = torch.zeros_like(scores, dtype=torch.uint8)
-    banned.scatter_reduce_(2, continuations[:, None].expand_as(repeated), repeated.to(torch.uint8), "amax")
+    banned.scatter_reduce_(1, continuations, repeated.to(torch.uint8), "amax")
     scores.masked_fill_(banned.bool(), -math.inf)

@@ -14,6 +14,7 @@ beginning of a draft in which every token passes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import eq
 from typing import NamedTuple, Protocol
 
@@ -39,12 +40,12 @@ class Criterion(Protocol):
         """Judge draft tokens.
 
         Args:
-            proposed: the token drafted for each position, B x W; `NOTHING` where there is none.
-            drafted: their scores, B x W; anything where there is none.
+            proposed: the token drafted for each position, N; `NOTHING` where there is none.
+            drafted: their scores, N; anything where there is none.
             choices: the verifier's own, and at least its `ranks` highest scores.
 
         Returns:
-            B x W booleans; any where a token is the verifier's own choice, is banned, or there is none.
+            N booleans; any where a token is the verifier's own choice, is banned, or there is none.
         """
 
 
@@ -67,7 +68,7 @@ class TopBeta:
 
     def __call__(self, proposed: Tensor, drafted: Tensor, choices: Choices) -> Tensor:
         within = choices.log_probs - drafted <= self.tolerance  # not where both are minus infinity
-        return within if self.beta is None else within & (drafted >= choices.highest[..., self.beta - 1])
+        return within if self.beta is None else within & (drafted >= choices.highest[:, self.beta - 1])
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Acceptance:
         return 1 if self.criterion is None else self.criterion.ranks
 
     def by_token(self, proposed: Tensor, choices: Choices) -> tuple[Tensor, ...]:
-        """What `by_block` needs of some tokens, each judged by itself, B x W each; see `Criterion`."""
+        """What `by_block` needs of some tokens, each judged by itself, N each; see `Criterion`."""
         own = proposed == choices.tokens
         drafted = choices.score_of(proposed.clamp(min=0))
         allowed = (drafted > -torch.inf) & (proposed != NOTHING) & ~own
@@ -125,7 +126,7 @@ class Acceptance:
         return own, near, allowed, proposed, drafted, choices.tokens, choices.log_probs
 
     def by_block(self, own: Tensor, *judged: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What passes of a block, what becomes output and its log-probability, from `by_token`: B x W each."""
+        """What passes of a block, what becomes output and its log-probability: B x W each, from `by_token`'s, B x W."""
         near, allowed, proposed, drafted, tokens, log_probs = judged
         if self.minimum > 1:
             unbroken = (own | near).long().cumprod(dim=-1).bool()
@@ -157,26 +158,37 @@ class Verdict(NamedTuple):
 
     @classmethod
     def of(cls, widths: Sequence[int], passed: Tensor, tokens: Tensor, log_probs: Tensor) -> "Verdict":
-        """Of N each: the iteration's one transfer to the host, in fp32, which holds tokens below 2^24 exactly."""
-        size, host = tokens.size(0), torch.cat([passed, tokens, log_probs]).tolist()
-        return cls(widths, list(map(bool, host[:size])), list(map(int, host[size : 2 * size])), host[2 * size :])
+        """Of N each, on the verifier's device."""
+        passes, chosen, scores = _on_host(passed, tokens, log_probs)
+        return cls(widths, list(map(bool, passes)), list(map(int, chosen)), scores)
 
     @classmethod
     def exact(cls, block: Block, draft: Draft, tokens: Tensor, log_probs: Tensor) -> "Verdict":
         """What becomes output under `EXACT`: the verifier's own choices, N, and their log-probabilities.
 
-        A draft token passes where it is the choice for its place. One transfer, too, in fp32.
+        A draft token passes where it is the choice for its place.
         """
-        ragged, size = block.ragged, block.ragged.size
+        ragged = block.ragged
         unknown = [draft.lengths] if draft.known is None else []
-        host = torch.cat([tokens, ragged.pack(block.tokens), log_probs, *unknown]).tolist()
-        own, drafted = host[:size], host[size : 2 * size]
-        lengths = map(int, host[3 * size :]) if draft.known is None else draft.known
+        own, read, scores, *lengths = _on_host(tokens, ragged.pack(block.tokens), log_probs, *unknown)
         passed: list[bool] = []
-        for width, length in zip(ragged.widths, lengths, strict=True):
+        for width, length in zip(ragged.widths, draft.known or map(int, lengths[0]), strict=True):
             first, end = len(passed), len(passed) + length
-            passed += [*map(eq, own[first:end], drafted[first + 1 : end + 1]), *[False] * (width - length)]
-        return cls(ragged.widths, passed, list(map(int, own)), host[2 * size : 3 * size])
+            passed += [*map(eq, own[first:end], read[first + 1 : end + 1]), *[False] * (width - length)]
+        return cls(ragged.widths, passed, list(map(int, own)), scores)
+
+
+def _on_host(*entries: Tensor) -> list[list[float]]:
+    """The numbers of some vectors."""
+    if entries[0].device.type == "cpu":
+        return [entry.tolist() for entry in entries]
+    return _in_one_transfer(*entries)
+
+
+def _in_one_transfer(*entries: Tensor) -> list[list[float]]:
+    """The same from a GPU, which is waited for: in fp32, which holds tokens below 2^24 exactly."""
+    numbers = iter(torch.cat(entries).tolist())
+    return [list(islice(numbers, len(entry))) for entry in entries]
 
 
 def judge(
@@ -197,8 +209,8 @@ def judge(
         rows = ragged.rows[part]
         seen = None if sequence is None else sequence[rows]
         choices = rules.keep(rows).choose(
-            scores[:, None],
-            positions[part, None],
+            scores,
+            positions[part],
             seen,
             block.first_start,
             block.last_start + ragged.width - 1,
@@ -207,12 +219,12 @@ def judge(
         if proposed is None:
             judged.append((choices.tokens, choices.log_probs))
         else:
-            judged.append(accept.by_token(proposed[part, None], choices))
+            judged.append(accept.by_token(proposed[part], choices))
     by_token = judged[0] if len(judged) == 1 else tuple(torch.cat(entries) for entries in zip(*judged, strict=True))
     if proposed is None:
-        return Verdict.exact(block, draft, *(entries.squeeze(1) for entries in by_token))
+        return Verdict.exact(block, draft, *by_token)
     # behind a row's tokens its last one is repeated, behind which nothing was drafted
-    spread = accept.by_block(*(ragged.spread(entries.squeeze(1)) for entries in by_token))
+    spread = accept.by_block(*(ragged.spread(entries) for entries in by_token))
     return Verdict.of(ragged.widths, *map(ragged.pack, spread))
 
 

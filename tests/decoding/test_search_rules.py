@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding import search_rules
+from fairseq_aggdec.decoding.roles import Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules, ban_repeated_ngrams, best, best_entries
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
@@ -94,8 +95,10 @@ def test_choose_equals_one_position_at_a_time(
     logits = 3 * torch.randn(batch_size, width, VOCABULARY, generator=generator)
 
     bounds = data.draw(st.sampled_from([(), (int(starts.min()), length - 1), (0, length + 3)]))
-    choices = rules.choose(logits.clone(), starts[:, None] + torch.arange(width), sequence, *bounds)
-    tokens, log_probs = choices.tokens, choices.log_probs
+    every = Ragged.full(batch_size, width, logits.device)
+    positions, rows = starts[every.rows] + every.columns, every.rows
+    choices = rules.keep(rows).choose(logits.flatten(0, 1).clone(), positions, sequence[rows], *bounds)
+    tokens, log_probs = choices.tokens.view(batch_size, width), choices.log_probs.view(batch_size, width)
 
     assert log_probs.dtype == torch.float32
     for row in range(batch_size):
@@ -113,14 +116,14 @@ def test_choose_equals_one_position_at_a_time(
 
 def test_an_unk_of_strongly_negative_penalty_goes_on_behind_the_sources_length() -> None:
     """fairseq gives the EOS probability one there and compares: log p(unk) - penalty may be more."""
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=4, unk_penalty=-9.0, source_lengths=torch.tensor([2, 2]))
-    logits = torch.zeros(2, 3, VOCABULARY)
-    logits[1, :, UNK] = -20.0
-    choices = rules.choose(logits, torch.tensor([[2, 3, 4]] * 2), torch.full((2, 6), 5))
-    assert choices.tokens.tolist() == [[UNK, UNK, EOS], [EOS, EOS, EOS]]
-    assert choices.log_probs[1].tolist() == [0.0, 0.0, 0.0]
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=4, unk_penalty=-9.0, source_lengths=torch.tensor([2] * 6))
+    logits = torch.zeros(6, VOCABULARY)
+    logits[3:, UNK] = -20.0
+    choices = rules.choose(logits, torch.tensor([2, 3, 4] * 2), torch.full((6, 6), 5))
+    assert choices.tokens.tolist() == [UNK, UNK, EOS, EOS, EOS, EOS]
+    assert choices.log_probs[3:].tolist() == [0.0, 0.0, 0.0]
     assert choices.forced is not None
-    assert choices.forced.tolist() == [[False, False, True], [True, True, True]]
+    assert choices.forced.tolist() == [False, False, True, True, True, True]
 
 
 @examples(70)
@@ -132,9 +135,11 @@ def test_an_unk_of_strongly_negative_penalty_goes_on_behind_the_sources_length()
 )
 def test_repeated_ngrams_are_banned(rows: list[list[int]], size: int, width: int, data: st.DataObject) -> None:
     starts = [data.draw(st.integers(0, 7 - width)) for _ in rows]
-    positions = torch.tensor(starts)[:, None] + torch.arange(width + 1)
-    scores = torch.zeros(len(rows), width + 1, 4)
-    ban_repeated_ngrams(scores, positions, torch.tensor(rows), size)
+    every = Ragged.full(len(rows), width + 1, torch.device("cpu"))
+    scores = torch.zeros(every.size, 4)
+    positions = torch.tensor(starts)[every.rows] + every.columns
+    ban_repeated_ngrams(scores, positions, torch.tensor(rows)[every.rows], size)
+    scores = scores.unflatten(0, (len(rows), -1))
     for row, (tokens, start) in enumerate(zip(rows, starts, strict=True)):
         for column in range(width + 1):
             banned = {token for token in range(4) if scores[row, column, token] == -math.inf}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.roles import Block, Draft
+from fairseq_aggdec.decoding.roles import Block, Draft, Ragged
 from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, NOTHING, Acceptance, TopBeta, Verdict, accepted_prefix_length
 from tests.scripted_decoding import EOS, PAD, UNK, examples
@@ -23,13 +23,15 @@ shapes = st.tuples(st.integers(1, 4), st.integers(1, 6))
 def random_case(
     shape: tuple[int, int], seed: int, rules: SearchRules = RULES, ranks: int = 1
 ) -> tuple[Tensor, Choices]:
-    """Drafts, and the choices from random scores, some of which are equal."""
+    """Drafts of so many rows and columns, B x W, and the choices from random scores, some of which are equal."""
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randint(0, 9, (*shape, VOCABULARY), generator=generator) / 4
     proposed = torch.randint(NOTHING, VOCABULARY, shape, generator=generator)
     starts = torch.randint(0, 3, (shape[0],), generator=generator)
     sequence = torch.randint(EOS, VOCABULARY, (shape[0], 3 + shape[1]), generator=generator)
-    return proposed, rules.choose(logits, starts[:, None] + torch.arange(shape[1]), sequence, ranks=ranks)
+    every = Ragged.full(*shape, proposed.device)
+    positions, rows = starts[every.rows] + every.columns, every.rows
+    return proposed, rules.keep(rows).choose(logits.flatten(0, 1), positions, sequence[rows], ranks=ranks)
 
 
 class Judged(NamedTuple):
@@ -41,8 +43,9 @@ class Judged(NamedTuple):
 
 
 def judged(accept: Acceptance, proposed: Tensor, choices: Choices) -> Judged:
-    """Whole blocks."""
-    return Judged(*accept.by_block(*accept.by_token(proposed, choices)))
+    """Whole blocks, B x W."""
+    by_token = accept.by_token(proposed.flatten(), choices)
+    return Judged(*accept.by_block(*(entries.view_as(proposed) for entries in by_token)))
 
 
 @examples(30)
@@ -50,9 +53,9 @@ def judged(accept: Acceptance, proposed: Tensor, choices: Choices) -> Judged:
 def test_exact_passes_what_the_verifier_would_have_chosen(shape: tuple[int, int], seed: int) -> None:
     proposed, choices = random_case(shape, seed)
     verdict = judged(EXACT, proposed, choices)
-    assert torch.equal(verdict.passed, proposed == choices.tokens)
-    assert torch.equal(verdict.tokens, choices.tokens)
-    assert torch.equal(verdict.log_probs, choices.log_probs)
+    assert torch.equal(verdict.passed.flatten(), proposed.flatten() == choices.tokens)
+    assert torch.equal(verdict.tokens.flatten(), choices.tokens)
+    assert torch.equal(verdict.log_probs.flatten(), choices.log_probs)
 
 
 @examples(30)
@@ -68,8 +71,8 @@ def test_exact_on_the_host_is_what_any_acceptance_would_say(shape: tuple[int, in
         draft, widths = Draft(proposed[:, :-1], None, unknown=torch.tensor(drafts)), None
     block = Block.of(torch.cat([torch.full((rows, 1), EOS), draft.tokens], dim=1), torch.zeros(rows), [0], widths)
     entries = [(row, column) for row, wide in enumerate(block.ragged.widths) for column in range(wide)]
-    tokens, log_probs = (torch.stack([of[entry] for entry in entries]) for of in (choices.tokens, choices.log_probs))
-    verdict = Verdict.exact(block, draft, tokens, log_probs)
+    numbers = [row * width + column for row, column in entries]
+    verdict = Verdict.exact(block, draft, choices.tokens[numbers], choices.log_probs[numbers])
     general = judged(EXACT, proposed, choices)
     assert verdict.passed == [column < drafts[row] and bool(general.passed[row, column]) for row, column in entries]
     assert verdict.tokens == [int(general.tokens[entry]) for entry in entries]
@@ -91,7 +94,7 @@ def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: 
     verdict = judged(accept, proposed, choices)
     for row, column in torch.cartesian_prod(torch.arange(shape[0]), torch.arange(shape[1])).tolist():
         drafted, scores = int(proposed[row, column]), all_scores[row, column]
-        own = int(choices.tokens[row, column])
+        own = int(choices.tokens[row * shape[1] + column])
         passed = drafted == own
         if drafted != NOTHING and scores[drafted] > -math.inf:
             better = int((scores > scores[drafted]).sum())
@@ -108,18 +111,14 @@ def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: 
 def test_slices_of_a_block_are_judged_as_the_block_is(shape: tuple[int, int], seed: int, cut: int) -> None:
     accept = Acceptance(TopBeta(3, 0.6), minimum=3)
     proposed, whole = random_case(shape, seed, ranks=accept.ranks)
-    all_scores = whole.scores[:].unflatten(0, shape)
     parts = []
     for here in (slice(0, cut), slice(cut, None)):
         choices = Choices(
-            whole.tokens[:, here],
-            whole.log_probs[:, here],
-            whole.highest[:, here],
-            all_scores[:, here].flatten(0, 1),
-            None,
+            whole.tokens[here], whole.log_probs[here], whole.highest[here], whole.scores[here], forced=None
         )
-        parts.append(accept.by_token(proposed[:, here], choices))
-    together = accept.by_block(*(torch.cat(entries, dim=1) for entries in zip(*parts, strict=True)))
+        parts.append(accept.by_token(proposed.flatten()[here], choices))
+    by_token = (torch.cat(entries).view_as(proposed) for entries in zip(*parts, strict=True))
+    together = accept.by_block(*by_token)
     for ours, expected in zip(together, judged(accept, proposed, whole), strict=True):
         assert torch.equal(ours, expected)
 
@@ -128,8 +127,8 @@ def choices_of(scores: list[float], **rules: object) -> Choices:
     """For the first output position, with all ranks."""
     settings = {"pad": PAD, "unk": UNK, "eos": EOS, "max_len": 9, "min_len": 0, **rules}
     search_rules = SearchRules(**settings)  # type: ignore[arg-type]
-    first, start = torch.tensor([[0]]), torch.tensor([[EOS]])
-    return search_rules.choose(torch.tensor([[scores]]), first, start, ranks=len(scores))
+    first, start = torch.tensor([0]), torch.tensor([[EOS]])
+    return search_rules.choose(torch.tensor([scores]), first, start, ranks=len(scores))
 
 
 @pytest.mark.parametrize(

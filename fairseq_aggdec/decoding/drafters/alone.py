@@ -5,7 +5,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import BlockModel
 from fairseq_aggdec.decoding.outputs import Decoded, Outputs
-from fairseq_aggdec.decoding.roles import Draft
+from fairseq_aggdec.decoding.roles import Draft, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import Verdict
 
@@ -38,12 +38,12 @@ def draft_alone(
         sequence = outputs.sequence(block)[:, :-1]  # the last token predicts nothing here
         if temperature != 1.0:
             logits = logits / temperature
-        positions = block.starts[:, None] + torch.arange(block_size, device=logits.device)
-        choices = rules.choose(logits, positions, sequence)
-        draft = Draft.up_to_end(choices.tokens, rules.eos)
+        every = Ragged.full(len(outputs.rows), block_size, logits.device)
+        positions, rows = block.starts[every.rows] + every.columns, every.rows
+        choices = rules.keep(rows).choose(logits.flatten(0, 1), positions, sequence[rows])
+        draft = Draft.up_to_end(choices.tokens.unflatten(0, logits.shape[:2]), rules.eos)
         passed = torch.ones_like(choices.tokens, dtype=torch.bool)
-        entries = (entry.flatten() for entry in (passed, choices.tokens, choices.log_probs))
-        outcome = outputs.commit(draft, Verdict.of([block_size] * len(outputs.rows), *entries))
+        outcome = outputs.commit(draft, Verdict.of(every.widths, passed, choices.tokens, choices.log_probs))
         if outcome.remaining is not None and outputs.rows:
             rules = rules.keep(outcome.remaining)
             model.keep(outcome.remaining)

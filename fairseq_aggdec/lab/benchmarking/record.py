@@ -43,6 +43,8 @@ class Run(Timed):
     """draft tokens; None for other programs"""
     accepted: list[int] | None = None
     """accepted draft tokens; None for other programs"""
+    longest_draft: int | None = None
+    """tokens of the longest draft of all sentences and iterations, 0 without drafts; None for other programs"""
     bleu: float | None = None
     """BLEU of all sentences, 0 to 100"""
     modules: dict[str, float] | None = None
@@ -173,6 +175,7 @@ def run_of(result: ModeResult, precision: str, differences: Sequence[Difference]
         iterations=[sentence.iterations for sentence in stats] if has_stats else passes or None,
         drafted=[sum(sentence.drafted) for sentence in stats] if has_stats else None,
         accepted=[sum(sentence.accepted) for sentence in stats] if has_stats else None,
+        longest_draft=max((max(sentence.drafted, default=0) for sentence in stats), default=0) if has_stats else None,
         differences=None if differences is None else [asdict(difference) for difference in differences],
     )
 
@@ -207,9 +210,10 @@ def record_of(content: Any, where: str) -> Record:
         raise AggdecError(f"{where}: not written by this version of aggdec bench --json; measure again")
     if content.get("format") != FORMAT:
         raise AggdecError(f"{where}: has format {content.get('format')}, this version reads {FORMAT}; measure again")
-    content = {"search": {}, **content}  # older records lack this field and `differences`
+    content = {"search": {}, **content}  # older records lack this field and two of a run
     if isinstance(content["runs"], list):
-        content["runs"] = [{"differences": None, **run} if isinstance(run, dict) else run for run in content["runs"]]
+        lacking = {"differences": None, "longest_draft": None}
+        content["runs"] = [{**lacking, **run} if isinstance(run, dict) else run for run in content["runs"]]
     record: Record = made_of(Record, content, where, "measure again")
     for number, run in enumerate(record.runs, start=1):
         _check(run, len(record.source_tokens), f"{where}, run {number} ({run.mode})")

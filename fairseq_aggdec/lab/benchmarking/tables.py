@@ -41,6 +41,7 @@ _LATENCIES = tuple(
 _THROUGHPUT = Column("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}")
 _OPTIONAL = (
     Column("BLEU", lambda run: _number(run.bleu, 2)),
+    Column("longest\ndraft", lambda run: _number(run.longest_draft or None, 0)),
     Column("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
     Column("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
 )

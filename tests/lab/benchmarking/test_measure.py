@@ -82,6 +82,10 @@ def test_every_number_of_the_tables_is_arithmetic_on_the_raw_times(measured: tup
             greedy = runs["greedy@bf16" if run["precision"] == "bf16" else "greedy"]["outputs"]
             same = sum(mine == theirs for mine, theirs in zip(run["outputs"], greedy, strict=True))
             expected["identical to greedy"] = f"{same} of {SENTENCES}"
+            longest = run["longest_draft"]
+            assert (longest is None) == (run["implementation"] == "fairseq")
+            if any(other["longest_draft"] for other in runs.values()):
+                expected["longest draft"] = str(longest or "")
             assert row == expected
         for row in ratios:
             assert row == {"mode": row["mode"]} | {
@@ -106,6 +110,7 @@ def test_lossless_modes_say_what_greedy_says(measured: tuple[dict[str, Any], str
         assert runs["iad@bf16", size]["outputs"] == runs["greedy@bf16", size]["outputs"]
         drafts = size == 1  # in a batch of so small a model a draft does not pay
         assert (sum(runs["gad", size]["iterations"]) < sum(greedy["iterations"])) == drafts
+        assert runs["gad", size]["longest_draft"] == (6 if drafts else 0)
         assert all(a <= d for run in (runs["gad", size],) for a, d in zip(run["accepted"], run["drafted"], strict=True))
 
 

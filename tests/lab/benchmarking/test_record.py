@@ -16,6 +16,16 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert load_record(tmp_path / "folder" / "out.json") == record
 
 
+def test_a_record_of_an_earlier_version_lacks_what_it_did_not_count(tmp_path: Path) -> None:
+    record = made_up_record([made_up_run("gad", 0.2)])
+    record.save(tmp_path / "out.json")
+    content = json.loads((tmp_path / "out.json").read_text())
+    for name in ("differences", "longest_draft"):
+        del content["runs"][0][name]
+    (tmp_path / "out.json").write_text(json.dumps(content))
+    assert load_record(tmp_path / "out.json") == record
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [('{"runs": [], "format": 1}', "has format 1"), ('{"runs": [], "format": 2}', "missing or unknown entries")],
