@@ -14,7 +14,8 @@ from fairseq_aggdec.errors import on_command_line
 _MINUTES = 30.0
 
 _EPILOG = """\
-It first says how long each stage will take on this machine. To go on after it was stopped, start it again with the same
+It first says how long each stage will take on this machine, and how many tokens an iteration the drafter must bring
+to gain anything. To go on after it was stopped, start it again with the same
 options. FOLDER/drafter.pt is the drafter; all else in FOLDER can then be deleted."""
 
 

@@ -63,6 +63,7 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
         rf"distil +about a minute at most +{TRAINED_ON} of {TRAINED_ON} training sentences, translated by", printed
     )
     assert re.search(rf"train +about a minute at most +{UPDATES} updates in", printed)
+    assert re.search(r"faster than greedy, gad will need about \d+\.\d tokens an iteration, with drafts of 4", printed)
     assert not (tmp_path / "drafter.pt").exists()
     distilled = stamps(tmp_path / "distilled")
     assert distilled
@@ -74,9 +75,11 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     assert len(loaded) == 1
     assert STOPPED_AT - 1 <= int(loaded[0]) < UPDATES
     assert f'"num_updates": "{UPDATES}"' in log
-    rows = re.findall(r"^gad +(\d+) +([\d.]+) +([\d.]+)x$", printed, re.MULTILINE)
-    assert [int(size) for size, _, _ in rows] == [2, 3, 4, 5]
-    assert all(float(tokens) >= 1 for _, tokens, _ in rows)
+    rows = re.findall(r"^gad +(\d+) +([\d.]+) +([\d.]+) +([\d.]+)x$", printed, re.MULTILINE)
+    assert [int(size) for size, *_ in rows] == [2, 3, 4, 5]
+    for _, tokens, needed, speed in rows:
+        assert float(tokens) >= 1
+        assert float(needed) == pytest.approx(float(tokens) / float(speed), rel=0.05)
     assert "fairseq-generate" in printed
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
 
@@ -92,6 +95,12 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     torch.save(with_draft_length(untold, 1), tmp_path / "drafter.pt")
     drafter.main(words)
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
+    record = json.loads((tmp_path / NAME).read_text())
+    del record["plan"]["tried"]  # as in a folder of an earlier version
+    (tmp_path / NAME).write_text(json.dumps(record))
+    capsys.readouterr()
+    drafter.main(words)
+    assert "will need" not in capsys.readouterr().out
     with pytest.raises(AggdecError, match=rf"other settings \(updates: 99 now, {UPDATES} there\); go on with those"):
         drafter.main([*words, "--updates", "99"])
 

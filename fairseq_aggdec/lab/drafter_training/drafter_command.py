@@ -132,9 +132,11 @@ class _Work:
         trial.mkdir()
         bf16 = is_bfloat16_fast(self.device)
         costs = planning.try_out(self.data, self.recipe, self.device, bf16, trial)
+        few = self._subject(trial / planning.TRIED, measuring.few(costs.sentence))
+        (tried,) = measuring.measure(few, [self._sizes[len(self._sizes) // 2]])
         shutil.rmtree(trial)
         decoded = measuring.ROUNDS * (1 + len(self._sizes)) * len(self._measured_sentences())
-        plan = planning.plan_of(self.data, costs, settings.minutes, settings.updates, bf16, decoded)
+        plan = planning.plan_of(self.data, costs, settings.minutes, settings.updates, bf16, decoded, tried)
         self.record.plan = plan
         self.record.save(self.folder)
         return plan
@@ -157,15 +159,15 @@ class _Work:
         print(f"training; the log is {log}", file=sys.stderr, flush=True)
         train(arguments, log, plan.updates)
 
-    def _measured_sentences(self) -> list[list[int]]:
+    def _measured_sentences(self, most: int = measuring.SENTENCES) -> list[list[int]]:
         sources = self.data.source("valid")
-        return [sources[number].tolist() for number in range(min(measuring.SENTENCES, len(sources)))]
+        return [sources[number].tolist() for number in range(min(most, len(sources)))]
 
-    def _subject(self, drafter: Path) -> Subject:
+    def _subject(self, drafter: Path, most: int = measuring.SENTENCES) -> Subject:
         return Subject(
             str(self.recipe.verifier),
             str(self.data.folder),
-            self._measured_sentences(),
+            self._measured_sentences(most),
             self.data.source_lang,
             self.data.target_lang,
             str(drafter),

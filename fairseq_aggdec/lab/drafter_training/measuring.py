@@ -15,6 +15,8 @@ from fairseq_aggdec.lab.grid import TERMINAL, text_table
 SENTENCES = 100
 """the most sentences that are decoded, one at a time"""
 ROUNDS = 2
+_FEW_SECONDS = 5.0
+"""for decoding the few sentences of a trial once by `greedy`"""
 _SHARES = (0.4, 0.6, 0.8, 1.0)
 """the block sizes that are tried, as shares of the one that the drafter is trained with"""
 
@@ -22,6 +24,11 @@ _SHARES = (0.4, 0.6, 0.8, 1.0)
 def block_sizes(trained: int) -> list[int]:
     """The block sizes that are tried."""
     return sorted({max(1, round(share * trained)) for share in _SHARES})
+
+
+def few(seconds: float) -> int:
+    """How many sentences, of which one takes so many seconds, a trial decodes."""
+    return min(SENTENCES // 2, 1 + int(_FEW_SECONDS / seconds))
 
 
 def measure(subject: Subject, sizes: Sequence[int]) -> list[Measured]:
@@ -57,7 +64,8 @@ def fastest(measured: Sequence[Measured]) -> Measured:
 
 
 def table(measured: Sequence[Measured]) -> str:
-    """A row for greedy decoding and for each block size."""
-    rows = [["greedy", "", "1.00", "1.00x"]]
-    rows += [["gad", str(one.block_size), f"{one.tokens:.2f}", f"{one.speed_up:.2f}x"] for one in measured]
-    return text_table(["mode", "k", "tokens an iteration", "over greedy"], rows, TERMINAL)
+    """A row for greedy decoding and for each block size; `Measured.needed` says what is needed."""
+    rows = [["greedy", "", "1.00", "", "1.00x"]]
+    for one in measured:
+        rows.append(["gad", str(one.block_size), f"{one.tokens:.2f}", f"{one.needed:.2f}", f"{one.speed_up:.2f}x"])
+    return text_table(["mode", "k", "tokens an iteration", "needed", "over greedy"], rows, TERMINAL)

@@ -15,13 +15,14 @@ from fairseq_aggdec.distillation.sampling import write_sample
 from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
 from fairseq_aggdec.distillation.translator import Translator
 from fairseq_aggdec.lab.drafter_training.recipe import TOKENS, Recipe
-from fairseq_aggdec.lab.drafter_training.record import Plan
+from fairseq_aggdec.lab.drafter_training.record import Measured, Plan
 from fairseq_aggdec.lab.drafter_training.training import logged
 
 DECODING = "greedy"
 """how the verifier distils: by this plugin's engine, with the output of fairseq's beam of 1"""
 VALIDATION = 200
 """the most validation sentences that are distilled: `accepted` is measured on them"""
+TRIED = "checkpoint_last.pt"
 _TRIED = 500  # sentences
 _LONGEST_TRIAL = 20.0  # seconds of decoding
 _TRIED_UPDATES = 8
@@ -44,7 +45,7 @@ class Costs:
 
 
 def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, folder: Path) -> Costs:
-    """Distil a few hundred sentences and train a few updates.
+    """Distil a few hundred sentences and train a few updates, which leaves the drafter `TRIED` in the folder.
 
     Args:
         data: the original data.
@@ -59,7 +60,7 @@ def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, fol
     sample = write_sample(folder / "data-bin", data, {"train": _TRIED, "valid": 1})
     token, sentence = _decoding_costs(sample, recipe.verifier, device, "bf16" if bf16 else "fp32")
     training = recipe.arguments(sample, folder, _TRIED_UPDATES, bf16)
-    arguments = [*training, "--log-interval", "1", "--no-save", "--disable-validation"]
+    arguments = [*training, "--log-interval", "1", "--save-interval-updates", "0", "--disable-validation"]
     ends = [line.seconds for line in logged(arguments, folder / "train.log")]
     between = [after - before for before, after in zip(ends[_FIRST_UPDATES - 1 :], ends[_FIRST_UPDATES:], strict=False)]
     return Costs(token, sentence, median(between))
@@ -86,7 +87,15 @@ def _decoding_costs(data: DataBin, verifier: Path, device: torch.device, precisi
     return (time.monotonic() - begun) / tokens, sentence
 
 
-def plan_of(data: DataBin, costs: Costs, minutes: float | None, updates: int | None, bf16: bool, measured: int) -> Plan:
+def plan_of(
+    data: DataBin,
+    costs: Costs,
+    minutes: float | None,
+    updates: int | None,
+    bf16: bool,
+    measured: int,
+    tried: Measured | None = None,
+) -> Plan:
     """How many sentences to distil and how many updates to train.
 
     Args:
@@ -96,6 +105,7 @@ def plan_of(data: DataBin, costs: Costs, minutes: float | None, updates: int | N
         updates: the number of updates; None: as many as there is time for.
         bf16: whether they compute in bfloat16.
         measured: how often sentences will be decoded alone in the end.
+        tried: the drafter of the trial.
     """
     source = data.source("train")
     whole = costs.token * int(source.sizes.sum())
@@ -108,7 +118,7 @@ def plan_of(data: DataBin, costs: Costs, minutes: float | None, updates: int | N
         updates = max(_FEWEST_UPDATES, round((60 * minutes - share * whole) / costs.update))
     sentences = {"train": max(1, round(share * len(source))), "valid": min(VALIDATION, len(data.source("valid")))}
     seconds = {"distil": share * whole, "train": updates * costs.update, "measure": measured * costs.sentence}
-    return Plan(sentences, updates, bf16, {name: each / 60 for name, each in seconds.items()})
+    return Plan(sentences, updates, bf16, {name: each / 60 for name, each in seconds.items()}, tried)
 
 
 def describe(plan: Plan, sentences: int) -> str:
@@ -118,9 +128,12 @@ def describe(plan: Plan, sentences: int) -> str:
         "train": f"{plan.updates:,} updates in {'bfloat16' if plan.bf16 else 'single precision'}",
         "measure": "tokens an iteration, and speed beside greedy",
     }
-    return "\n".join(
-        ["On this machine:", *(f"  {name:8} about {_minutes(plan.minutes[name]):12} {what[name]}" for name in what)]
-    )
+    lines = ["On this machine:"]
+    lines += [f"  {name:8} about {_minutes(plan.minutes[name]):12} {what[name]}" for name in what]
+    if plan.tried is not None:
+        needed = f"{plan.tried.needed:.1f} tokens an iteration, with drafts of {plan.tried.block_size}"
+        lines.append(f"To be faster than greedy, gad will need about {needed}.")
+    return "\n".join(lines)
 
 
 def _minutes(number: float) -> str:

@@ -29,6 +29,22 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """The drafter at one block size, on the first validation sentences, one at a time."""
+
+    block_size: int
+    tokens: float
+    """mean accepted tokens: committed tokens of an iteration, the verifier's own included"""
+    speed_up: float
+    """over greedy decoding in the same rounds"""
+
+    @property
+    def needed(self) -> float:
+        """Mean accepted tokens with which `gad` would be as fast as greedy decoding: what an iteration costs."""
+        return self.tokens / self.speed_up
+
+
+@dataclass(frozen=True)
 class Plan:
     """What the measured speed of the machine makes of the settings."""
 
@@ -39,17 +55,8 @@ class Plan:
     """whether distillation and training compute in bfloat16"""
     minutes: dict[str, float]
     """the time that each stage will take, by its name"""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The drafter at one block size, on the first validation sentences, one at a time."""
-
-    block_size: int
-    tokens: float
-    """mean accepted tokens: committed tokens of an iteration, the verifier's own included"""
-    speed_up: float
-    """over greedy decoding in the same rounds"""
+    tried: Measured | None = None
+    """a drafter that has hardly been trained; None in folders of earlier versions"""
 
 
 @dataclass
@@ -69,7 +76,7 @@ class Record:
         """
         path, advice = folder / NAME, "name another folder"
         if path.is_file():
-            found: Record = made_of(cls, read_json(path, advice), str(path), advice)
+            found: Record = made_of(cls, read_json(path, advice), str(path), advice, complete=False)
             if found.plan is None:  # nothing was done by which other settings would be bound
                 found.settings = settings
             elif other := difference(asdict(settings), asdict(found.settings), "now", "there"):
