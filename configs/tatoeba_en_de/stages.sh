@@ -3,7 +3,7 @@
 source "$shared/measuring.sh"
 source "$shared/decode_pair.sh"
 stages=(prepare teacher distill verifier redistill drafter decode score bench table)
-further_stages=(ablation block_sizes mixed blockwise blockwise_table "${measuring_stages[@]}")
+further_stages=(ablation block_sizes mixed papers_drafter blockwise blockwise_table "${measuring_stages[@]}")
 
 target="${target:-de}" # configs/tatoeba_de_en: en
 if [[ "$target" == de ]]; then # the novels are English
@@ -58,6 +58,20 @@ stage_decode() {
     run decode --decoding beam5 --model "$work/teacher/model.pt" --label teacher-beam5
     run decode --decoding greedy --model "$model"
     decode_pair "" verifier drafter "3 1" "5 3"
+}
+
+# The drafter of papers/000 in this one's place: a bidirectional prefix, one block of a sentence in an update, tokens chosen
+# independently, glancing, an encoder of its own. Its updates are smaller by as much as there are fewer blocks.
+stage_papers_drafter() {
+    local updates="${PAPERS_UPDATES:-40000}"
+    run_model drafter --as papers-drafter --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
+        model.prefix_attention=bidirectional task.blocks_per_sentence=1 model.transition_dim=0 model.freeze_encoder=false \
+        criterion.glancing=0.5:0.3 criterion.position_decay=1 \
+        "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
+        dataset.validate_interval_updates=1000 checkpoint.save_interval_updates=1000
+    decode_drafted papers- verifier papers-drafter "3 1" "5 3"
+    drafter="$work/papers-drafter/model.pt" modes="$(pair_modes "3 1" "5 3")" measure papers-drafter --threads 2 --profile \
+        --no-memory --reference "$work/text/test.$target"
 }
 
 stage_score() { run score; }
