@@ -131,18 +131,15 @@ def open_archive(path: str, mode: str) -> tarfile.TarFile:
     """Replaces `tarfile.open` where fairseq unpacks an archive that `from_pretrained` was given.
 
     Raises:
-        CheckpointError: a member of the archive would be written outside of its folder, or is no file.
+        CheckpointError: a member of the archive would be written outside of its folder, or is neither file nor folder.
     """
     archive = tarfile.open(path, mode)  # type: ignore[call-overload] # noqa: SIM115
-    archive.extraction_filter = tarfile.data_filter
+    archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.3 and 3.10.11 have none
     for member in archive:
-        try:
-            unsafe = os.path.isabs(member.name) or tarfile.data_filter(member, os.curdir) is None
-        except tarfile.FilterError:
-            unsafe = True
-        if unsafe:
+        is_within = not os.path.isabs(member.name) and os.pardir not in member.name.split("/")
+        if not is_within or not (member.isreg() or member.isdir()):
             archive.close()
-            raise CheckpointError(f"archive {path}: refused: {member.name!r} would not stay within it")
+            raise CheckpointError(f"archive {path}: refused: {member.name!r} is no file or folder within it")
     return archive
 
 
