@@ -8,6 +8,7 @@ import hashlib
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from fairseq_aggdec.lab.drafter_training.training import train
 
 DRAFTER = "drafter.pt"
 """the file of the finished drafter"""
+_LAST = "checkpoint_last.pt"
+"""fairseq's name of a training's last checkpoint"""
 
 
 def make_drafter(args: argparse.Namespace) -> None:
@@ -132,11 +135,12 @@ class _Work:
         trial.mkdir()
         bf16 = is_bfloat16_fast(self.device)
         costs = planning.try_out(self.data, self.recipe, self.device, bf16, trial)
-        few = self._subject(trial / planning.TRIED, measuring.few(costs.sentence))
+        few = self._subject(trial / _LAST, measuring.few(costs.sentence))
         (tried,) = measuring.measure(few, [self._sizes[len(self._sizes) // 2]])
         shutil.rmtree(trial)
         decoded = measuring.ROUNDS * (1 + len(self._sizes)) * len(self._measured_sentences())
-        plan = planning.plan_of(self.data, costs, settings.minutes, settings.updates, bf16, decoded, tried)
+        plan = planning.plan_of(self.data, costs, settings.minutes, settings.updates, bf16, decoded)
+        plan = replace(plan, tried=tried)
         self.record.plan = plan
         self.record.save(self.folder)
         return plan
@@ -152,7 +156,7 @@ class _Work:
 
     def _train(self, plan: Plan, data: DataBin) -> None:
         arguments = self.recipe.arguments(data, self.folder / "training", plan.updates, plan.bf16)
-        last = self.folder / "training/checkpoint_last.pt"
+        last = self.folder / "training" / _LAST
         if last.is_file() and read_checkpoint(last)["optimizer_history"][-1]["num_updates"] >= plan.updates:
             return  # stopped before the average was written
         log = self.folder / "train.log"
@@ -193,4 +197,4 @@ class _Work:
 def _averaged(folder: Path) -> list[Path]:
     """The checkpoints of a training whose mean is the drafter."""
     numbered = len(list(folder.glob("checkpoint_*_*.pt")))  # none where every update ends an epoch
-    return last_checkpoints(folder, min(AVERAGED, numbered)) if numbered else [folder / "checkpoint_last.pt"]
+    return last_checkpoints(folder, min(AVERAGED, numbered)) if numbered else [folder / _LAST]

@@ -15,14 +15,13 @@ from fairseq_aggdec.distillation.sampling import write_sample
 from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
 from fairseq_aggdec.distillation.translator import Translator
 from fairseq_aggdec.lab.drafter_training.recipe import TOKENS, Recipe
-from fairseq_aggdec.lab.drafter_training.record import Measured, Plan
+from fairseq_aggdec.lab.drafter_training.record import Plan
 from fairseq_aggdec.lab.drafter_training.training import logged
 
 DECODING = "greedy"
 """how the verifier distils: by this plugin's engine, with the output of fairseq's beam of 1"""
 VALIDATION = 200
 """the most validation sentences that are distilled: `accepted` is measured on them"""
-TRIED = "checkpoint_last.pt"
 _TRIED = 500  # sentences
 _LONGEST_TRIAL = 20.0  # seconds of decoding
 _TRIED_UPDATES = 8
@@ -45,7 +44,7 @@ class Costs:
 
 
 def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, folder: Path) -> Costs:
-    """Distil a few hundred sentences and train a few updates, which leaves the drafter `TRIED` in the folder.
+    """Distil a few hundred sentences and train a few updates, whose last checkpoint stays in the folder.
 
     Args:
         data: the original data.
@@ -87,15 +86,7 @@ def _decoding_costs(data: DataBin, verifier: Path, device: torch.device, precisi
     return (time.monotonic() - begun) / tokens, sentence
 
 
-def plan_of(
-    data: DataBin,
-    costs: Costs,
-    minutes: float | None,
-    updates: int | None,
-    bf16: bool,
-    measured: int,
-    tried: Measured | None = None,
-) -> Plan:
+def plan_of(data: DataBin, costs: Costs, minutes: float | None, updates: int | None, bf16: bool, measured: int) -> Plan:
     """How many sentences to distil and how many updates to train.
 
     Args:
@@ -105,7 +96,6 @@ def plan_of(
         updates: the number of updates; None: as many as there is time for.
         bf16: whether they compute in bfloat16.
         measured: how often sentences will be decoded alone in the end.
-        tried: the drafter of the trial.
     """
     source = data.source("train")
     whole = costs.token * int(source.sizes.sum())
@@ -118,7 +108,7 @@ def plan_of(
         updates = max(_FEWEST_UPDATES, round((60 * minutes - share * whole) / costs.update))
     sentences = {"train": max(1, round(share * len(source))), "valid": min(VALIDATION, len(data.source("valid")))}
     seconds = {"distil": share * whole, "train": updates * costs.update, "measure": measured * costs.sentence}
-    return Plan(sentences, updates, bf16, {name: each / 60 for name, each in seconds.items()}, tried)
+    return Plan(sentences, updates, bf16, {name: each / 60 for name, each in seconds.items()})
 
 
 def describe(plan: Plan, sentences: int) -> str:
