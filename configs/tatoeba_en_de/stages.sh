@@ -60,20 +60,25 @@ stage_decode() {
     decode_pair "" verifier drafter "3 1" "5 3"
 }
 
-# The drafter of papers/000 in this one's place: a bidirectional prefix, one block of a sentence in an update, tokens chosen
-# independently, glancing, an encoder of its own. Its updates are smaller by as much as there are fewer blocks.
+# Drafters of papers/000 in this one's place: a bidirectional prefix, one block of a sentence in an update, tokens chosen
+# independently, glancing, an encoder of its own. PAPERS_DRAFTERS names them by layers and k; the paper's, 6-25, is for a GPU.
+# Updates are smaller by as much as there are fewer blocks.
 stage_papers_drafter() {
-    local updates="${PAPERS_UPDATES:-40000}"
-    run_model drafter --as papers-drafter --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
-        model.prefix_attention=bidirectional task.blocks_per_sentence=1 model.transition_dim=0 model.freeze_encoder=false \
-        criterion.glancing=0.5:0.3 criterion.position_decay=1 \
-        "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
-        dataset.validate_interval_updates=1000 checkpoint.save_interval_updates=1000
-    decode_drafted papers- verifier papers-drafter "3 1" "5 3"
-    drafter="$work/papers-drafter/model.pt" modes="$(pair_modes "3 1" "5 3")" measure papers-drafter --threads 2 --profile \
-        --no-memory --reference "$work/text/test.$target"
+    local sizes="${PAPERS_DRAFTERS:-2-10}" updates="${PAPERS_UPDATES:-40000}" size on=()
+    if has_gpu; then on=(common.cpu=false); fi
+    for size in $sizes; do
+        run_model drafter --as "papers-drafter-$size" --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
+            "model.decoder.layers=${size%-*}" "model.block_size=${size#*-}" model.prefix_attention=bidirectional \
+            task.blocks_per_sentence=1 model.transition_dim=0 model.freeze_encoder=false criterion.glancing=0.5:0.3 \
+            criterion.position_decay=1 "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
+            dataset.validate_interval_updates=1000 checkpoint.save_interval_updates=1000 ${on[@]+"${on[@]}"}
+        drafter="$work/papers-drafter-$size/model.pt" measure "papers-drafter-$size" "${bench_of_pair[@]}"
+    done
+    measure bench "${bench_of_pair[@]}"
+    own_table papers_drafter --axis "layers-k=${sizes// /,}" --output "$work/papers-drafter.md"
 }
 
 stage_score() { run score; }
 
-stage_bench() { measure bench --threads 2 --profile --reference "$work/text/test.$target"; }
+bench_of_pair=(--threads 2 --profile --reference "$work/text/test.$target")
+stage_bench() { measure bench "${bench_of_pair[@]}"; }

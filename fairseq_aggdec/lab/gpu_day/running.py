@@ -131,7 +131,8 @@ def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
     result, log = stem.with_name(stem.name + ".result.json"), stem.with_name(stem.name + ".log")
     log.parent.mkdir(parents=True, exist_ok=True)
     result.unlink(missing_ok=True)
-    command = [str(result) if word == RESULT else word for word in step.command]
+    place = result.relative_to(Path.cwd()) if result.is_relative_to(Path.cwd()) else result  # records keep the command
+    command = [str(place) if word == RESULT else word for word in step.command]
     begun = time.monotonic()
     with log.open("ab") as output:
         first = output.tell()
