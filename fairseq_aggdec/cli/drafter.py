@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import signal
 import sys
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = _parser()
     args = parser.parse_args(argv)
     options.check_least(parser, args, 1, "minutes", "updates", "decoder_layers", "block_size")
+    if args.minutes == math.inf:
+        parser.error("--minutes inf: must have an end")
     if args.minutes is None and args.updates is None:
         args.minutes = _MINUTES
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the training that it runs ends with it

@@ -39,7 +39,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     path = os.fspath(path)
     if not os.path.exists(path):
-        raise CheckpointError(f"checkpoint {path}: no such file; check the path (--path, --restore-file)")
+        raise CheckpointError(f"checkpoint {path}: no such file; check the path")
     if not os.path.isfile(path):
         raise CheckpointError(f"checkpoint {path}: not a file; name the checkpoint itself, such as checkpoint_best.pt")
     with torch.serialization.safe_globals(allowed_globals()):

@@ -137,7 +137,10 @@ class DataBin:
         impl = indexed_dataset.infer_dataset_impl(name) if Path(f"{name}.idx").is_file() else None
         if impl == "mmap" and Path(f"{name}.bin").stat().st_size == 0:
             raise AggdecError(f"{name}.bin: holds no sentences")
-        sentences = impl and indexed_dataset.make_dataset(name, impl, fix_lua_indexing=True, dictionary=dictionary)
+        sentences: Any = impl and indexed_dataset.make_dataset(name, impl, fix_lua_indexing=True, dictionary=dictionary)
         if not sentences:
             raise AggdecError(f"{name}.idx and .bin: not binarised data of fairseq; check --subset and the folder")
+        whole = sentences.sizes.sum() * sentences._index.dtype().itemsize if impl == "mmap" else 0
+        if Path(f"{name}.bin").stat().st_size < whole:
+            raise AggdecError(f"{name}.bin: truncated: shorter than its .idx says; copy or binarise it again")
         return Side(prefix, sentences)

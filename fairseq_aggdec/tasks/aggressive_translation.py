@@ -259,7 +259,10 @@ class AggressiveTranslationTask(InteractiveTask):
         """Log the totals of the current generator, once."""
         if self._running is not None and self._running.totals.sentences > 0:
             drafted = self._running.block_draft
-            length = "" if drafted is None else f"; drafts of at most {drafted.longest} tokens by a model"
+            length = ""
+            if drafted is not None:
+                by = "proposal heads" if drafted.drafter is None else "a model"
+                length = f"; drafts of at most {drafted.longest} tokens by {by}"
             logger.info(f"--decoding {self._running.decoding}: {self._running.totals.summary()}{length}")
             self._running = None
 

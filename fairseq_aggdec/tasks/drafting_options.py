@@ -120,9 +120,12 @@ def take_block_sizes_of_at_least_one(parser: ArgumentParser) -> None:
 
 
 def _at_least_one(word: str) -> int:
-    number = int(word)
+    try:
+        number = int(word)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise ArgumentTypeError(f"{word}: must be at least 1")
+        raise ArgumentTypeError(f"{word}: must be a whole number of at least 1")
     return number
 
 

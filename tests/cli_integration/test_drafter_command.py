@@ -91,6 +91,11 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     drafter.main(words)
     assert _log(tmp_path) == log
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
+    (tmp_path / "drafter.pt").write_bytes(b"PK torn")
+    with pytest.raises(AggdecError, match=r"drafter.pt: cannot be read; delete .*drafter.pt, and it is made again"):
+        drafter.main(words)
+    (tmp_path / "drafter.pt").unlink()
+    drafter.main(words)
     untold = read_checkpoint(tmp_path / "drafter.pt")  # as if it had been stopped before the length was kept
     torch.save(with_draft_length(untold, 1), tmp_path / "drafter.pt")
     drafter.main(words)
@@ -132,6 +137,9 @@ def test_bad_input_is_one_line(correction_model: ToyModel, correction_drafter: P
     foreign = shutil.copytree(data, tmp_path / "other words")
     (foreign / "train.src-tgt.src.bin").write_bytes(b"")
     refused("bin: holds no sentences", ToyModel(foreign, checkpoint))
+    with (shutil.copytree(data, tmp_path / "short") / "train.src-tgt.tgt.bin").open("r+b") as words:
+        words.truncate(100)
+    refused("tgt.bin: truncated: shorter than its .idx says", ToyModel(tmp_path / "short", checkpoint))
     for language in ("src", "tgt"):
         with (foreign / f"dict.{language}.txt").open("a") as words:
             words.write("further 1\n")
@@ -141,6 +149,8 @@ def test_bad_input_is_one_line(correction_model: ToyModel, correction_drafter: P
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn/drafter.json").write_text(json.dumps({"plan": 1}))
     refused("drafter.json: missing or unknown entries", correction_model, "torn")
+    with pytest.raises(SystemExit):
+        drafter.main(command(correction_model, tmp_path / "out", "--minutes", "inf"))
     assert not (tmp_path / "out").exists()
 
 
