@@ -3,7 +3,7 @@
 source "$shared/measuring.sh"
 source "$shared/decode_pair.sh"
 stages=(prepare teacher distill verifier redistill drafter decode score bench table)
-further_stages=(ablation block_sizes mixed papers_drafter blockwise blockwise_table "${measuring_stages[@]}")
+further_stages=(ablation block_sizes mixed ensemble papers_drafter blockwise blockwise_table "${measuring_stages[@]}")
 
 target="${target:-de}" # configs/tatoeba_de_en: en
 if [[ "$target" == de ]]; then # the novels are English
@@ -76,6 +76,26 @@ stage_papers_drafter() {
     done
     measure bench "${bench_of_pair[@]}"
     own_table papers_drafter --axis "layers-k=${sizes// /,}" --output "$work/papers-drafter.md"
+}
+
+# Three teachers that differ in their seed, and the pair that learns from them: papers/001 Table 6.
+stage_ensemble() {
+    local seed teachers="$work/teacher/model.pt" folder="$work/ensemble"
+    for seed in 2 3; do
+        run_model teacher --as "teacher-$seed" "common.seed=$seed"
+        teachers+=":$work/teacher-$seed/model.pt"
+    done
+    run distill --teacher "$teachers" --output "$folder/distilled" --shards 2 "${fast_search[@]}"
+    run decode --decoding beam5 --label ensemble-teacher-beam5 --model "$teachers"
+    run_model verifier --as verifier-ensemble --data "$folder/distilled" \
+        "checkpoint.finetune_from_model=$work/teacher/model.pt"
+    run distill --output "$folder/redistilled" --teacher "$work/verifier-ensemble/model.pt" --beam 1 \
+        --subset train,valid --shards 2 "${fast_search[@]}"
+    run_model drafter --as drafter-ensemble --data "$folder/redistilled" \
+        "model.encoder_from=$work/verifier-ensemble/model.pt"
+    decode_pair ensemble- verifier-ensemble drafter-ensemble "3 1" "5 3"
+    model="$work/verifier-ensemble/model.pt" drafter="$work/drafter-ensemble/model.pt" measure ensemble-bench \
+        "${bench_of_pair[@]}"
 }
 
 stage_score() { run score; }
