@@ -72,9 +72,9 @@ stage_papers_drafter() {
             task.blocks_per_sentence=1 model.transition_dim=0 model.freeze_encoder=false criterion.glancing=0.5:0.3 \
             criterion.position_decay=1 "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
             dataset.validate_interval_updates=1000 checkpoint.save_interval_updates=1000 ${on[@]+"${on[@]}"}
-        drafter="$work/papers-drafter-$size/model.pt" measure "papers-drafter-$size" "${bench_of_pair[@]}"
+        drafter="$work/papers-drafter-$size/model.pt" measure "papers-drafter-$size" "${bench_of_pair[@]}" --no-memory
     done
-    measure bench "${bench_of_pair[@]}"
+    measure bench "${bench_of_pair[@]}" --no-memory
     own_table papers_drafter --axis "layers-k=${sizes// /,}" --output "$work/papers-drafter.md"
 }
 
