@@ -9,6 +9,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, Sou
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.lab.benchmarking import module_times
 
 
@@ -44,4 +45,12 @@ def test_copies_of_a_batch_are_the_drafter_s() -> None:
     outputs = Outputs(torch.tensor([2, 2]), SearchRules(pad=1, unk=3, eos=2, max_len=9))
     with module_times.measured() as seconds:
         drafter.propose(outputs, outputs.room())
+    assert list(seconds) == ["drafter"]
+
+
+def test_a_drafter_that_decodes_alone_is_the_drafter(monkeypatch: pytest.MonkeyPatch, sleeping: Slow) -> None:
+    monkeypatch.setattr(DraftDecoder, "score", lambda self: sleeping.project(torch.empty(0)))
+    alone = DraftDecoder.__new__(DraftDecoder)
+    with module_times.measured() as seconds:
+        alone.score()  # type: ignore[call-arg]
     assert list(seconds) == ["drafter"]

@@ -14,13 +14,17 @@ from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 
 MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],
     "verifier's decoder": [(BlockDecoder, name) for name in ("start", "features", "project")],
     "drafter's encoder": [(LoadedDrafter, "start")],
-    "drafter": [(kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter, HybridDrafter)],
+    "drafter": [
+        *((kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter, HybridDrafter)),
+        (DraftDecoder, "score"),  # by itself in `nar`
+    ],
 }
 """the methods that are timed, by the name of the module; a call within a timed call counts for the outer one"""
 REST = "rest"
