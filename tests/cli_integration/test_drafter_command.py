@@ -137,8 +137,8 @@ def test_bad_input_is_one_line(correction_model: ToyModel, correction_drafter: P
     foreign = shutil.copytree(data, tmp_path / "other words")
     (foreign / "train.src-tgt.src.bin").write_bytes(b"")
     refused("bin: holds no sentences", ToyModel(foreign, checkpoint))
-    with (shutil.copytree(data, tmp_path / "short") / "train.src-tgt.tgt.bin").open("r+b") as words:
-        words.truncate(100)
+    with (shutil.copytree(data, tmp_path / "short") / "train.src-tgt.tgt.bin").open("r+b") as numbers:
+        numbers.truncate(100)
     refused("tgt.bin: truncated: shorter than its .idx says", ToyModel(tmp_path / "short", checkpoint))
     for language in ("src", "tgt"):
         with (foreign / f"dict.{language}.txt").open("a") as words:
