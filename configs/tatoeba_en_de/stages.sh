@@ -13,6 +13,7 @@ fi
 distilled="$work/distilled/data-bin"
 redistilled="$work/redistilled/data-bin"
 model="$work/verifier/model.pt" drafter="$work/drafter/model.pt"
+bench_of_pair=(--threads 2 --profile --reference "$work/text/test.$target")
 
 here="$(dirname "${BASH_SOURCE[0]}")"
 source "$here/ablation.sh"
@@ -64,17 +65,17 @@ stage_decode() {
 # independently, glancing, an encoder of its own. PAPERS_DRAFTERS names them by layers and k; the paper's, 6-25, is for a GPU.
 # Updates are smaller by as much as there are fewer blocks.
 stage_papers_drafter() {
-    local sizes="${PAPERS_DRAFTERS:-2-10}" updates="${PAPERS_UPDATES:-40000}" size on=()
-    if has_gpu; then on=(common.cpu=false); fi
+    local sizes="${PAPERS_DRAFTERS:-2-10}" updates="${PAPERS_UPDATES:-40000}" size device=()
+    if has_gpu; then device=(common.cpu=false); fi
     for size in $sizes; do
         run_model drafter --as "papers-drafter-$size" --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \
             "model.decoder.layers=${size%-*}" "model.block_size=${size#*-}" model.prefix_attention=bidirectional \
             task.blocks_per_sentence=1 model.transition_dim=0 model.freeze_encoder=false criterion.glancing=0.5:0.3 \
             criterion.position_decay=1 "optimization.max_update=$updates" "lr_scheduler.total_num_update=$updates" \
-            dataset.validate_interval_updates=1000 checkpoint.save_interval_updates=1000 ${on[@]+"${on[@]}"}
+            dataset.validate_interval_updates=1000 checkpoint.save_interval_updates=1000 ${device[@]+"${device[@]}"}
         drafter="$work/papers-drafter-$size/model.pt" measure "papers-drafter-$size" "${bench_of_pair[@]}" --no-memory
     done
-    measure bench "${bench_of_pair[@]}" --no-memory
+    stage_bench
     own_table papers_drafter --axis "layers-k=${sizes// /,}" --output "$work/papers-drafter.md"
 }
 
@@ -100,5 +101,4 @@ stage_ensemble() {
 
 stage_score() { run score; }
 
-bench_of_pair=(--threads 2 --profile --reference "$work/text/test.$target")
 stage_bench() { measure bench "${bench_of_pair[@]}"; }

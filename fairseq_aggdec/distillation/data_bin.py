@@ -135,12 +135,12 @@ class DataBin:
         prefix = self.prefix(split, lang)
         name = str(prefix)
         impl = indexed_dataset.infer_dataset_impl(name) if Path(f"{name}.idx").is_file() else None
-        if impl == "mmap" and Path(f"{name}.bin").stat().st_size == 0:
+        size = Path(f"{name}.bin").stat().st_size if impl == "mmap" else None
+        if size == 0:
             raise AggdecError(f"{name}.bin: holds no sentences")
         sentences: Any = impl and indexed_dataset.make_dataset(name, impl, fix_lua_indexing=True, dictionary=dictionary)
         if not sentences:
             raise AggdecError(f"{name}.idx and .bin: not binarised data of fairseq; check --subset and the folder")
-        whole = sentences.sizes.sum() * sentences._index.dtype().itemsize if impl == "mmap" else 0
-        if Path(f"{name}.bin").stat().st_size < whole:
+        if size is not None and size < sentences.sizes.sum() * sentences._index.dtype().itemsize:
             raise AggdecError(f"{name}.bin: truncated: shorter than its .idx says; copy or binarise it again")
         return Side(prefix, sentences)

@@ -125,7 +125,9 @@ def _log(folder: Path) -> str:
     return (folder / "train.log").read_text(encoding="utf-8")
 
 
-def test_bad_input_is_one_line(correction_model: ToyModel, correction_drafter: Path, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(
+    correction_model: ToyModel, correction_drafter: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def refused(message: str, model: ToyModel, out: str = "out") -> None:
         with pytest.raises(AggdecError, match=message):
             drafter.main(command(model, tmp_path / out))
@@ -151,6 +153,7 @@ def test_bad_input_is_one_line(correction_model: ToyModel, correction_drafter: P
     refused("drafter.json: missing or unknown entries", correction_model, "torn")
     with pytest.raises(SystemExit):
         drafter.main(command(correction_model, tmp_path / "out", "--minutes", "inf"))
+    assert "--minutes inf: must have an end" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

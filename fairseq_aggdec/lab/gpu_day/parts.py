@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairseq_aggdec.demo.tasks import TASKS
-from fairseq_aggdec.lab.gpu_day.running import RESULT, Part, Step
+from fairseq_aggdec.lab.gpu_day.running import RESULT, Part, Step, shown
 
 _PRECISIONS = ("fp32", "fp16", "bf16")
 _ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,hybrid,nar,aggressive-beam:5"
@@ -30,8 +30,8 @@ class Day:
     """whether to run tiny versions of all steps on a CPU"""
 
     def _path(self, path: Path) -> str:
-        """A path for a command in the repository's root: relative if it lies in the repository."""
-        return str(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
+        """A path for a command in the repository's root."""
+        return shown(path, self.root)
 
     @property
     def device(self) -> str:

@@ -131,8 +131,7 @@ def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
     result, log = stem.with_name(stem.name + ".result.json"), stem.with_name(stem.name + ".log")
     log.parent.mkdir(parents=True, exist_ok=True)
     result.unlink(missing_ok=True)
-    place = result.relative_to(Path.cwd()) if result.is_relative_to(Path.cwd()) else result  # records keep the command
-    command = [str(place) if word == RESULT else word for word in step.command]
+    command = [shown(result, Path.cwd()) if word == RESULT else word for word in step.command]
     begun = time.monotonic()
     with log.open("ab") as output:
         first = output.tell()
@@ -156,6 +155,11 @@ def _run(step: Step, stem: Path, limit: float) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         found["result"] = json.loads(result.read_text(encoding="utf-8"))
     return found
+
+
+def shown(path: Path, folder: Path) -> str:
+    """A path for a command that runs in `folder`: relative if it lies in there, since records keep the command."""
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def _call(command: Sequence[str], environment: Mapping[str, str], output: Any, limit: float) -> int | None:

@@ -162,7 +162,10 @@ def test_a_lossless_mode_that_said_something_else_is_in_no_table(depths: tuple[P
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--table blocks", "--table blocks: no such table in .*; it has quality, papers_drafter, blockwise_table"),
+        (
+            "--table blocks",
+            "--table blocks: no such table in .*tables.yaml; it has quality, papers_drafter, blockwise_table, ablation",
+        ),
         ("--table ablation", "ablation: nothing of it has been measured yet; run its stage of tatoeba_en_de first"),
     ],
 )
