@@ -39,8 +39,12 @@ pair_modes() { echo "beam5,beam1,greedy,nar,gad,gad++:${1/ /:},gad++:${2/ /:}"; 
 
 stage_bench() { measure bench; }
 
-# papers/000 Figures 6 and 7
-stage_batch() { measure batch --batch-sizes 1,2,4,8,16,32 --no-profile --no-memory; }
+# papers/000 Figures 6 and 7: in fp16 on a GPU, as there
+stage_batch() {
+    local half=()
+    if has_gpu; then half=(--fp16); fi
+    measure batch --batch-sizes 1,2,4,8,16,32 --no-profile --no-memory ${half[@]+"${half[@]}"}
+}
 
 # papers/000 Table 12, papers/002 Table 8
 stage_cpu() { measure_on_cpu cpu; }

@@ -1,8 +1,9 @@
-# The stage `tune`: k, β and τ of GAD++ on the development set (papers/000 Tables 6 and 7, papers/001 Tables 2 and 3; see
-# docs/tuning.md) as work/EXPERIMENT/tune.md and .png. The experiment sets `model` and `drafter`; it may set options of
+# Two stages for GAD++ on the development set. `tune` looks for k, β and τ (papers/000 Tables 6 and 7, papers/001 Tables 2 and
+# 3; see docs/tuning.md) and writes work/EXPERIMENT/tune.md and .png; `tolerances` decodes the whole set with each β and τ of
+# papers/000 Table 7 and papers/001 Table 3, for the stage `table`. The experiment sets `model` and `drafter`; it may set options of
 # aggdec tune in `tune_options`. TUNE_LIMIT=300 in the environment takes only the first 300 sentences.
 # shellcheck shell=bash disable=SC2154,SC2034
-further_stages+=(tune)
+further_stages+=(tune tolerances)
 tune_options=() tune_limit="${TUNE_LIMIT:-}"
 
 stage_tune() {
@@ -15,4 +16,15 @@ stage_tune() {
     fi
     python -m fairseq_aggdec.cli.tune "$work/data-bin" "${options[@]}" --output "$work/tune.jsonl" \
         --figure "$work/tune.png" | tee "$work/tune.md"
+}
+
+stage_tolerances() {
+    local beta tau
+    for beta in 3 5; do
+        for tau in 1 2 3 4 5; do
+            run decode --subset valid --decoding gad++ --label "gad++-$beta-$tau" --top-beta "$beta" --tolerance "$tau" \
+                --model "$model" --drafter-path "$drafter" ${decoding_options[@]+"${decoding_options[@]}"} \
+                ${plugin_options[@]+"${plugin_options[@]}"}
+        done
+    done
 }

@@ -7,7 +7,11 @@ stage_blockwise() {
     local model="$work/blockwise/model.pt"
     run decode --decoding blockwise --model "$model"
     run decode --decoding blockwise --label blockwise-top2 --top-beta 2 --model "$model"
-    run decode --decoding blockwise --label blockwise-min2 --min-block 2 --model "$model"
+    local tokens # minimum blocks on the development set: papers/004 §7.1
+    run decode --subset valid --decoding blockwise --model "$model"
+    for tokens in 2 3; do
+        run decode --subset valid --decoding blockwise --label "blockwise-min$tokens" --min-block "$tokens" --model "$model"
+    done
 }
 
 # The block sizes of papers/004 Table 1. The heads of a frozen base learn independently of one another here (own_hidden),

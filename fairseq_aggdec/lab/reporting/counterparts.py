@@ -10,7 +10,9 @@
         ours: k = 10               # a remark about our numbers, printed above the table
         differs: 4+3 layers of 256 # how our systems differ from the paper's, printed in each row; a row may replace it
         columns: {Iter.: iterations, EN-DE: sacrebleu, Speed: speed-up}
-        rows: {GAD (k = 25): gad}
+        rows:
+          GAD (k = 25): gad
+          GAD with another drafter: {label: other-gad, of: GAD (k = 25)} # a further system of ours
     own:                          # tables without a counterpart in a paper, lists by name
       ablation: tatoeba_en_de     # the list of this name in another experiment
       blocks:
@@ -26,10 +28,10 @@
 The value of a row is a label of scripts/decode.sh, which also names the mode of aggdec bench (`gad++-3-1` is
 `gad++:3:1`); the value of a column is a measure. Either may be a mapping of the fields of `Source` instead; fields of a
 row replace those of a column. In a row's mapping, `only` lists the columns that the row has, and `measures` gives
-another measure for some columns. `{name}` in a field stands for another field, or for the row's value of an axis: the
-one in the row's name or fields, or else the axis's first value. `{first[k]}` is always the first value of `k`. An axis
-`a-b` has values such as `6-3`: 6 for `a`, 3 for `b`. Every table has an axis `k`. Of rows with the same name, the first
-one counts.
+another measure for some columns; a row that the paper does not have names in `of` the paper's system it is compared
+with. `{name}` in a field stands for another field, or for the row's value of an axis: the one in the row's name or
+fields, or else the axis's first value. `{first[k]}` is always the first value of `k`. An axis `a-b` has values such as
+`6-3`: 6 for `a`, 3 for `b`. Every table has an axis `k`. Of rows with the same name, the first one counts.
 """
 
 from __future__ import annotations
@@ -172,7 +174,7 @@ class _Row:
 
     name: str
     given: dict[str, Any]
-    """the fields of `Source` that it sets, `only`, `measures` and `differs`"""
+    """the fields of `Source` that it sets, `only`, `measures`, `of` and `differs`"""
     values: dict[str, Any]
     """values of the axes"""
 
@@ -185,7 +187,7 @@ class _Row:
 
     def fields(self, defaults: Mapping[str, Any], column: str, of_column: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a cell: defaults, replaced by those of the column, then by those of the row."""
-        own = {name: value for name, value in self.given.items() if name not in ("only", "measures", "differs")}
+        own = {name: value for name, value in self.given.items() if name not in ("only", "measures", "of", "differs")}
         measures = self.given.get("measures", {})
         return {**defaults, **of_column, **own, **({"measure": measures[column]} if column in measures else {})}
 
@@ -220,8 +222,10 @@ def _counterparts(table: PaperTable, entry: Mapping[str, Any]) -> Counterparts:
     defaults = _without(entry, "axes", "columns", "rows", "greedy", "beam", "ours", "differs")
     columns = {table.column(name).name: _column_fields(given) for name, given in entry["columns"].items()}
     named = {role: table.system(entry[role]) for role in ("greedy", "beam") if role in entry}
+    rows = list(_rows(entry, {"k": [""], **entry.get("axes", {})}))
+    table = table.with_further({row.name: row.given["of"] for row in rows if "of" in row.given})
     sources, differs = {}, {}
-    for row in _rows(entry, {"k": [""], **entry.get("axes", {})}):
+    for row in rows:
         differs[table.system(row.name)] = str(row.given.get("differs", entry.get("differs", "")))
         for column in row.only(columns):
             given = row.fields(defaults, column, columns[column])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,25 @@ class PaperTable:
         if name not in self.rows:
             raise AggdecError(f"table {self.name} has no row {name!r}: {', '.join(self.rows)}")
         return name
+
+    def with_further(self, compared: Mapping[str, str]) -> PaperTable:
+        """The table with further rows, each with the values of the system that it is compared with, and below that one.
+
+        Args:
+            compared: the paper's system for each further row, by its name.
+
+        Raises:
+            AggdecError: the paper has no such system, or has the further row itself.
+        """
+        for name, system in compared.items():
+            if name in self.rows:
+                raise AggdecError(f"table {self.name} has the row {name!r} itself: remove its `of`, or rename it")
+            self.system(system)
+        rows: dict[str, tuple[Value, ...]] = {}
+        for system, values in self.rows.items():
+            rows[system] = values
+            rows |= {name: values for name, other in compared.items() if other == system}
+        return replace(self, rows=rows)
 
 
 @cache

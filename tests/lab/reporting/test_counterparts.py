@@ -58,7 +58,36 @@ def test_short_and_long_forms(tmp_path: Path) -> None:
     assert fifteen.mode == "other"
 
 
+def test_a_further_system_of_ours_stands_below_the_papers_that_it_is_compared_with(tmp_path: Path) -> None:
+    text = """
+    tables:
+      ge2022/9:
+        greedy: AR-base (greedy)
+        columns: {BLEU: sacrebleu}
+        axes: {n: [2, 6]}
+        rows:
+          AR-base (greedy): greedy
+          GAD-base: gad
+          "GAD-base, {n} layers": {of: GAD-base, label: "gad-{n}"}
+    """
+    counterparts = read_tables(write(tmp_path, text)).counterparts["ge2022/9"]
+    assert list(counterparts.table.rows)[:4] == [
+        "AR-base (greedy)",
+        "GAD-base",
+        "GAD-base, 2 layers",
+        "GAD-base, 6 layers",
+    ]
+    assert counterparts.table.value("GAD-base, 2 layers", "BLEU") == 28.73
+    assert counterparts.sources["GAD-base, 6 layers", "BLEU"].label == "gad-6"
+
+
 def test_mistakes_are_named(tmp_path: Path) -> None:
+    for rows, message in (
+        ("{GAD-base: {of: GAD-base, label: x}}", "has the row 'GAD-base' itself: remove its `of`, or rename it"),
+        ("{mine: {of: GAD, label: x}}", "table ge2022/9 has no row 'GAD'"),
+    ):
+        with pytest.raises(AggdecError, match=message):
+            read_tables(write(tmp_path, f"tables: {{ge2022/9: {{columns: {{Tok.: x}}, rows: {rows}}}}}"))
     with pytest.raises(AggdecError, match=r"tables.yaml: table ge2022/9 has no row 'GAD'"):
         read_tables(write(tmp_path, "tables: {ge2022/9: {columns: {Tok.: x}, rows: {GAD: gad}}}"))
 
