@@ -37,8 +37,8 @@ timed shipped_mt_tatoeba_cpu "${mt[@]}" --modes beam5,beam1,greedy,nar,gad,gad++
 timed random_big_cpu --random-model big --modes "beam5,beam1,greedy,iad,gad,iad@exact$int8" --peers ctranslate2 --limit 4 --repeats 3
 timed random_big_fp32_cpu --random-model big --trained-in fp32 --modes "beam5,greedy,iad,gad,aggressive-beam:5" --limit 4 --repeats 3
 timed random_base_cpu --random-model base --modes "beam5,beam1,greedy,iad,gad$int8" --peers ctranslate2 --limit 5 --repeats 3
-timed shipped_gec_jfleg_batches_cpu "${gec[@]}" --modes greedy,iad,hybrid --batch-sizes 1,8,32 --limit 192 --repeats 5
-timed shipped_mt_tatoeba_batches_cpu "${mt[@]}" --modes greedy,iad,gad --batch-sizes 8,32 --limit 256 --repeats 5
+timed shipped_gec_jfleg_batches_cpu "${gec[@]}" --modes beam5,greedy,iad,hybrid --batch-sizes 1,8,32 --limit 192 --repeats 5
+timed shipped_mt_tatoeba_batches_cpu "${mt[@]}" --modes beam5,greedy,iad,gad,gad++:5:3 --batch-sizes 1,8,32 --limit 256 --repeats 5
 timed random_big_batches_cpu --random-model big --modes greedy,iad,gad --batch-sizes 8,32 --edit-ratio 0.1 --limit 32 --repeats 2
 timed shipped_gec_jfleg_beams_cpu "${gec[@]}" "${beams[@]}"
 timed shipped_mt_tatoeba_beams_cpu "${mt[@]}" "${beams[@]}"
@@ -50,3 +50,5 @@ timed shipped_gec_jfleg_one_thread_cpu "${gec[@]}" --modes "beam5,aggressive-bea
     --limit 100 --repeats 3
 timed shipped_mt_tatoeba_one_thread_cpu "${mt[@]}" --modes "beam5,aggressive-beam:5,greedy,gad$beam_int8" --peers ctranslate2 \
     --limit 100 --repeats 3
+timed random_base_one_thread_cpu --random-model base --modes "beam5,greedy,iad,gad$int8" --peers ctranslate2 --limit 5 --repeats 3
+timed random_big_one_thread_cpu --random-model big --modes "beam5,greedy,iad,gad$int8" --peers ctranslate2 --limit 4 --repeats 3
