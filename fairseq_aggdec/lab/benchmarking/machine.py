@@ -37,7 +37,10 @@ def describe(facts: dict[str, Any]) -> str:
     versions = facts.get("versions")
     libraries = [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []
     gpu = f"{facts['gpu']} (CUDA {known['cuda']}), " if "gpu" in facts else ""
-    return f"{gpu}{known['processor']}, {known['threads']} threads of {known['cores']} cores; {', '.join(libraries)}"
+    text = f"{gpu}{known['processor']}, {known['threads']} threads of {known['cores']} cores; {', '.join(libraries)}"
+    if gpu or facts.get("kernels") == "compiled":
+        return text
+    return f"{text}; without this plugin's kernels"  # also where a record is from before there were any
 
 
 def commit() -> str | None:

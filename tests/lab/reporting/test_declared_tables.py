@@ -18,7 +18,7 @@ from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 from tests.lab.evaluation.test_training_log import trained, validated
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
-MACHINE = {"processor": "a processor", "threads": 2, "cores": 4, "versions": {"torch": "2"}}
+MACHINE = {"processor": "a processor", "threads": 2, "cores": 4, "kernels": "compiled", "versions": {"torch": "2"}}
 
 
 def tables_of(text: str) -> dict[str, list[list[str]]]:

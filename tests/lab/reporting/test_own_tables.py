@@ -17,4 +17,4 @@ def test_times_by_batch_size() -> None:
     assert rows["gad"] == ("0.69 (0.46-0.92)", "4.00x", "2.00x", "2.50", "4.60", "–", "33.00")
     assert rows["beam1"][1:] == ("2.00x", "1.00x", "–", "–", "–", "–")
     assert [group.heading for group in pairs.groups] == [headings[0], *headings[3:6]], "no baseline was timed in pairs"
-    assert alone.notes == ("P, 1 threads of 2 cores; torch 0.",)
+    assert alone.notes == ("P, 1 threads of 2 cores; torch 0; without this plugin's kernels.",)
