@@ -1,7 +1,7 @@
-# Two stages for GAD++ on the development set. `tune` looks for k, β and τ (papers/000 Tables 6 and 7, papers/001 Tables 2 and
-# 3; see docs/tuning.md) and writes work/EXPERIMENT/tune.md and .png; `tolerances` decodes the whole set with each β and τ of
-# papers/000 Table 7 and papers/001 Table 3, for the stage `table`. The experiment sets `model` and `drafter`; it may set options of
-# aggdec tune in `tune_options`. TUNE_LIMIT=300 in the environment takes only the first 300 sentences.
+# Two stages for GAD++ on the development set, with `model` and `drafter`. `tune` looks for k, β and τ (papers/000 Tables 6 and
+# 7, papers/001 Tables 2 and 3; see docs/tuning.md) and writes work/EXPERIMENT/tune.md and .png; the experiment may set options
+# of aggdec tune in `tune_options`, and TUNE_LIMIT=300 in the environment lets it take only the first 300 sentences.
+# `tolerances` decodes the whole set with each β and τ of papers/000 Table 7 and papers/001 Table 3, for the stage `table`.
 # shellcheck shell=bash disable=SC2154,SC2034
 further_stages+=(tune tolerances)
 tune_options=() tune_limit="${TUNE_LIMIT:-}"
@@ -22,9 +22,9 @@ stage_tolerances() {
     local beta tau
     for beta in 3 5; do
         for tau in 1 2 3 4 5; do
-            run decode --subset valid --decoding gad++ --label "gad++-$beta-$tau" --top-beta "$beta" --tolerance "$tau" \
-                --model "$model" --drafter-path "$drafter" ${decoding_options[@]+"${decoding_options[@]}"} \
-                ${plugin_options[@]+"${plugin_options[@]}"}
+            run decode --subset valid --decoding gad++ --label "gad++-$beta-$tau" --top-beta "$beta" \
+                --tolerance "$tau" --model "$model" --drafter-path "$drafter" \
+                ${decoding_options[@]+"${decoding_options[@]}"} ${plugin_options[@]+"${plugin_options[@]}"}
         done
     done
 }

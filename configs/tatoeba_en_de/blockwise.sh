@@ -10,7 +10,8 @@ stage_blockwise() {
     local tokens # minimum blocks on the development set: papers/004 §7.1
     run decode --subset valid --decoding blockwise --model "$model"
     for tokens in 2 3; do
-        run decode --subset valid --decoding blockwise --label "blockwise-min$tokens" --min-block "$tokens" --model "$model"
+        run decode --subset valid --decoding blockwise --label "blockwise-min$tokens" --min-block "$tokens" \
+            --model "$model"
     done
 }
 
@@ -21,8 +22,8 @@ blockwise_updates="${BLOCKWISE_UPDATES:-1500}" # of a frozen base's heads
 fine_tuning_updates="${FINE_TUNING_UPDATES:-$((blockwise_updates / 3))}"
 regular_base=teacher distilled_base=verifier one_frozen_model=1
 blockwise_bench=(--threads 2 --reference "$work/text/test.$target")
-# head 1 in every update costs 2 BLEU where drawing it like the others costs 7, and more heads cost little time beside the base
-# (docs/results/tatoeba_en_de.md)
+# Head 1 in every update costs 2 BLEU where drawing it like the others costs 7, and more heads cost little time beside the
+# base: docs/results/tatoeba_en_de.md.
 blockwise_fine_tuning+=(criterion.heads_per_step=5 criterion.first_head_weight=5 model.dropout=0.1
     "optimization.lr=[0.0006]" lr_scheduler.end_learning_rate=0.00001)
 

@@ -65,7 +65,7 @@ stage_decode() {
 # independently, glancing, an encoder of its own. PAPERS_DRAFTERS names them by layers and k; the paper's, 6-25, wants a GPU
 # (PAPERS_DRAFTERS=2-10 leaves it out). Updates are smaller by as much as there are fewer blocks.
 stage_papers_drafter() {
-    local sizes="${PAPERS_DRAFTERS:-6-25 2-10}" updates="${PAPERS_UPDATES:-40000}" size device=()
+    local sizes="${PAPERS_DRAFTERS:-2-10 6-25}" updates="${PAPERS_UPDATES:-40000}" size device=()
     if has_gpu; then device=(common.cpu=false); fi
     for size in $sizes; do
         run_model drafter --as "papers-drafter-$size" --data "$redistilled" "model.encoder_from=$work/verifier/model.pt" \

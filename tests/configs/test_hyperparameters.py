@@ -227,4 +227,6 @@ def test_super_resolution() -> None:
         assert (config.task.input_size, config.task.output_size, config.task.grey) == (8, 32, False)
         assert config.distributed_training.distributed_world_size == 8
     assert heads.criterion.heads_per_step == 1
+    assert not heads.model.own_hidden
+    assert not heads.model.identity_head  # footnote 1
     assert heads.model.freeze_base

@@ -133,7 +133,8 @@ def batch_size_figure(record: Record) -> Figure | None:
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     baseline = {size: _baseline(record.at(size)) for size in sizes}
-    largest = baseline[max(sizes)]
+    largest_size = max(sizes)
+    largest = baseline[largest_size]
     name = largest.mode
     for number, mode in enumerate(dict.fromkeys(run.mode for run in record.runs)):
         runs = sorted((run for run in record.runs if run.mode == mode), key=lambda run: run.batch_size)
@@ -147,7 +148,7 @@ def batch_size_figure(record: Record) -> Figure | None:
         left.plot(at, [largest.seconds / run.seconds for run in runs], label=mode, **look)
         right.plot(at, [baseline[run.batch_size].seconds / run.seconds for run in runs], **look)
     milliseconds = 1e3 * largest.seconds / len(largest.tokens)
-    left.set_title(f"speed-up over {name}, batch size {max(sizes)} ({milliseconds:.3g} ms a sentence)", fontsize=9)
+    left.set_title(f"speed-up over {name}, batch size {largest_size} ({milliseconds:.3g} ms a sentence)", fontsize=9)
     left.set_yscale("log")
     right.set_title(f"speed-up over {name} at the same batch size", fontsize=9)
     right.set_ylim(bottom=0)

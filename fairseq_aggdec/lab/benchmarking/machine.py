@@ -38,9 +38,9 @@ def describe(facts: dict[str, Any]) -> str:
     libraries = [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []
     gpu = f"{facts['gpu']} (CUDA {known['cuda']}), " if "gpu" in facts else ""
     text = f"{gpu}{known['processor']}, {known['threads']} threads of {known['cores']} cores; {', '.join(libraries)}"
-    if gpu or facts.get("kernels") == "compiled":
+    if gpu or facts.get("kernels") == "compiled":  # a GPU needs no kernels
         return text
-    return f"{text}; without this plugin's kernels"  # also where a record is from before there were any
+    return f"{text}; without this plugin's kernels"  # a record of before there were any has no such fact
 
 
 def commit() -> str | None:

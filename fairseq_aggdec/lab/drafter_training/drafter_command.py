@@ -61,7 +61,9 @@ def make_drafter(args: argparse.Namespace) -> None:
     device = device_of_environment(args.cpu)
     layers = len(fnmatch.filter(weights, "decoder.layers.*.fc1.weight"))
     if layers < args.decoder_layers:
-        print(f"--decoder-layers {args.decoder_layers}: {layers}, as the verifier has no more", file=sys.stderr)
+        print(
+            f"--decoder-layers {args.decoder_layers}: the drafter gets {layers}, all the verifier has", file=sys.stderr
+        )
     out.mkdir(parents=True, exist_ok=True)
     with alone_at(out):
         record = Record.open(out, settings)
