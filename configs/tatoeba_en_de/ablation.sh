@@ -36,7 +36,7 @@ stage_ablation() {
 stage_block_sizes() {
     local k name
     run decode --subset valid --model "$model"
-    for k in 5 10 15 20 25; do
+    for k in 5 10 15 20 25 30; do
         name="k$k"
         if ((k == 10)); then # as in drafter.yaml
             name=base
