@@ -13,13 +13,20 @@ decode_pair() {
 
 # The same by the modes that use the drafter.
 decode_drafted() {
-    local label="$1" mode setting beta tau
+    local label="$1" mode
     local options=(--model "$work/$2/model.pt" ${decoding_options[@]+"${decoding_options[@]}"})
     options+=(--drafter-path "$work/$3/model.pt" ${plugin_options[@]+"${plugin_options[@]}"})
     shift 3
     for mode in nar gad; do
         run decode --decoding "$mode" --label "$label$mode" "${options[@]}"
     done
+    decode_settings "$label" "$@"
+}
+
+# By GAD++ alone, with the `options` of the caller: decode_settings LABEL "BETA TAU"...
+decode_settings() {
+    local label="$1" setting beta tau
+    shift
     for setting in "$@"; do
         read -r beta tau <<<"$setting"
         run decode --decoding gad++ --label "${label}gad++-$beta-$tau" --top-beta "$beta" --tolerance "$tau" "${options[@]}"

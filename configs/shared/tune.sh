@@ -19,12 +19,7 @@ stage_tune() {
 }
 
 stage_tolerances() {
-    local beta tau
-    for beta in 3 5; do
-        for tau in 1 2 3 4 5; do
-            run decode --subset valid --decoding gad++ --label "gad++-$beta-$tau" --top-beta "$beta" \
-                --tolerance "$tau" --model "$model" --drafter-path "$drafter" \
-                ${decoding_options[@]+"${decoding_options[@]}"} ${plugin_options[@]+"${plugin_options[@]}"}
-        done
-    done
+    local options=(--subset valid --model "$model" --drafter-path "$drafter"
+        ${decoding_options[@]+"${decoding_options[@]}"} ${plugin_options[@]+"${plugin_options[@]}"})
+    decode_settings "" "3 "{1..5} "5 "{1..5}
 }
