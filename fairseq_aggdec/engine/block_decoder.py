@@ -28,6 +28,7 @@ from fairseq_aggdec.engine.layers import (
 )
 from fairseq_aggdec.engine.native.modules import DecoderStack, PackedProduct, decoder_stack, embedding
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
+from fairseq_aggdec.models.layer_list import layers_of
 
 _PART = 128
 """tokens whose logits are made at once: the memory of some thousand, many times that of the model, would be taken from
@@ -66,7 +67,6 @@ class BlockDecoder(Verifier, TreeVerifier):
         if reason is not None:
             raise ValueError(f"the block engine does not support {reason}")
         self._decoder = decoder
-        self._read_from = (decoder.embed_tokens.weight.device, decoder.embed_tokens.weight.dtype)
         self._layers = decoder_stack(decoder, arithmetic) or DecoderLayers(decoder, arithmetic)
         self._heads = decoder.layers[0].self_attn.num_heads
         self._cross_kv = _keys_and_values(decoder, arithmetic)
@@ -87,17 +87,12 @@ class BlockDecoder(Verifier, TreeVerifier):
         self.reads_further = self._embedding is not None and further is not None
         """whether a block can hold the numbers of `further`; otherwise the caller makes `embeddings`"""
         self._fixed_rows = arithmetic.fixed_rows and not self.by_kernels
-        self.can_be_ragged = not self._fixed_rows and self._read_from[0].type == "cpu"
+        self.can_be_ragged = not self._fixed_rows and decoder.embed_tokens.weight.device.type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
         self._cross = torch.empty(0)  # keys and values of the encoder output: layers x B x H x S x 2D/H
         self._padding: Tensor | None = None  # B x S, what no token sees of it
-
-    def is_current(self) -> bool:
-        """Whether the model still has the device and precision it was read with."""
-        weight = self._decoder.embed_tokens.weight
-        return (weight.device, weight.dtype) == self._read_from
 
     def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
         """Take a new batch.
@@ -236,7 +231,7 @@ class BlockDecoder(Verifier, TreeVerifier):
 
 def _keys_and_values(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> Linear | PackedProduct:
     """What all layers have of the source, in one product: ... x C -> ... x (layers 2D), each layer's head by head."""
-    crosses = [layer.encoder_attn for layer in decoder.layers]
+    crosses = [layer.encoder_attn for layer in layers_of(decoder)]
     order = torch.cat(
         [2 * attention.embed_dim * number + head_by_head(attention) for number, attention in enumerate(crosses)]
     )

@@ -21,6 +21,8 @@ from fairseq_aggdec.engine.layers import (
 )
 from fairseq_aggdec.engine.native.modules import encoder_stack
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.layer_list import layers_of
 from fairseq_aggdec.models.masks_and_positions import additive_mask
 
 
@@ -72,9 +74,8 @@ class BlockEncoder:
             raise ValueError(f"the block engine does not support {reason}")
         self._encoder = encoder
         embedding = encoder.embed_tokens.weight
-        self._read_from = (embedding.device, embedding.dtype)
         self._stack = encoder_stack(encoder, arithmetic)
-        self._layers = [_Layer(layer, arithmetic) for layer in encoder.layers if self._stack is None]
+        self._layers = [_Layer(layer, arithmetic) for layer in layers_of(encoder) if self._stack is None]
         self._fixed_shapes = arithmetic.fixed_shapes
         positions = encoder.embed_positions
         self._positions = None if positions is None else Positions(positions, embedding)
@@ -82,12 +83,7 @@ class BlockEncoder:
         self._final_norm = None if encoder.layer_norm is None else Norm(encoder.layer_norm)
         self._pads_rows = any(layer.rounds_rows for layer in self._layers)
         self.pad: int = encoder.padding_idx
-        self.symbols, self.device, self.dtype = embedding.size(0), *self._read_from
-
-    def is_current(self) -> bool:
-        """Whether the model still has the device and precision it was read with."""
-        weight = self._encoder.embed_tokens.weight
-        return (weight.device, weight.dtype) == self._read_from
+        self.symbols, self.device, self.dtype = embedding.size(0), embedding.device, embedding.dtype
 
     def __call__(self, tokens: Tensor) -> dict[str, list[Tensor]]:
         """Encode a batch.
@@ -99,6 +95,9 @@ class BlockEncoder:
             fairseq's encoder output: `encoder_out` S x B x C, `encoder_padding_mask` B x S, `encoder_embedding`
             B x S x C; what only training reads is left out. What `encoder_out` has for padding is to be read by nobody.
             In `fixed_shapes` S is longer, and the padding is behind.
+
+        Raises:
+            AggdecError: a sentence is longer than the encoder's learned positions.
         """
         if self._fixed_shapes:
             tokens = aligned(tokens, self.pad)
@@ -109,6 +108,12 @@ class BlockEncoder:
         embedding = encoder.embed_scale * F.embedding(tokens, encoder.embed_tokens.weight)
         x = embedding
         if self._positions is not None:
+            places = self._positions.reaching(length).size(0)
+            if places < length and (longest := int((~hidden).sum(dim=1).max())) > places:
+                raise AggdecError(
+                    f"a source has {longest} symbols, end of sentence included, and the model's encoder only {places} "
+                    "positions: leave it out or cut it"
+                )
             if padded:
                 x = x + self._positions.look_up((~hidden).cumsum(dim=1).sub_(1).clamp_(min=0), length)
             else:

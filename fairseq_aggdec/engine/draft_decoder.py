@@ -45,10 +45,6 @@ class DraftDecoder:
         self._encoder_out: dict[str, list[Tensor]] = {}
         self._read: list[int] = []  # tokens of each row whose keys and values are cached
 
-    def is_current(self) -> bool:
-        """Whether the model still has the device and precision it was read with."""
-        return self._engine.is_current()
-
     def start(self, encoder_out: dict[str, Any]) -> None:
         """Take a new batch: what the drafter's encoder, or one with the same weights, returned for it."""
         self.start_later(lambda rows: _rows_of(encoder_out, rows))

@@ -1,8 +1,9 @@
-"""The engines of the models at hand, verifiers and drafters: made when first used, made anew when a model has moved."""
+"""The engines of the models at hand, verifiers and drafters: made when first used, and anew where weights change."""
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
@@ -25,13 +26,62 @@ from fairseq_aggdec.models.warm_start import encoder_fingerprint
 logger = logging.getLogger(__name__)
 
 
+_Key = TypeVar("_Key")
+_Engine = TypeVar("_Engine")
+
+
+class _WeightsAsRead:
+    """What is remembered of a module's weights when an engine is made of them; it tells when the engine is old."""
+
+    def __init__(self, module: nn.Module) -> None:
+        holders = [own._parameters for own in module.modules()]
+        self._places = [(held, name) for held in holders for name, weight in held.items() if weight is not None]
+        self._seen = self._now()
+
+    def are_current(self) -> bool:
+        """Whether the weights have neither moved nor been written to since."""
+        return self._now() == self._seen
+
+    def _now(self) -> list[tuple[int, int]]:
+        """Where each weight is, and how often it was written to, which is not counted of those of inference mode."""
+        weights = [held[name] for held, name in self._places]
+        return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights if w is not None]
+
+
+class _Made(Generic[_Key, _Engine]):
+    """Engines that were made, each as long as its module's weights are those that it was made of."""
+
+    def __init__(self) -> None:
+        self._made: dict[_Key, tuple[_WeightsAsRead, _Engine]] = {}
+
+    def current(self, key: _Key, module: nn.Module, make: Callable[[], _Engine]) -> _Engine:
+        """The engine of a key, which `make` makes of the module's weights where there is none or they have changed."""
+        if key in self._made:
+            weights, engine = self._made[key]
+            if weights.are_current():
+                return engine
+        engine = make()
+        self._made[key] = _WeightsAsRead(module), engine
+        return engine
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._made.clear()
+
+
 class Engines:
-    """They hold fused and prepacked copies of weights: whoever writes to a model's weights calls `clear`."""
+    """They hold fused and prepacked copies of weights.
+
+    What is written to a model's weights is noticed, unless it is written through `weight.data`: then call `clear`. A
+    pickled or copied one is empty.
+    """
 
     def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         self.arithmetic = arithmetic
-        self._decoders: dict[nn.Module, BlockDecoder | None] = {}
-        self._encoders: dict[nn.Module, BlockEncoder | None] = {}
+        self.lock = threading.RLock()
+        """to be held while a batch is decoded: an engine holds the batch's cache"""
+        self._decoders: _Made[nn.Module, BlockDecoder | None] = _Made()
+        self._encoders: _Made[nn.Module, BlockEncoder | None] = _Made()
 
     def decoder(self, decoder: nn.Module) -> BlockDecoder | None:
         """The engine of a model's decoder; None where `unsupported_decoder` says why there is none.
@@ -39,10 +89,7 @@ class Engines:
         Raises:
             AggdecError: the arithmetic is not to be had for this decoder, or on its device.
         """
-        engine = self._decoders.get(decoder)
-        if decoder not in self._decoders or (engine is not None and not engine.is_current()):
-            engine = self._decoders[decoder] = self._new_decoder(decoder)
-        return engine
+        return self._decoders.current(decoder, decoder, lambda: self._new_decoder(decoder))
 
     def encode(self, model: FairseqEncoderDecoderModel, net_input: dict[str, Any]) -> dict[str, Any]:
         """What fairseq's generator gets from `model.encoder` for a batch.
@@ -53,15 +100,16 @@ class Engines:
             AggdecError: the arithmetic is not to be had for this model, or on its device.
         """
         encoder = model.encoder
-        engine = self._encoders.get(encoder)
-        if encoder not in self._encoders or (engine is not None and not engine.is_current()):
-            engine = self._encoders[encoder] = self._new_encoder(model)
+        engine = self._encoders.current(encoder, encoder, lambda: self._new_encoder(model))
         return encoder.forward_torchscript(net_input) if engine is None else engine(net_input["src_tokens"])
 
     def clear(self) -> None:
         """Forget all engines."""
         self._decoders.clear()
         self._encoders.clear()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Engines, (self.arithmetic,)
 
     def _new_decoder(self, decoder: nn.Module) -> BlockDecoder | None:
         reason = unsupported_decoder(decoder)
@@ -119,8 +167,8 @@ class LoadedDrafter:
         model.eval()  # not chained: of a model that fairseq has prepared for generation it returns None
         model.requires_grad_(False)
         self.name = name
-        self._engines: dict[Arithmetic, DraftDecoder] = {}
-        self._encoders: dict[Arithmetic, BlockEncoder] = {}
+        self._engines: _Made[Arithmetic, DraftDecoder] = _Made()
+        self._encoders: _Made[Arithmetic, BlockEncoder | None] = _Made()
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
 
@@ -158,13 +206,11 @@ class LoadedDrafter:
         device = net_input["src_tokens"].device
         if (weight.device, weight.dtype) != (device, dtype):
             self.model.to(device=device, dtype=dtype)
-        engine = self._engines.get(arithmetic)
-        if engine is None or not engine.is_current():
-            try:
-                engine = self._engines[arithmetic] = DraftDecoder(self.model.decoder, arithmetic)
-            except ValueError as error:
-                raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
-            self._encoders.pop(arithmetic, None)
+        decoder = self.model.decoder
+        try:
+            engine = self._engines.current(arithmetic, decoder, lambda: DraftDecoder(decoder, arithmetic))
+        except ValueError as error:
+            raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
         if verifiers and list(verifiers) != self._verifiers:
             self._verifiers = list(verifiers)
             is_frozen = bool(self.model.encoder_fingerprint.any())
@@ -183,14 +229,19 @@ class LoadedDrafter:
         encoder = self.model.encoder
         if rows is not None:
             net_input = {name: value[rows] for name, value in net_input.items() if isinstance(value, Tensor)}
-        if arithmetic not in self._encoders and unsupported_encoder(encoder) is None:
-            self._encoders[arithmetic] = BlockEncoder(encoder, arithmetic)
-        own = self._encoders.get(arithmetic)
+        own = self._encoders.current(
+            arithmetic,
+            encoder,
+            lambda: None if unsupported_encoder(encoder) is not None else BlockEncoder(encoder, arithmetic),
+        )
         return encoder.forward_torchscript(net_input) if own is None else own(net_input["src_tokens"])
 
     def forget_verifiers(self) -> None:
         """Compare encoders again at the next `start`: the verifiers' weights have changed."""
         self._verifiers = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LoadedDrafter, (self.model, self.name)
 
 
 def same_encoder(fingerprint: Tensor, verifiers: Sequence[FairseqEncoderDecoderModel]) -> int | None:

@@ -16,6 +16,7 @@ from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import fused
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import head_by_head
+from fairseq_aggdec.models.layer_list import layers_of
 from fairseq_aggdec.models.masks_and_positions import additive_mask, look_up, position_table
 
 _MANY_HEADS = 16  # of all rows; below, the fixed cost of two products is more than they save
@@ -151,8 +152,9 @@ class KVCache:
     """Keys and values of every decoder layer.
 
     Rolling a row back costs nothing: the next block is written at the row's new position, and what lies behind it is
-    hidden by the attention mask. The memory is kept from batch to batch, and rows that leave do not shrink it. All that
-    a head of a row has lies together: so the products of attention need no copies of it.
+    hidden by the attention mask. Every batch has memory of its own: one sentence whose numbers overflow would otherwise
+    leave NaN to the next, and a long output would make room for as many rows as the largest batch had. All that a head
+    of a row has lies together: so the products of attention need no copies of it.
     """
 
     def __init__(self, num_layers: int, heads: int, head_dim: int) -> None:
@@ -164,9 +166,8 @@ class KVCache:
 
     def start(self, batch_size: int, like: Tensor) -> None:
         """Prepare for a new batch of so many rows with the device and dtype of `like`."""
-        memory = self.memory
-        if memory.dtype != like.dtype or memory.device != like.device or memory.size(1) < batch_size:
-            self.memory = self._allocated(batch_size, _GRANULE, like)
+        self.memory = self._allocated(0, 0, like)  # the last batch's is given back before there is more
+        self.memory = self._allocated(batch_size, _GRANULE, like)
         self._batch_size = batch_size
         self._number_places()
 
@@ -174,8 +175,8 @@ class KVCache:
         """Make room for `length` positions."""
         if length > self.memory.size(3):
             capacity = max(-(-length // _GRANULE) * _GRANULE, 2 * self.memory.size(3))
-            wider = self._allocated(self.memory.size(1), capacity, self.memory)
-            wider[:, :, :, : self.memory.size(3)] = self.memory
+            wider = self._allocated(self._batch_size, capacity, self.memory)
+            wider[:, :, :, : self.memory.size(3)] = self.memory[:, : self._batch_size]
             self.memory = wider
             self._number_places()
 
@@ -222,10 +223,10 @@ class KVCache:
         numbers = torch.arange(self._batch_size * heads, device=self.memory.device)
         self._first = numbers.view(-1, 1, heads) * capacity
 
-    def _allocated(self, batch_size: int, capacity: int, like: Tensor) -> Tensor:
+    def _allocated(self, rows: int, capacity: int, like: Tensor) -> Tensor:
         layers, _, heads, _, size = self.memory.shape
         # zeros, not empty: stale entries are masked, but a NaN would survive the masked softmax times values
-        return like.new_zeros(layers, batch_size, heads, capacity, size)
+        return like.new_zeros(layers, rows, heads, capacity, size)
 
 
 def moved_rows(rows: Tensor) -> Tensor:
@@ -326,7 +327,7 @@ class DecoderLayers:
 
     def __init__(self, decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> None:
         """The decoder's weights are taken as they are now."""
-        self._layers = [DecoderLayer(layer, arithmetic) for layer in decoder.layers]
+        self._layers = [DecoderLayer(layer, arithmetic) for layer in layers_of(decoder)]
         self._final_norm = None if decoder.layer_norm is None else Norm(decoder.layer_norm)
         self._fixed_shapes = arithmetic.fixed_shapes
         self._causal = torch.empty(0)

@@ -19,6 +19,7 @@ from fairseq.modules.transformer_layer import (
 from torch import nn
 
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
+from fairseq_aggdec.models.layer_list import layers_of
 
 STOCK_DECODERS: tuple[type, ...] = (TransformerDecoder, TransformerDecoderBase)
 VERIFIERS: tuple[type, ...] = (*STOCK_DECODERS, BlockwiseDecoder)
@@ -39,7 +40,7 @@ def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> st
         return "quantisation noise"
     if len(decoder.layers) == 0:
         return "a decoder without layers"
-    for layer in decoder.layers:
+    for layer in layers_of(decoder):
         if type(layer) not in (TransformerDecoderLayer, TransformerDecoderLayerBase):
             return f"a layer of type {type(layer).__name__}"
         if layer.encoder_attn is None:
@@ -62,7 +63,7 @@ def unsupported_encoder(encoder: Any) -> str | None:
         return "quantisation noise"
     if len(encoder.layers) == 0:
         return "an encoder without layers"
-    for layer in encoder.layers:
+    for layer in layers_of(encoder):
         if type(layer) not in (TransformerEncoderLayer, TransformerEncoderLayerBase):
             return f"a layer of type {type(layer).__name__}"
         reason = unsupported_attention(layer.self_attn) or unsupported_feed_forward(layer)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.search import BeamSearch, LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
@@ -43,6 +44,7 @@ class AggressiveGenerator(SequenceGenerator):
 
     Beside fairseq's entries a hypothesis has `steps` (the number of iterations) and `history` (the draft of each),
     which fairseq-generate prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
+    Its `attention` is empty. Of several threads one decodes at a time.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class AggressiveGenerator(SequenceGenerator):
         """
         kwargs["beam_size"] = self._beam_size(kwargs.get("beam_size", 1))
         super().__init__(models, tgt_dict, **kwargs)
+        self._check_strategy()
         self.decoding = decoding
         ngram_size = max(0, kwargs.get("no_repeat_ngram_size", 0))  # below 0 is off, as in fairseq
         self.no_repeat_ngram_size = self._effective_ngram_size(ngram_size, block_ngrams)
@@ -103,6 +106,18 @@ class AggressiveGenerator(SequenceGenerator):
     def _beam_size(self, wanted: int) -> int:
         """How many hypotheses the search holds."""
         return 1
+
+    def _check_strategy(self) -> None:
+        """The strategies of fairseq's task are done here, by other code; no other one is."""
+        found, expected = self.search, "BeamSearch"
+        is_known = type(found) is BeamSearch
+        if self.match_source_len:
+            expected = "LengthConstrainedBeamSearch(tgt_dict, 1, 0, 1, 0), because of match_source_len"
+            is_known = type(found) is LengthConstrainedBeamSearch
+            if is_known:
+                is_known = (found.min_len_a, found.min_len_b, found.max_len_a, found.max_len_b) == (1, 0, 1, 0)
+        if not is_known:
+            raise AggdecError(f"search_strategy {type(found).__name__}: the plugin's modes have {expected}, only")
 
     def _effective_ngram_size(self, size: int, block_ngrams: bool) -> int:
         """The n-gram size that is in force: 0, none, where fairseq's n-gram blocker does not work.
@@ -127,16 +142,29 @@ class AggressiveGenerator(SequenceGenerator):
     ) -> list[list[dict[str, Any]]]:
         if constraints is not None:
             raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
+        with self._engines.lock:
+            return self._decode_batch(sample, prefix_tokens, bos_token)
+
+    def _decode_batch(
+        self, sample: dict[str, Any], prefix_tokens: Tensor | None, bos_token: int | None
+    ) -> list[list[dict[str, Any]]]:
+        """The n-best list of hypotheses of each sentence."""
         began = time.perf_counter()
         net_input = sample["net_input"]
         source = net_input["src_tokens"]
+        if torch.is_autocast_enabled(source.device.type):
+            raise AggdecError(
+                f"--decoding {self.decoding} does not follow torch.autocast: decode outside of it, with the precision "
+                "of the model's weights (--fp16, --bf16, or model.half())"
+            )
         start = self.eos if bos_token is None else bos_token
         first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
         decoded = self._decode(net_input, prefix_tokens, first_tokens, start)
         self._record(sample, [best for best, *_ in decoded], time.perf_counter() - began)
         hypotheses = [[self._hypothesis(sentence) for sentence in n_best] for n_best in decoded]
+        self._refuse_nan([n_best[0]["score"] for n_best in hypotheses])
         if self.match_source_len:
-            for n_best, length in zip(hypotheses, net_input["src_lengths"].tolist(), strict=True):
+            for n_best, length in zip(hypotheses, self._source_lengths(net_input).tolist(), strict=True):
                 for hypothesis in n_best:
                     # an unknown token with a negative penalty can beat even a forced EOS
                     if hypothesis["tokens"].numel() - 1 > length:
@@ -163,7 +191,7 @@ class AggressiveGenerator(SequenceGenerator):
         source = net_input["src_tokens"]
         source_lengths = None
         if self.match_source_len:
-            source_lengths = net_input["src_lengths"]
+            source_lengths = self._source_lengths(net_input)
             max_len = int(source_lengths.max())
         else:
             max_len = min(int(self.max_len_a * source.size(1) + self.max_len_b), self.max_len - 1)
@@ -188,6 +216,13 @@ class AggressiveGenerator(SequenceGenerator):
             find_best=best_entries,
             find_likeliest=likeliest,
         )
+
+    def _source_lengths(self, net_input: dict[str, Any]) -> Tensor:
+        """B, as fairseq counts them."""
+        if "src_lengths" in net_input:
+            return net_input["src_lengths"]
+        source = net_input["src_tokens"]
+        return (source.ne(self.eos) & source.ne(self.pad)).long().sum(dim=1)
 
     def make_drafter(
         self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
@@ -243,6 +278,14 @@ class AggressiveGenerator(SequenceGenerator):
             reason = unsupported_decoder(model.decoder)
             logger.warning(f"no fast engine for this decoder ({reason}): recomputing every block, slower and as exact")
         return RecomputeVerifier(model, self.pad)
+
+    def _refuse_nan(self, scores: list[Tensor]) -> None:
+        """fairseq's own search stops there, too, where all tokens are equally bad."""
+        if scores and bool(torch.stack(scores).isnan().any()):
+            raise AggdecError(
+                "the scores of a sentence are no numbers (NaN): in half precision (--fp16) a model may overflow, so "
+                "decode in --bf16 or in single precision; otherwise its training has gone wrong"
+            )
 
     def _score(self, sentence: Decoded) -> Tensor:
         """The sum of the tokens' log-probabilities, normalised by length where fairseq's options say so."""

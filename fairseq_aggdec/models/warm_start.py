@@ -11,6 +11,7 @@ from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import frozen_names
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options
+from fairseq_aggdec.models.layer_list import layers_of
 from fairseq_aggdec.models.weight_copying import copy_weights, different_shapes, weights_of
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
     one.
     """
     digest = hashlib.sha256()
-    for layer in encoder.layers:
+    for layer in layers_of(encoder):
         facts = (layer.self_attn.num_heads, layer.activation_fn.__name__, bool(layer.normalize_before))
         digest.update(repr(facts).encode())
     digest.update(repr((round(float(encoder.embed_scale), 6), encoder.padding_idx)).encode())

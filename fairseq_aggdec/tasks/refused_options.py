@@ -23,6 +23,7 @@ class RefusableOptions(FairseqDataclass):
     diverse_beam_groups: int = II("generation.diverse_beam_groups")
     diversity_rate: float = II("generation.diversity_rate")
     print_alignment: Optional[str] = II("generation.print_alignment")  # noqa: UP045
+    retain_dropout: bool = II("generation.retain_dropout")
     score_reference: bool = II("generation.score_reference")
 
 
@@ -42,6 +43,7 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
         "--diverse-beam-groups": getattr(options, "diverse_beam_groups", -1) > 0,
         "--diversity-rate": getattr(options, "diversity_rate", -1.0) > -1,
         "--print-alignment": getattr(options, "print_alignment", None),
+        "--retain-dropout": getattr(options, "retain_dropout", False),
         "prefix_allowed_tokens_fn": prefix_fn is not None,
     }
     refused = [name for name, is_set in wanted.items() if is_set]

@@ -31,9 +31,7 @@ WORDS = dictionary(30)
 ARITHMETICS = [Arithmetic(), Arithmetic("bf16"), Arithmetic("own", True)]
 ARITHMETICS += [Arithmetic("int8")] * can_quantise()
 FOLDER = Path(fairseq_aggdec.engine.__file__).parent
-LISTS_AND_DICTIONARIES = {
-    "self._decoders[...]", "self._encoders[...]", "self._engines[...]"
-}  # fmt: skip
+LISTS_AND_DICTIONARIES = {"self._made[...]"}
 
 
 def shortened(expression: ast.expr) -> str:

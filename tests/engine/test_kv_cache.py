@@ -97,15 +97,14 @@ def test_rows_that_stay_in_their_place_are_not_copied() -> None:
     assert address(cache) == before
 
 
-def test_a_smaller_batch_uses_the_memory_of_a_larger_one() -> None:
-    cache = started(3)
-    write(cache, 0, entries([1], [2], [3]), at(0, 0, 0, width=1), last_start=0)
-    before = address(cache)
-    keep(cache, [2])
-    cache.start(2, LIKE)
-    seen = write(cache, 0, entries([4], [5]), at(0, 0, width=1), last_start=0)
-    assert seen[:, 0, 0].tolist() == [4, 5]
-    assert address(cache) == before
+def test_memory_grows_for_the_rows_that_are_left() -> None:
+    cache = started(300)
+    keep(cache, [7, 299])
+    cache.reserve(1000)
+    assert cache.memory.shape[:2] == (LAYERS, 2)
+    cache.start(5, LIKE)
+    assert cache.memory.size(1) == 5
+    assert cache.memory.size(3) < 1000
 
 
 def test_keep_rows_takes_any_rows_in_any_order() -> None:
@@ -116,11 +115,11 @@ def test_keep_rows_takes_any_rows_in_any_order() -> None:
         assert keep_rows(x, kept, moved_rows(kept), dim=1).tolist() == expected.tolist()
 
 
-def test_unwritten_and_stale_entries_are_finite() -> None:
+def test_unwritten_entries_are_finite_whatever_the_last_batch_held() -> None:
     """They are masked, but NaN times zero would be NaN."""
     cache = started(2)
-    write(cache, 0, entries([1, 2], [3, 4]), at(0, 0, width=2), last_start=0)
-    cache.start(2, LIKE)  # the memory of the last batch
+    cache.memory.fill_(float("nan"))
+    cache.start(2, LIKE)
     cache.reserve(500)
     assert write(cache, 0, entries([5], [6]), at(0, 400, width=1), last_start=400).isfinite().all()
 

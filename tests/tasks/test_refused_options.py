@@ -25,6 +25,7 @@ REFUSED = {
     "--diverse-beam-groups": ["2"],
     "--diversity-rate": ["0.5"],
     "--print-alignment": [],
+    "--retain-dropout": [],
 }
 
 

@@ -18,6 +18,7 @@ from fairseq_aggdec.decoding.search_rules import Bans, LogProbs
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import fused_weights, head_by_head
 from fairseq_aggdec.engine.native.library import Kernels, kernels
+from fairseq_aggdec.models.layer_list import layers_of
 
 if TYPE_CHECKING:
     from fairseq_aggdec.engine.layers import KVCache, Positions
@@ -151,7 +152,7 @@ class _Stack:
         self.narrow = False
         """whether weights are kept in 16 bits"""
         self._alive: list[Any] = []  # what the structures point to
-        layers = (_CLayer * len(model.layers))(*map(self._layer, model.layers))
+        layers = (_CLayer * len(model.layers))(*map(self._layer, layers_of(model)))
         first = model.layers[0]
         last = None if model.layer_norm is None else self._norm(model.layer_norm)
         self._alive += [layers, last]

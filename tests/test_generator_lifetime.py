@@ -1,0 +1,204 @@
+"""One generator over many batches: models that change, threads, modes of PyTorch, broken numbers, copies of itself.
+
+What is kept from batch to batch must not change an output.
+"""
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.search import LengthConstrainedBeamSearch, Sampling, Search
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor, nn
+
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from tests.random_models import dictionary, random_batch, random_model
+
+WORDS = dictionary(30)
+BATCHES = [random_batch(seed, WORDS, lengths) for seed, lengths in enumerate([[3, 6, 1, 4], [7], [2, 2], [5, 1, 8]])]
+MODES = ("greedy", "iad", "aggressive-beam")
+
+
+def small_model(seed: int = 1, **options: Any) -> FairseqEncoderDecoderModel:
+    return random_model(seed, WORDS, WORDS, eos_share=0.1, **options)
+
+
+def generator(models: list[Any], mode: str, **options: Any) -> AggressiveGenerator:
+    kind, beam = (AggressiveBeamGenerator, 3) if mode == "aggressive-beam" else (AggressiveGenerator, 1)
+    options = {"beam_size": beam, "max_len_b": 20} | options
+    return kind(models, WORDS, src_dict=WORDS, decoding=mode, **options)
+
+
+def tokens(found: list[list[dict[str, Any]]]) -> list[list[list[int]]]:
+    return [[hypothesis["tokens"].tolist() for hypothesis in n_best] for n_best in found]
+
+
+def stock(model: FairseqEncoderDecoderModel, mode: str, batch: dict[str, Any]) -> list[list[list[int]]]:
+    beam = 3 if mode == "aggressive-beam" else 1
+    return tokens(SequenceGenerator([model], WORDS, beam_size=beam, max_len_b=20).generate([model], batch))
+
+
+def load_other_weights(model: Any) -> None:
+    model.load_state_dict(small_model(2).state_dict())
+
+
+def add_to_a_weight(model: Any) -> None:
+    with torch.no_grad():
+        model.decoder.layers[1].fc1.weight.mul_(-3)
+
+
+def put_another_weight(model: Any) -> None:
+    layer = model.encoder.layers[0]
+    layer.fc2.weight = nn.Parameter(-3 * layer.fc2.weight)
+
+
+def step_of_an_optimizer(model: Any) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    for weight in model.parameters():
+        weight.grad = torch.full_like(weight, 0.1) * weight.detach().sign()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("change", [load_other_weights, add_to_a_weight, put_another_weight, step_of_an_optimizer])
+def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
+    model = small_model()
+    ours = generator([model], mode)
+    before = tokens(ours.generate([model], BATCHES[0]))
+    assert before == stock(model, mode, BATCHES[0])
+    change(model)
+    expected = stock(model, mode, BATCHES[0])
+    assert expected != before
+    assert tokens(ours.generate([model], BATCHES[0])) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_threads_take_turns(mode: str) -> None:
+    """They share a generator, or the engines of two."""
+    model, engines = small_model(), Engines()
+    both = [generator([model], mode, engines=engines) for _ in range(2)]
+    expected = [stock(model, mode, batch) for batch in BATCHES]
+
+    def decode(number: int) -> bool:
+        which = number % len(BATCHES)
+        return tokens(both[number % 3 % 2].generate([model], BATCHES[which])) == expected[which]
+
+    with ThreadPoolExecutor(3) as pool:
+        assert all(pool.map(decode, range(60)))
+
+
+@pytest.mark.usefixtures("either_engine")
+@pytest.mark.parametrize("mode", MODES)
+def test_inference_mode_comes_and_goes(mode: str) -> None:
+    model = small_model()
+    ours = generator([model], mode)
+    for batch in BATCHES:
+        expected = stock(model, mode, batch)
+        with torch.inference_mode():
+            assert tokens(ours.generate([model], batch)) == expected
+        assert tokens(ours.generate([model], batch)) == expected
+
+
+@pytest.mark.usefixtures("either_engine")
+@pytest.mark.parametrize("mode", MODES)
+def test_an_overflowing_sentence_is_an_error_and_leaves_nothing_behind(mode: str) -> None:
+    model = small_model()
+    word = WORDS.index("w1")
+    with torch.no_grad():
+        model.encoder.embed_tokens.weight[word] = float("nan")
+    clean, broken = (random_batch(7, WORDS, [4, 4, 4]) for _ in range(2))
+    for batch in (clean, broken):
+        source = batch["net_input"]["src_tokens"]
+        source[source == word] = word + 1
+    broken["net_input"]["src_tokens"][1, 2] = word
+    ours = generator([model], mode)
+    expected = stock(model, mode, clean)
+    assert tokens(ours.generate([model], clean)) == expected
+    with pytest.raises(AssertionError):
+        stock(model, mode, broken)
+    with pytest.raises(AggdecError, match=r"no numbers \(NaN\)|no hypothesis was left"):
+        ours.generate([model], broken)
+    assert tokens(ours.generate([model], clean)) == expected
+
+
+@pytest.mark.usefixtures("either_engine")
+def test_engines_made_in_training_have_all_layers() -> None:
+    """fairseq's list of layers drops some at random while LayerDrop trains."""
+    model = small_model(encoder_layerdrop=0.7, decoder_layerdrop=0.7, encoder_layers=4, decoder_layers=4)
+    expected = stock(model, "greedy", BATCHES[0])
+    ours = generator([model], "greedy")
+    model.train()
+    torch.manual_seed(1)
+    assert tokens(ours.generate([model], BATCHES[0])) == expected
+    model.eval()
+    assert tokens(ours.generate([model], BATCHES[0])) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_generator_that_was_used_can_be_copied_and_pickled(mode: str) -> None:
+    model = small_model()
+    ours = generator([model], mode)
+    expected = tokens(ours.generate([model], BATCHES[0]))
+    for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+        assert tokens(other.generate([model], BATCHES[0])) == expected
+
+
+def test_autocast_is_refused() -> None:
+    model = small_model()
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(AggdecError, match=r"does not follow torch\.autocast"):
+        generator([model], "iad").generate([model], BATCHES[0])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options"),
+    [
+        (Sampling(WORDS), {}),
+        (LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0), {}),
+        (LengthConstrainedBeamSearch(WORDS, 1, 0, 2, 5), {"match_source_len": True}),
+        (None, {"match_source_len": True}),
+    ],
+)
+def test_other_strategies_are_refused(strategy: Search | None, options: dict[str, Any]) -> None:
+    with pytest.raises(AggdecError, match=r"search_strategy .*: the plugin's modes have .*BeamSearch"):
+        generator([small_model()], "greedy", search_strategy=strategy, **options)
+
+
+def test_sources_without_lengths_are_counted_as_by_fairseq() -> None:
+    model = small_model()
+    net_input = {"src_tokens": BATCHES[0]["net_input"]["src_tokens"]}
+    options = {
+        "match_source_len": True,
+        "search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0),
+        "max_len_b": 20,
+    }
+    expected = SequenceGenerator([model], WORDS, beam_size=1, **options)
+    batch = {"net_input": net_input | {"src_lengths": lengths_of(net_input["src_tokens"])}}
+    assert tokens(generator([model], "greedy", **options).generate([model], {"net_input": net_input})) == tokens(
+        expected.generate([model], batch)
+    )
+
+
+def lengths_of(source: Tensor) -> Tensor:
+    return (source.ne(WORDS.pad()) & source.ne(WORDS.eos())).sum(dim=1)
+
+
+@pytest.mark.usefixtures("either_engine")
+def test_a_source_longer_than_learned_positions_is_refused() -> None:
+    model = small_model(encoder_learned_pos=True, max_source_positions=12)
+    ours = generator([model], "greedy")
+    fits, too_long = random_batch(1, WORDS, [11, 2]), random_batch(1, WORDS, [12, 2])
+    assert tokens(ours.generate([model], fits)) == stock(model, "greedy", fits)
+    wider = nn.functional.pad(fits["net_input"]["src_tokens"], (2, 0), value=WORDS.pad())
+    padded = {"net_input": {"src_tokens": wider}}
+    assert tokens(ours.generate([model], padded)) == stock(model, "greedy", fits)
+    with pytest.raises(IndexError):
+        stock(model, "greedy", too_long)
+    with pytest.raises(AggdecError, match=r"a source has 13 symbols.* only 12 positions"):
+        ours.generate([model], too_long)
