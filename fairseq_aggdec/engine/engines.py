@@ -1,6 +1,7 @@
 """The engines of the models at hand, verifiers and drafters: made when first used, and anew where weights change."""
 
 import logging
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -35,17 +36,25 @@ class _WeightsAsRead:
 
     def __init__(self, module: nn.Module) -> None:
         holders = [own._parameters for own in module.modules()]
-        self._places = [(held, name) for held in holders for name, weight in held.items() if weight is not None]
+        found = [(held, name, weight) for held in holders for name, weight in held.items() if weight is not None]
+        self._places = [(held, name) for held, name, _ in found]
+        self._weights = [weight for *_, weight in found]
+        # of weights that were made in inference mode nothing is counted
+        self._is_counted = not any(weight.is_inference() for weight in self._weights)
         self._seen = self._now()
 
     def are_current(self) -> bool:
-        """Whether the weights have neither moved nor been written to since."""
-        return self._now() == self._seen
+        """Whether they are still the module's weights, and have neither moved nor been written to since.
 
-    def _now(self) -> list[tuple[int, int]]:
-        """Where each weight is, and how often it was written to, which is not counted of those of inference mode."""
-        weights = [held[name] for held, name in self._places]
-        return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights if w is not None]
+        It is asked before every batch: the address of one weight tells whether a model has moved, and every weight's
+        count of changes whether it was written to, of which PyTorch does not count what goes through `weight.data`.
+        """
+        weights = [held.get(name) for held, name in self._places]
+        return all(map(operator.is_, weights, self._weights)) and self._now() == self._seen
+
+    def _now(self) -> list[int]:
+        versions = [weight._version for weight in self._weights] if self._is_counted else []
+        return [weight.data_ptr() for weight in self._weights[:1]] + versions
 
 
 class _Made(Generic[_Key, _Engine]):

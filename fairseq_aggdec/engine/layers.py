@@ -158,7 +158,8 @@ class KVCache:
     """
 
     def __init__(self, num_layers: int, heads: int, head_dim: int) -> None:
-        self.memory = torch.empty(num_layers, 0, heads, 0, 2 * head_dim)
+        self._none = torch.empty(num_layers, 0, heads, 0, 2 * head_dim)
+        self.memory = self._none
         """layers x B x H x capacity x 2D/H, keys first"""
         self._batch_size = 0
         self._first = torch.empty(0)
@@ -166,7 +167,7 @@ class KVCache:
 
     def start(self, batch_size: int, like: Tensor) -> None:
         """Prepare for a new batch of so many rows with the device and dtype of `like`."""
-        self.memory = self._allocated(0, 0, like)  # the last batch's is given back before there is more
+        self.memory = self._none  # the last batch's is given back before there is more
         self.memory = self._allocated(batch_size, _GRANULE, like)
         self._batch_size = batch_size
         self._number_places()

@@ -281,7 +281,7 @@ class AggressiveGenerator(SequenceGenerator):
 
     def _refuse_nan(self, scores: list[Tensor]) -> None:
         """fairseq's own search stops there, too, where all tokens are equally bad."""
-        if scores and bool(torch.stack(scores).isnan().any()):
+        if scores and any(map(math.isnan, torch.stack(scores).tolist())):
             raise AggdecError(
                 "the scores of a sentence are no numbers (NaN): in half precision (--fp16) a model may overflow, so "
                 "decode in --bf16 or in single precision; otherwise its training has gone wrong"
