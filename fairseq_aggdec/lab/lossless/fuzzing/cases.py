@@ -38,6 +38,8 @@ class Case:
     """see `random_models.random_network`"""
     twins: str
     """"equal" or "apart" where words have twins, see `random_models.twin_words`; else empty"""
+    used: str
+    """how each generator has decoded the first batch before: with "other weights", in "inference mode", or else empty"""
     batches: list[list[list[int]]]
     """number and length (in words) of each sentence of each batch"""
     left_pad: bool
@@ -81,6 +83,7 @@ def draw(number: int) -> Case:
         models=models,
         eos_share=rng.choice((0.02, 0.05, 0.1, 0.2)),
         twins=Random(f"twins {number}").choice(("equal", "apart", *[""] * 10)),
+        used=Random(f"used {number}").choice(("other weights", "inference mode", *[""] * 4)),
         batches=_batches(rng, most=8 if many else 32 if search["max_len_b"] == 200 else 256),
         left_pad=rng.random() < 0.7,
         prefix=prefix,

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
@@ -139,7 +140,7 @@ class Checker:
             except AggdecError:
                 result.refused = len(self.reference)
                 return []
-        generator = self._ours(mode, engines, _tokens(expected))
+        generator = self._used(self._ours(mode, engines, _tokens(expected)))
         found = self._decode(generator, self._split(mode.get("split", 0)))
         totals = generator.totals
         result.sentences, result.tokens = totals.sentences, totals.committed
@@ -160,11 +161,11 @@ class Checker:
             result.refused = len(self.reference)
             return []
         drafter = BlockDraftOptions(self._drafter(mode["drafter"]), mode["block_size"]) if "drafter" in mode else None
-        generator = AggressiveBeamGenerator(
+        generator = self._used(AggressiveBeamGenerator(
             self.models, self.target, src_dict=self.source, decoding="aggressive-beam", beam_size=mode["beam"],
             budget=mode.get("budget"), engines=self._engines.setdefault(Arithmetic(), Engines()), block_draft=drafter,
             **self._search_by_fairseq(),
-        )  # fmt: skip
+        ))  # fmt: skip
         found = self._lists(generator, self.samples)
         totals = generator.totals
         result.sentences, result.tokens = len(found), totals.committed
@@ -248,6 +249,27 @@ class Checker:
             self.models, self.target, drafts=mode["drafts"], answers=answers, seed=self.case.number,
             block_size=mode.get("block_size", 0), **options,
         )  # fmt: skip
+
+    def _used(self, generator: AggressiveGenerator) -> AggressiveGenerator:
+        """The generator, after it has decoded what `Case.used` says; the models are as they were."""
+        if self.case.used == "inference mode":
+            with torch.inference_mode():
+                self._decode_and_forget(generator)
+        elif self.case.used == "other weights":
+            states = [{name: value.clone() for name, value in model.state_dict().items()} for model in self.models]
+            with torch.no_grad():
+                for model in self.models:
+                    for weight in model.parameters():
+                        weight.mul_(1.5)
+            self._decode_and_forget(generator)
+            for model, state in zip(self.models, states, strict=True):
+                model.load_state_dict(state)
+        generator.totals = type(generator.totals)()
+        return generator
+
+    def _decode_and_forget(self, generator: AggressiveGenerator) -> None:
+        with suppress(Exception):  # such weights need not be able to decode
+            self._lists(generator, self.samples[:1])
 
     def _search(self) -> dict[str, Any]:
         search = dict(self.case.search)

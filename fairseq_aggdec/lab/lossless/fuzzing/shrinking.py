@@ -60,6 +60,8 @@ def _smaller(case: Case) -> Iterator[Case]:
         yield case.changed(search={**case.search, "max_len_b": case.search["max_len_b"] // 2})
     if case.twins:
         yield case.changed(twins="")
+    if case.used:
+        yield case.changed(used="")
     if not case.joined:
         yield case.changed(joined=True)
     if max(case.words) > 6:
