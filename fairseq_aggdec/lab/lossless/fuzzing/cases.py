@@ -39,7 +39,7 @@ class Case:
     twins: str
     """"equal" or "apart" where words have twins, see `random_models.twin_words`; else empty"""
     used: str
-    """how each generator has decoded the first batch before: with "other weights", in "inference mode", or else empty"""
+    """how each generator has decoded the first batch before: "other weights" or "inference mode"; empty: it has not"""
     batches: list[list[list[int]]]
     """number and length (in words) of each sentence of each batch"""
     left_pad: bool
