@@ -241,7 +241,7 @@ class Checker:
             "engines": engines,
             "shorten_drafts": mode.get("shorten_drafts", True),
             "adaptive_draft": mode.get("adaptive_draft", False),
-            **self._search(),
+            **self._search_by_fairseq(),
         }
         if "drafts" not in mode:
             return AggressiveGenerator(self.models, self.target, **options)
