@@ -5,6 +5,7 @@ What is kept from batch to batch must not change an output.
 
 import copy
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,10 +16,13 @@ from fairseq.search import LengthConstrainedBeamSearch, Sampling, Search
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import share_encoder
+from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch, random_model
 
 WORDS = dictionary(30)
@@ -59,6 +63,10 @@ def put_another_weight(model: Any) -> None:
     layer.fc2.weight = nn.Parameter(-3 * layer.fc2.weight)
 
 
+def put_another_part(model: Any) -> None:
+    model.decoder.layers[0] = small_model(2).decoder.layers[0]
+
+
 def step_of_an_optimizer(model: Any) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     for weight in model.parameters():
@@ -67,7 +75,9 @@ def step_of_an_optimizer(model: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("change", [load_other_weights, add_to_a_weight, put_another_weight, step_of_an_optimizer])
+@pytest.mark.parametrize(
+    "change", [load_other_weights, add_to_a_weight, put_another_weight, put_another_part, step_of_an_optimizer]
+)
 def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
     model = small_model()
     ours = generator([model], mode)
@@ -92,6 +102,59 @@ def test_threads_take_turns(mode: str) -> None:
 
     with ThreadPoolExecutor(3) as pool:
         assert all(pool.map(decode, range(60)))
+
+
+def test_conversions_are_noticed() -> None:
+    """Also where a converted weight lies where it lay before."""
+    engines = Engines()
+    for seed in range(20):
+        model = small_model(seed)
+        before = engines.decoder(model.decoder)
+        model.half().float()
+        assert engines.decoder(model.decoder) is not before
+
+
+def test_threads_may_share_a_drafter() -> None:
+    """Without sharing engines."""
+    model = small_model()
+    block = BlockDraftOptions(LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)), 5)
+    both = [generator([model], "gad", block_draft=block) for _ in range(2)]
+    expected = [stock(model, "gad", batch) for batch in BATCHES]
+
+    def decode(number: int) -> bool:
+        which = number % len(BATCHES)
+        return tokens(both[number % 3 % 2].generate([model], BATCHES[which])) == expected[which]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            assert all(pool.map(decode, range(60)))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_drafter_may_have_fewer_positions_than_its_verifier() -> None:
+    model = small_model()
+    drafter = random_drafter(
+        "causal, post-norm sinusoidal", 1, WORDS, WORDS, 5, encoder_learned_pos=True, max_source_positions=12
+    )
+    batch = random_batch(1, WORDS, [15, 2])
+    ours = generator([model], "gad", block_draft=BlockDraftOptions(LoadedDrafter(drafter), 5))
+    assert tokens(ours.generate([model], batch)) == stock(model, "gad", batch)
+
+
+def test_a_shared_encoder_is_looked_for_again_where_weights_change() -> None:
+    model = small_model()
+    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
+    share_encoder(drafter, model)
+    loaded = LoadedDrafter(drafter)
+    ours = generator([model], "gad", block_draft=BlockDraftOptions(loaded, 5))
+    ours.generate([model], BATCHES[0])
+    assert loaded._shared == 0
+    load_other_weights(model)
+    assert tokens(ours.generate([model], BATCHES[0])) == stock(model, "gad", BATCHES[0])
+    assert loaded._shared is None
 
 
 @pytest.mark.usefixtures("either_engine")

@@ -62,8 +62,15 @@ class _Layer:
 class BlockEncoder:
     """Encodes as the fairseq encoder that it reads does in evaluation mode."""
 
-    def __init__(self, encoder: TransformerEncoderBase, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
+    def __init__(
+        self, encoder: TransformerEncoderBase, arithmetic: Arithmetic = AS_THE_MODEL, clamps: bool = False
+    ) -> None:
         """The encoder's weights are taken as they are now.
+
+        Args:
+            encoder: fairseq's.
+            arithmetic: of the layers.
+            clamps: read what stands behind the learned positions as if it stood at the last one, as a drafter may.
 
         Raises:
             ValueError: the encoder has something that this engine lacks.
@@ -72,7 +79,7 @@ class BlockEncoder:
         reason = unsupported_encoder(encoder)
         if reason is not None:
             raise ValueError(f"the block engine does not support {reason}")
-        self._encoder = encoder
+        self._encoder, self._clamps = encoder, clamps
         embedding = encoder.embed_tokens.weight
         self._stack = encoder_stack(encoder, arithmetic)
         self._layers = [_Layer(layer, arithmetic) for layer in layers_of(encoder) if self._stack is None]
@@ -109,7 +116,7 @@ class BlockEncoder:
         x = embedding
         if self._positions is not None:
             places = self._positions.reaching(length).size(0)
-            if places < length and (longest := int((~hidden).sum(dim=1).max())) > places:
+            if places < length and not self._clamps and (longest := int((~hidden).sum(dim=1).max())) > places:
                 raise AggdecError(
                     f"a source has {longest} symbols, end of sentence included, and the model's encoder only {places} "
                     "positions: leave it out or cut it"

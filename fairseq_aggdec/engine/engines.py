@@ -27,6 +27,8 @@ from fairseq_aggdec.models.warm_start import encoder_fingerprint
 logger = logging.getLogger(__name__)
 
 
+_APART = 8
+"""weights from one whose address is looked at to the next: a converted model can have one where it was before"""
 _Key = TypeVar("_Key")
 _Engine = TypeVar("_Engine")
 
@@ -36,25 +38,29 @@ class _WeightsAsRead:
 
     def __init__(self, module: nn.Module) -> None:
         holders = [own._parameters for own in module.modules()]
-        found = [(held, name, weight) for held in holders for name, weight in held.items() if weight is not None]
-        self._places = [(held, name) for held, name, _ in found]
+        found: list[Any] = [(held, *item) for held in holders for item in held.items() if item[1] is not None]
         self._weights = [weight for *_, weight in found]
+        found += [(own._modules, name, part) for own in module.modules() for name, part in own._modules.items()]
+        self._places = [(held, name) for held, name, _ in found]
+        self._things = [thing for *_, thing in found]
         # of weights that were made in inference mode nothing is counted
         self._is_counted = not any(weight.is_inference() for weight in self._weights)
         self._seen = self._now()
 
     def are_current(self) -> bool:
-        """Whether they are still the module's weights, and have neither moved nor been written to since.
+        """Whether the module has the same parts and weights, which have neither moved nor been written to since.
 
-        It is asked before every batch: the address of one weight tells whether a model has moved, and every weight's
-        count of changes whether it was written to, of which PyTorch does not count what goes through `weight.data`.
+        It is asked before every batch: the addresses of some weights tell whether a model has moved, and every weight's
+        count of changes whether it was written to. PyTorch does not count what goes through `weight.data`, and counts
+        nothing of weights that were made in inference mode.
         """
-        weights = [held.get(name) for held, name in self._places]
-        return all(map(operator.is_, weights, self._weights)) and self._now() == self._seen
+        things = [held.get(name) for held, name in self._places]
+        return all(map(operator.is_, things, self._things)) and self._now() == self._seen
 
-    def _now(self) -> list[int]:
-        versions = [weight._version for weight in self._weights] if self._is_counted else []
-        return [weight.data_ptr() for weight in self._weights[:1]] + versions
+    def _now(self) -> list[Any]:
+        versions: list[Any] = [weight._version for weight in self._weights] if self._is_counted else []
+        first = self._weights[:1]
+        return [(w.dtype, w.device) for w in first] + [w.data_ptr() for w in self._weights[::_APART]] + versions
 
 
 class _Made(Generic[_Key, _Engine]):
@@ -81,14 +87,15 @@ class _Made(Generic[_Key, _Engine]):
 class Engines:
     """They hold fused and prepacked copies of weights.
 
-    What is written to a model's weights is noticed, unless it is written through `weight.data`: then call `clear`. A
-    pickled or copied one is empty.
+    Changes of a model's weights are noticed, but for what is written through `weight.data`, or to weights that were
+    made in inference mode: then call `clear`. A pickled or copied one is empty.
     """
 
     def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         self.arithmetic = arithmetic
         self.lock = threading.RLock()
         """to be held while a batch is decoded: an engine holds the batch's cache"""
+        self.encoders_made = 0
         self._decoders: _Made[nn.Module, BlockDecoder | None] = _Made()
         self._encoders: _Made[nn.Module, BlockEncoder | None] = _Made()
 
@@ -140,6 +147,7 @@ class Engines:
                 self._refuse_all_but_default(reason)
             return None
         _check_weights(model.encoder, "encoder")
+        self.encoders_made += 1
         encoder = BlockEncoder(model.encoder, self.arithmetic)
         if self.arithmetic.bit_exact:
             objection = BitExactProbe(encoder, decoder).objection()
@@ -176,6 +184,8 @@ class LoadedDrafter:
         model.eval()  # not chained: of a model that fairseq has prepared for generation it returns None
         model.requires_grad_(False)
         self.name = name
+        self.lock = threading.RLock()
+        """as that of `Engines`, for generators that share a drafter but no engines"""
         self._engines: _Made[Arithmetic, DraftDecoder] = _Made()
         self._encoders: _Made[Arithmetic, BlockEncoder | None] = _Made()
         self._verifiers: list[FairseqEncoderDecoderModel] = []
@@ -215,9 +225,8 @@ class LoadedDrafter:
         device = net_input["src_tokens"].device
         if (weight.device, weight.dtype) != (device, dtype):
             self.model.to(device=device, dtype=dtype)
-        decoder = self.model.decoder
         try:
-            engine = self._engines.current(arithmetic, decoder, lambda: DraftDecoder(decoder, arithmetic))
+            engine = self._engines.current(arithmetic, self.model.decoder, lambda: self._new_decoder(arithmetic))
         except ValueError as error:
             raise AggdecError(f"{self.name} cannot be used for decoding: {error}") from error
         if verifiers and list(verifiers) != self._verifiers:
@@ -233,16 +242,20 @@ class LoadedDrafter:
             engine.start_later(lambda wanted: self._encode(net_input, wanted, arithmetic))
         return engine
 
+    def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder:
+        self.forget_verifiers()  # the encoder's weights may be new, too
+        return DraftDecoder(self.model.decoder, arithmetic)
+
+    def _new_encoder(self, arithmetic: Arithmetic) -> BlockEncoder | None:
+        encoder = self.model.encoder
+        return None if unsupported_encoder(encoder) is not None else BlockEncoder(encoder, arithmetic, clamps=True)
+
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for some rows of a batch; None for all rows."""
         encoder = self.model.encoder
         if rows is not None:
             net_input = {name: value[rows] for name, value in net_input.items() if isinstance(value, Tensor)}
-        own = self._encoders.current(
-            arithmetic,
-            encoder,
-            lambda: None if unsupported_encoder(encoder) is not None else BlockEncoder(encoder, arithmetic),
-        )
+        own = self._encoders.current(arithmetic, encoder, lambda: self._new_encoder(arithmetic))
         return encoder.forward_torchscript(net_input) if own is None else own(net_input["src_tokens"])
 
     def forget_verifiers(self) -> None:

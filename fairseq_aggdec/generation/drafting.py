@@ -89,6 +89,7 @@ class Drafting:
         self._copying = copying
         self._block = block
         self._is_exact = is_exact
+        self._encoders_seen = 0  # of those that the engines have made
         self._schedules: dict[str, Goodput] = {}  # by type of device
         self._arithmetics: dict[tuple[str, torch.dtype], Arithmetic] = {}  # of the drafter, for a verifier there
 
@@ -150,6 +151,9 @@ class Drafting:
         assert self._block is not None
         assert self._block.drafter is not None
         dtype = next(self._models[0].parameters()).dtype
+        if self._engines.encoders_made != self._encoders_seen:
+            self._encoders_seen = self._engines.encoders_made
+            self._block.drafter.forget_verifiers()
         return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic())
 
     def _drafters_arithmetic(self) -> Arithmetic:

@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -142,7 +143,8 @@ class AggressiveGenerator(SequenceGenerator):
     ) -> list[list[dict[str, Any]]]:
         if constraints is not None:
             raise AggdecError(f"--constraints cannot be combined with --decoding {self.decoding}; use --decoding beam")
-        with self._engines.lock:
+        drafter = None if self.block_draft is None else self.block_draft.drafter
+        with self._engines.lock, nullcontext() if drafter is None else drafter.lock:
             return self._decode_batch(sample, prefix_tokens, bos_token)
 
     def _decode_batch(
@@ -160,9 +162,10 @@ class AggressiveGenerator(SequenceGenerator):
         start = self.eos if bos_token is None else bos_token
         first_tokens = torch.full((source.size(0),), start, dtype=torch.long, device=source.device)
         decoded = self._decode(net_input, prefix_tokens, first_tokens, start)
-        self._record(sample, [best for best, *_ in decoded], time.perf_counter() - began)
+        seconds = time.perf_counter() - began
         hypotheses = [[self._hypothesis(sentence) for sentence in n_best] for n_best in decoded]
-        self._refuse_nan([n_best[0]["score"] for n_best in hypotheses])
+        self._refuse_nan(sample, [n_best[0]["score"] for n_best in hypotheses])
+        self._record(sample, [best for best, *_ in decoded], seconds)
         if self.match_source_len:
             for n_best, length in zip(hypotheses, self._source_lengths(net_input).tolist(), strict=True):
                 for hypothesis in n_best:
@@ -279,12 +282,15 @@ class AggressiveGenerator(SequenceGenerator):
             logger.warning(f"no fast engine for this decoder ({reason}): recomputing every block, slower and as exact")
         return RecomputeVerifier(model, self.pad)
 
-    def _refuse_nan(self, scores: list[Tensor]) -> None:
+    def _refuse_nan(self, sample: dict[str, Any], scores: list[Tensor]) -> None:
         """fairseq's own search stops there, too, where all tokens are equally bad."""
-        if scores and any(map(math.isnan, torch.stack(scores).tolist())):
+        numbers = torch.stack(scores).tolist() if scores else []
+        if any(map(math.isnan, numbers)):
+            row = next(row for row, score in enumerate(numbers) if math.isnan(score))
+            number = int(sample["id"][row]) if "id" in sample else row
             raise AggdecError(
-                "the scores of a sentence are no numbers (NaN): in half precision (--fp16) a model may overflow, so "
-                "decode in --bf16 or in single precision; otherwise its training has gone wrong"
+                f"sentence {number}: its scores are no numbers (NaN): in half precision (--fp16) a model may overflow, "
+                "so decode in --bf16 or in single precision; otherwise its training has gone wrong"
             )
 
     def _score(self, sentence: Decoded) -> Tensor:
