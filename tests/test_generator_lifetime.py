@@ -89,19 +89,28 @@ def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
     assert tokens(ours.generate([model], BATCHES[0])) == expected
 
 
+def all_right_in_threads(model: FairseqEncoderDecoderModel, mode: str, both: list[AggressiveGenerator]) -> bool:
+    """Whether two generators give what stock fairseq gives when three threads use them."""
+    expected = [stock(model, mode, batch) for batch in BATCHES]
+
+    def is_right(number: int) -> bool:
+        which = number % len(BATCHES)
+        return tokens(both[number % 3 % 2].generate([model], BATCHES[which])) == expected[which]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # so that they do get into each other's way
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            return all(pool.map(is_right, range(60)))
+    finally:
+        sys.setswitchinterval(interval)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_threads_take_turns(mode: str) -> None:
     """They share a generator, or the engines of two."""
     model, engines = small_model(), Engines()
-    both = [generator([model], mode, engines=engines) for _ in range(2)]
-    expected = [stock(model, mode, batch) for batch in BATCHES]
-
-    def decode(number: int) -> bool:
-        which = number % len(BATCHES)
-        return tokens(both[number % 3 % 2].generate([model], BATCHES[which])) == expected[which]
-
-    with ThreadPoolExecutor(3) as pool:
-        assert all(pool.map(decode, range(60)))
+    assert all_right_in_threads(model, mode, [generator([model], mode, engines=engines) for _ in range(2)])
 
 
 def test_conversions_are_noticed() -> None:
@@ -118,20 +127,7 @@ def test_threads_may_share_a_drafter() -> None:
     """Without sharing engines."""
     model = small_model()
     block = BlockDraftOptions(LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)), 5)
-    both = [generator([model], "gad", block_draft=block) for _ in range(2)]
-    expected = [stock(model, "gad", batch) for batch in BATCHES]
-
-    def decode(number: int) -> bool:
-        which = number % len(BATCHES)
-        return tokens(both[number % 3 % 2].generate([model], BATCHES[which])) == expected[which]
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        with ThreadPoolExecutor(3) as pool:
-            assert all(pool.map(decode, range(60)))
-    finally:
-        sys.setswitchinterval(interval)
+    assert all_right_in_threads(model, "gad", [generator([model], "gad", block_draft=block) for _ in range(2)])
 
 
 def test_a_drafter_may_have_fewer_positions_than_its_verifier() -> None:
