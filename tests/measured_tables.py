@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
 RECORDS_PAGE = "docs/benchmarks/README.md"
 ENGINE = ("fairseq_aggdec/decoding", "fairseq_aggdec/engine", "fairseq_aggdec/scheduling")
-PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md")
+PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md", "docs/papers.md")
 _BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 _COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")
 _OLDER = re.compile(r"(## Older than the engine\n.*?\n\n)((?:- `[^\n]*\n)*)\Z", re.DOTALL)
@@ -75,6 +75,22 @@ def overview(*names: str) -> Table:
         "drafted",
     ]
     return [*heads, "over beam 5", "over beam 1", "over `greedy`"], rows
+
+
+def beside(*names: str) -> Table:
+    """Ours beside a paper's: each RECORD=MODE=LABEL=PAPER'S OVER BEAM 5=PAPER'S OVER BEAM 1 is a row."""
+    rows = []
+    for name, mode, label, over_beam, over_one in (argument.split("=") for argument in names):
+        runs = _runs(name)
+        gains = [_faster(runs[mode], runs[baseline], 1) for baseline in ("beam5", "beam1")]
+        tokens = f"{runs[mode].mean_accepted_tokens:.2f}"
+        rows.append([
+            label.replace("_", " "), over_beam, gains[0], over_one, gains[1],
+            _faster(runs[mode], runs["greedy"]), tokens,
+        ])  # fmt: skip
+    return [
+        "", "over beam 5: paper", "here", "over beam 1: paper", "here", "over `greedy`, here", "tokens an iteration, here",
+    ], rows  # fmt: skip
 
 
 def _duration(run: Run | None) -> str:
@@ -213,7 +229,7 @@ def _counted(folder: str, name: str) -> dict[str, Any]:
 
 
 KINDS: dict[str, Callable[..., Table]] = {
-    "overview": overview, "speed": speed, "by_size": by_size, "modules": modules, "batches": batches,
+    "overview": overview, "beside": beside, "speed": speed, "by_size": by_size, "modules": modules, "batches": batches,
     "milliseconds": milliseconds, "beams": beams, "lists": lists, "passes": passes, "borrowed": borrowed,
     "verified": verified,
 }  # fmt: skip

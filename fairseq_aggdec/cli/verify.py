@@ -48,8 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--modes",
         help="comma separated, from greedy, iad, iad++, hybrid, gad, gad++, nar, blockwise, aggressive-beam:N, whose "
-        "lists are compared with fairseq's beam of N; +adaptive behind one adds --adaptive-draft (default: greedy, "
-        "iad, hybrid and aggressive-beam:5, with a drafter gad and gad++, with proposal heads blockwise)",
+        "lists are compared with fairseq's beam of N; +adaptive behind one adds --adaptive-draft, +whole --full-drafts "
+        "(default: greedy, iad, hybrid and aggressive-beam:5, with a drafter gad and gad++, with proposal heads "
+        "blockwise; on a CPU iad+whole, hybrid+whole and gad+whole, too)",
     )
     parser.add_argument(
         "--precisions",
@@ -73,8 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--full-drafts",
         action=argparse.BooleanOptionalAction,
-        help="on a CPU verify whole drafts also in batches and with large models, and not, as fairseq-generate does, "
-        "only what saves time (default: only for random models)",
+        help="of all modes, on a CPU verify whole drafts also in batches and with large models, and not, as "
+        "fairseq-generate does, only what saves time (default: only for random models; others are verified both ways, "
+        "by the modes with +whole; --no-full-drafts leaves those out)",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all results to this file")
     add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))

@@ -26,7 +26,7 @@ def load(
     Raises:
         AggdecError: the folder or the checkpoint cannot be used, or they do not fit each other.
     """
-    if any(options.get(name) for name in ("drafter_path", "block_size", "full_drafts", "int8", "bit_exact")):
+    if any(options.get(name) for name in ("drafter_path", "block_size", "int8", "bit_exact")):
         # the default mode, beam, refuses these; callers set the mode of each generator themselves
         options = {"decoding": "aggressive", **options}
     config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang, **options)

@@ -26,7 +26,8 @@ def test_a_data_bin_and_a_checkpoint_are_enough(
     assert printed.rstrip().endswith("passed: no lossless mode differs from its reference")
     record = json.loads(out.read_text())
     assert record["passed"]
-    assert {check["mode"] for check in record["checks"]} == {"greedy", "iad", "hybrid", "aggressive-beam:5"}
+    modes = {"greedy", "iad", "hybrid", "aggressive-beam:5", "iad+whole", "hybrid+whole"}
+    assert {check["mode"] for check in record["checks"]} == modes
     tried = {check["precision"] for check in record["checks"]} | set(record["left_out"])
     assert tried == {"fp32", "bf16", "int8", "exact"}
     assert "torch" in record["machine"]["versions"]

@@ -18,11 +18,13 @@ COPYING = ("iad", "iad++", "hybrid")
 """modes that copy their drafts"""
 WITH_ORACLE = (*COPYING, "gad", "gad++")
 """modes whose drafts, of a random model, are made from outputs"""
-_ADAPTIVE = "+adaptive"
+_ADAPTIVE, WHOLE = "+adaptive", "+whole"
+CUT = ("iad", "gad", "hybrid")
+"""modes whose drafts are cut to what saves time"""
 _KNOWN = (
     "beam5, beam1 (any beam), greedy, iad, iad++, iad++:BETA:TOLERANCE, nar, gad, gad++, gad++:BETA:TOLERANCE, "
-    "blockwise, blockwise:BETA, hybrid, each that verifies drafts with +adaptive where wanted, aggressive-beam:5, "
-    "aggressive-beam:5:PREFIXES, "
+    "blockwise, blockwise:BETA, hybrid, each that verifies drafts with +adaptive where wanted, iad, gad and "
+    "hybrid with +whole, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
     "ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
 
@@ -83,6 +85,8 @@ class Mode:
     """one of `PRECISIONS`; None for the precision of the benchmark"""
     adaptive: bool = False
     """whether --adaptive-draft is on"""
+    full_drafts: bool = False
+    """whether --full-drafts is on"""
     oracle: float | None = None
     """quality of a random model's drafts: mean accepted tokens (gad, gad++) or edit ratio (`COPYING`); None for that of
     the benchmark"""
@@ -93,7 +97,7 @@ class Mode:
 
     @classmethod
     def parse(cls, name: str) -> "Mode":
-        """Read [PEER:]MODE[+adaptive][~ORACLE][@PRECISION].
+        """Read [PEER:]MODE[+adaptive|+whole][~ORACLE][@PRECISION].
 
         Raises:
             AggdecError: no such mode.
@@ -102,8 +106,8 @@ class Mode:
         body, tilde, oracle = body.partition("~")
         peer = CTRANSLATE2 if body.startswith(f"{CTRANSLATE2}:") else None
         body = body.removeprefix(f"{CTRANSLATE2}:") if peer else body
-        adaptive = body.endswith(_ADAPTIVE)
-        body = body.removesuffix(_ADAPTIVE)
+        adaptive, whole = body.endswith(_ADAPTIVE), body.endswith(WHOLE)
+        body = body.removesuffix(_ADAPTIVE).removesuffix(WHOLE) if adaptive != whole else body
         kind, colon, rest = body.partition(":")
         try:
             settings: dict[str, int | float] = {}
@@ -134,6 +138,8 @@ class Mode:
             raise AggdecError(f"mode {name}: unknown precision {precision}; choose from {', '.join(PRECISIONS)}")
         if adaptive and (peer or kind in ("beam", "greedy", "nar", _BEAM)):
             raise AggdecError(f"mode {name}: {_ADAPTIVE} is for modes that verify drafts")
+        if whole and (peer or kind not in CUT):
+            raise AggdecError(f"mode {name}: {WHOLE} is for modes whose drafts are cut otherwise: {', '.join(CUT)}")
         if peer and kind not in ("greedy", "beam"):
             raise AggdecError(f"mode {name}: {peer} decodes by greedy or beamN")
         if precision == "exact" and peer:
@@ -145,7 +151,10 @@ class Mode:
         if tilde and kind not in WITH_ORACLE:
             raise AggdecError(f"mode {name}: ~ sets the oracle of {', '.join(COPYING)}, gad and gad++ only")
         chosen = precision or None
-        return cls(name, kind, peer=peer, precision=chosen, adaptive=adaptive, oracle=number, **settings)  # type: ignore[arg-type]
+        return cls(
+            name, kind, peer=peer, precision=chosen, adaptive=adaptive, full_drafts=whole, oracle=number,
+            **settings,  # type: ignore[arg-type]
+        )  # fmt: skip
 
     @property
     def lossless(self) -> bool:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -17,7 +17,7 @@ from fairseq_aggdec.lab.benchmarking import ctranslate2_runner, nat_runner
 from fairseq_aggdec.lab.benchmarking.ctranslate2_process import TranslatorProcess
 from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.benchmarking.modes import COPYING, CTRANSLATE2, Mode
+from fairseq_aggdec.lab.benchmarking.modes import COPYING, CTRANSLATE2, CUT, Mode
 from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle
 from fairseq_aggdec.lab.benchmarking.rounds import Runner
@@ -153,7 +153,6 @@ class Runners:
             options: dict[str, Any] = {
                 "drafter_path": subject.drafter_path,
                 "block_size": subject.block_size,
-                "full_drafts": subject.full_drafts,
                 "block_ngrams": subject.block_ngrams,
             }
             if option is not None:
@@ -188,6 +187,8 @@ class Runners:
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
         oracle = self._oracle(mode, precision, batch_size)
+        if self.subject.full_drafts and mode.decoding in CUT and not mode.adaptive:
+            mode = replace(mode, full_drafts=True)
         return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
 
     def any_task(self) -> AggressiveTranslationTask:

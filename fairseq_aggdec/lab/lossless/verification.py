@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.modes import WHOLE, Mode
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
 from fairseq_aggdec.lab.lossless.differences import (
     Difference,
@@ -285,9 +285,13 @@ def _score_differences(expected: _Decoded, found: _Decoded) -> list[ScoreDiffere
 
 
 def never_accepted(checks: Sequence[Check]) -> Mapping[str, list[Check]]:
-    """By mode, the checks in which no draft token was accepted, which only test its greedy steps."""
+    """By mode, the checks in which no draft token was accepted, which only test its greedy steps.
+
+    Those are left out whose mode accepted whole drafts in the same batches.
+    """
     where: dict[str, list[Check]] = {}
+    whole = {(check.mode, check.precision, check.batches) for check in checks if check.accepted}
     for check in checks:
-        if check.accepted == 0:
+        if check.accepted == 0 and (f"{check.mode}{WHOLE}", check.precision, check.batches) not in whole:
             where.setdefault(check.mode, []).append(check)
     return where

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.measure import random_subject
-from fairseq_aggdec.lab.benchmarking.modes import Mode, parse_modes
+from fairseq_aggdec.lab.benchmarking.modes import CUT, WHOLE, Mode, parse_modes
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
 from fairseq_aggdec.lab.lossless.verification import EXACT, default_precisions, verify
 from fairseq_aggdec.lab.lossless.verification_report import Report
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, command: str) -> Report:
         else:
             subject, task = read_subject(args)
             symbols = task.target_dictionary.symbols
-            modes = given or _modes(_default_modes(subject))
+            modes = given or _modes(_default_modes(subject, cut=args.full_drafts is None))
             title = f"{args.gen_subset} of {args.data} by {args.path}"
         if not subject.sentences:
             raise AggdecError(f"{title}: has no sentence; name another split by --gen-subset")
@@ -69,13 +69,20 @@ def _modes(names: str) -> list[Mode]:
     return modes
 
 
-def _default_modes(subject: Subject) -> str:
-    """All modes that the model can be decoded in."""
+def _default_modes(subject: Subject, cut: bool) -> str:
+    """All modes that the model can be decoded in.
+
+    Args:
+        subject: what is decoded.
+        cut: whether modes whose drafts are cut are to verify whole ones, too, where a cut one may have no token.
+    """
     with Runners(subject) as runners:
         _, models = runners.load("fp32")
     drafter = ["gad", "gad++"] if subject.drafter_path else []
     heads = ["blockwise"] if any(proposal_heads(model) > 0 for model in models) else []
-    return ",".join(["greedy", "iad", "hybrid", *drafter, *heads, "aggressive-beam:5"])
+    names = ["greedy", "iad", "hybrid", *drafter, *heads, "aggressive-beam:5"]
+    whole = [f"{name}{WHOLE}" for name in names if name in CUT and cut and subject.device == "cpu"]
+    return ",".join([*names, *whole])
 
 
 def _uneven(subject: Subject) -> Subject:

@@ -22,6 +22,7 @@ def test_modes_carry_their_settings() -> None:
     adaptive = Mode.parse("gad+++adaptive@bf16")
     assert adaptive == Mode("gad+++adaptive@bf16", "gad++", precision="bf16", adaptive=True)
     assert Mode.parse("gad++:3:1+adaptive").top_beta == 3
+    assert Mode.parse("gad+whole~7@int8").full_drafts
     peer = Mode.parse("ctranslate2:beam5@bf16")
     assert peer == Mode("ctranslate2:beam5@bf16", "beam", 5, peer="ctranslate2", precision="bf16")
 
@@ -44,6 +45,7 @@ def test_malformed_modes_are_refused(name: str) -> None:
         ("aggressive-beam:5@exact", "there is no bit-exact beam search"),
         ("greedy~3", "~ sets the oracle"),
         ("greedy+adaptive", "is for modes that verify drafts"),
+        ("gad+++whole", "whole is for modes whose drafts are cut otherwise: iad, gad, hybrid"),
         ("ctranslate2:iad", "ctranslate2 decodes by greedy or beamN"),
     ],
 )

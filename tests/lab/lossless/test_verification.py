@@ -144,18 +144,23 @@ def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_a
     dear = replace(costs.KERNELS, draft=1e12)  # what a draft costs: on a CPU, none saves time in a batch
     monkeypatch.setattr(drafting, "KERNELS", dear)
     in_vain = "gad never accepted a drafted token, so that its check proves little: fp32 in batches of 5. On a CPU, "
-    shortened, whole = (
-        verified(replace(subject, full_drafts=full), "gad", "fp32", sizes=(5,)) for full in (False, True)
-    )
-    assert in_vain in printed(shortened)
-    assert in_vain not in printed(whole)
+    assert in_vain in printed(verified(subject, "gad", "fp32", sizes=(5,)))
+    assert in_vain not in printed(verified(replace(subject, full_drafts=True), "gad", "fp32", sizes=(5,)))
+    both = verified(subject, "gad,gad+whole", "fp32", sizes=(5,))
+    assert [(check.mode, bool(check.accepted), check.identical) for check in both.checks] == [
+        ("gad", False, 5),
+        ("gad+whole", True, 5),
+    ]
+    assert in_vain not in printed(both)
 
 
 def test_what_the_model_can_is_compared_by_default(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert verify_command._default_modes(subject) == "greedy,iad,hybrid,gad,gad++,aggressive-beam:5"
+    own = "greedy,iad,hybrid,gad,gad++,aggressive-beam:5"
+    assert verify_command._default_modes(subject, cut=False) == own
+    assert verify_command._default_modes(subject, cut=True) == f"{own},iad+whole,hybrid+whole,gad+whole"
     monkeypatch.setattr(verify_command, "proposal_heads", lambda model: 4)
     without = replace(subject, drafter_path=None, block_size=0)
-    assert verify_command._default_modes(without) == "greedy,iad,hybrid,blockwise,aggressive-beam:5"
+    assert verify_command._default_modes(without, cut=False) == "greedy,iad,hybrid,blockwise,aggressive-beam:5"
 
 
 RECORDS = sorted((ROOT / "docs/verify").glob("*.json"))
