@@ -88,9 +88,8 @@ def beside(*names: str) -> Table:
             label.replace("_", " "), over_beam, gains[0], over_one, gains[1],
             _faster(runs[mode], runs["greedy"]), tokens,
         ])  # fmt: skip
-    return [
-        "", "over beam 5: paper", "here", "over beam 1: paper", "here", "over `greedy`, here", "tokens an iteration, here",
-    ], rows  # fmt: skip
+    heads = ["", "over beam 5: paper", "here", "over beam 1: paper", "here"]
+    return [*heads, "over `greedy`, here", "tokens an iteration, here"], rows
 
 
 def _duration(run: Run | None) -> str:

@@ -140,6 +140,20 @@ MUTANTS = [
         "tests/test_generator_lifetime.py",
     ),
     Mutant(
+        "a step of fairseq's optimizers is not noticed",
+        "engine/engines.py",
+        "        versions.append(_optimizer_steps)\n",
+        "",
+        "tests/test_generator_lifetime.py",
+    ),
+    Mutant(
+        "layers of a pruned decoder are taken for equal ones",
+        "engine/supported_models.py",
+        "    return _unequal_layers(decoder)\n",
+        "    return None\n",
+        "tests/test_generator_unusual.py",
+    ),
+    Mutant(
         "threads do not wait for one another",
         "generation/generator.py",
         "with self._engines.lock, nullcontext() if drafter is None else drafter.lock:",

@@ -218,6 +218,25 @@ def test_hub_interface_loads_and_its_error_can_be_caught(toy_model_dir: ToyModel
         TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
 
 
+def test_a_model_that_was_trained_in_half_precision_decodes_in_single_precision_unless_another_is_asked_for() -> None:
+    """As in stock fairseq; both shipped models were trained with --bf16."""
+    from fairseq.models.transformer import TransformerModel
+
+    def hub(decoding: str, task: dict[str, Any] | None = None, **options: Any) -> Any:
+        own = {"_name": "aggressive_translation", "data": folder, "decoding": decoding, **(task or {})}
+        return TransformerModel.from_pretrained(folder, "model.pt", task=own, **options)
+
+    folder = str(Path(fairseq_aggdec.__file__).parent / "demo" / "gec")
+    ours, theirs = hub("iad"), hub("beam")
+    source = ours.encode("She have two brother , and they goes to school .")
+    found, expected = (model.generate([source], beam=1)[0][0] for model in (ours, theirs))
+    assert found["tokens"].tolist() == expected["tokens"].tolist()
+    assert found["positional_scores"].sub(expected["positional_scores"]).abs().max() < 1e-4
+    asked = [hub("iad", bf16=True), hub("iad", {"bf16": True}), hub("iad", {"int8": True})]
+    precisions = [model.task._engines.arithmetic.precision for model in (ours, *asked)]
+    assert precisions == ["own", "bf16", "bf16", "int8"]
+
+
 @pytest.mark.parametrize("multiple", [1, 8])
 @pytest.mark.parametrize("limits", [{"max_tokens": 100}, {"max_sentences": 5, "max_tokens": 60}])
 @pytest.mark.parametrize("count", [0, 7, 60])

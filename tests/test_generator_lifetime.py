@@ -7,46 +7,25 @@ import copy
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.optim.adam import Adam as FairseqAdam
 from fairseq.search import LengthConstrainedBeamSearch, Sampling, Search
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.lossless.fuzzing.random_models import share_encoder
 from tests.random_drafters import random_drafter
-from tests.random_models import dictionary, random_batch, random_model
-
-WORDS = dictionary(30)
-BATCHES = [random_batch(seed, WORDS, lengths) for seed, lengths in enumerate([[3, 6, 1, 4], [7], [2, 2], [5, 1, 8]])]
-MODES = ("greedy", "iad", "aggressive-beam")
-
-
-def small_model(seed: int = 1, **options: Any) -> FairseqEncoderDecoderModel:
-    return random_model(seed, WORDS, WORDS, eos_share=0.1, **options)
-
-
-def generator(models: list[Any], mode: str, **options: Any) -> AggressiveGenerator:
-    kind, beam = (AggressiveBeamGenerator, 3) if mode == "aggressive-beam" else (AggressiveGenerator, 1)
-    options = {"beam_size": beam, "max_len_b": 20} | options
-    return kind(models, WORDS, src_dict=WORDS, decoding=mode, **options)
-
-
-def tokens(found: list[list[dict[str, Any]]]) -> list[list[list[int]]]:
-    return [[hypothesis["tokens"].tolist() for hypothesis in n_best] for n_best in found]
-
-
-def stock(model: FairseqEncoderDecoderModel, mode: str, batch: dict[str, Any]) -> list[list[list[int]]]:
-    beam = 3 if mode == "aggressive-beam" else 1
-    return tokens(SequenceGenerator([model], WORDS, beam_size=beam, max_len_b=20).generate([model], batch))
+from tests.random_models import random_batch
+from tests.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 
 def load_other_weights(model: Any) -> None:
@@ -67,17 +46,37 @@ def put_another_part(model: Any) -> None:
     model.decoder.layers[0] = small_model(2).decoder.layers[0]
 
 
-def step_of_an_optimizer(model: Any) -> None:
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+def step_of_an_optimizer(model: Any, make: Any = torch.optim.SGD, rate: float = 1.0) -> None:
+    optimizer = make(model.parameters(), lr=rate)
     for weight in model.parameters():
         weight.grad = torch.full_like(weight, 0.1) * weight.detach().sign()
     optimizer.step()
 
 
+def step_of_fairseqs_optimizer(model: Any) -> None:
+    step_of_an_optimizer(model, FairseqAdam, 0.1)  # which writes through `weight.data`
+
+
+def step_of_a_fused_optimizer(model: Any) -> None:
+    step_of_an_optimizer(model, partial(torch.optim.Adam, fused=True), 0.1)
+
+
+def add_a_layer(model: Any) -> None:
+    model.decoder.layers.append(small_model(2).decoder.layers[0])
+
+
+def add_a_hook(model: Any) -> None:
+    model.decoder.layers[0].register_forward_hook(lambda layer, inputs, output: (-output[0], *output[1:]))
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "change", [load_other_weights, add_to_a_weight, put_another_weight, put_another_part, step_of_an_optimizer]
-)
+    "change",
+    [
+        load_other_weights, add_to_a_weight, put_another_weight, put_another_part, add_a_layer, add_a_hook,
+        step_of_an_optimizer, step_of_fairseqs_optimizer, step_of_a_fused_optimizer,
+    ],
+)  # fmt: skip
 def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
     model = small_model()
     ours = generator([model], mode)

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
+from omegaconf import OmegaConf
 
 from fairseq_aggdec.compat.allowed_classes import allowed_globals
 from fairseq_aggdec.compat.stored_options import find_code
@@ -122,9 +123,29 @@ def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
             read_checkpoint(local_path)  # names what is wrong with the file; a sound file failed for another reason
             raise
         _refuse_code(path, state)
+        if is_loading_models():
+            given = kwargs.get("arg_overrides", args[0] if args else None)
+            _forget_precision(state, given or {})
         return state
 
     return load_checked
+
+
+def _forget_precision(state: dict[str, Any], overrides: Mapping[str, Any]) -> None:
+    """What is stored is how a model was trained; it decodes in single precision where `overrides` ask for no other.
+
+    fairseq's own search does not look at it, but the task that a checkpoint's options make is this plugin's.
+    """
+    of_task = overrides.get("task")
+    for name in ("fp16", "bf16"):
+        if name in overrides or (isinstance(of_task, Mapping) and name in of_task):
+            continue
+        if getattr(state.get("args"), name, False):
+            setattr(state["args"], name, False)
+        options = state.get("cfg") or {}
+        for part in ("common", "task"):
+            if OmegaConf.is_dict(options.get(part)) and options[part].get(name):
+                options[part][name] = False
 
 
 def open_archive(path: str, mode: str) -> tarfile.TarFile:

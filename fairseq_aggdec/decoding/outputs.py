@@ -153,7 +153,7 @@ class Outputs:
         sentence = self.rows[row]
         drafts = None if self._drafts is None else self._drafts[sentence]
         tokens = torch.tensor(self.texts[row][1:], device=self.device)
-        log_probs = torch.tensor(self._log_probs[row], device=self.device)
+        log_probs = torch.tensor(self._log_probs[row], dtype=torch.float, device=self.device)
         self._done[sentence] = Decoded(tokens, log_probs, self._stats[sentence], drafts)
 
     def _keep(self, staying: list[int]) -> Tensor:

@@ -3,13 +3,14 @@
 import logging
 import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
@@ -27,10 +28,19 @@ from fairseq_aggdec.models.warm_start import encoder_fingerprint
 logger = logging.getLogger(__name__)
 
 
+_optimizer_steps = 0
 _APART = 8
 """weights from one whose address is looked at to the next: a converted model can have one where it was before"""
 _Key = TypeVar("_Key")
 _Engine = TypeVar("_Engine")
+
+
+def _count_step(*_: Any) -> None:
+    global _optimizer_steps
+    _optimizer_steps += 1
+
+
+register_optimizer_step_post_hook(_count_step)
 
 
 class _WeightsAsRead:
@@ -41,26 +51,36 @@ class _WeightsAsRead:
         found: list[Any] = [(held, *item) for held in holders for item in held.items() if item[1] is not None]
         self._weights = [weight for *_, weight in found]
         found += [(own._modules, name, part) for own in module.modules() for name, part in own._modules.items()]
+        self._collections = [held for own in module.modules() for held in _collections(own)]
         self._places = [(held, name) for held, name, _ in found]
         self._things = [thing for *_, thing in found]
         # of weights that were made in inference mode nothing is counted
         self._is_counted = not any(weight.is_inference() for weight in self._weights)
+        self._sizes = list(map(len, self._collections))
         self._seen = self._now()
 
     def are_current(self) -> bool:
         """Whether the module has the same parts and weights, which have neither moved nor been written to since.
 
         It is asked before every batch: the addresses of some weights tell whether a model has moved, and every weight's
-        count of changes whether it was written to. PyTorch does not count what goes through `weight.data`, and counts
-        nothing of weights that were made in inference mode.
+        count of changes whether it was written to. PyTorch does not count what goes through `weight.data`, by which
+        fairseq's optimizers write, so that a step of any optimizer counts, too. Of weights that were made in inference
+        mode it counts nothing.
         """
         things = [held.get(name) for held, name in self._places]
-        return all(map(operator.is_, things, self._things)) and self._now() == self._seen
+        is_whole = all(map(operator.is_, things, self._things)) and list(map(len, self._collections)) == self._sizes
+        return is_whole and self._now() == self._seen
 
     def _now(self) -> list[Any]:
         versions: list[Any] = [weight._version for weight in self._weights] if self._is_counted else []
         first = self._weights[:1]
+        versions.append(_optimizer_steps)
         return [(w.dtype, w.device) for w in first] + [w.data_ptr() for w in self._weights[::_APART]] + versions
+
+
+def _collections(module: nn.Module) -> tuple[Mapping[Any, Any], ...]:
+    """What makes the engine old where it gets a further entry, or loses one."""
+    return module._modules, module._parameters, module._forward_hooks, module._forward_pre_hooks
 
 
 class _Made(Generic[_Key, _Engine]):
@@ -117,7 +137,9 @@ class Engines:
         """
         encoder = model.encoder
         engine = self._encoders.current(encoder, encoder, lambda: self._new_encoder(model))
-        return encoder.forward_torchscript(net_input) if engine is None else engine(net_input["src_tokens"])
+        if engine is None or net_input.get("token_embeddings") is not None:  # which take the place of `src_tokens`
+            return encoder.forward_torchscript(net_input)
+        return engine(net_input["src_tokens"])
 
     def clear(self) -> None:
         """Forget all engines."""

@@ -9,13 +9,25 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.errors import AggdecError
 
 
 class RecomputeVerifier(Verifier):
     """A `roles.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
 
     def __init__(self, model: FairseqEncoderDecoderModel, pad: int) -> None:
-        """Of a whole model; `pad` is the target's padding symbol."""
+        """Of a whole model; `pad` is the target's padding symbol.
+
+        Raises:
+            AggdecError: what the decoder says of a token depends on the others that are read in the same pass.
+        """
+        for name, module in model.decoder.named_modules():
+            if type(module).__module__.startswith("torch.ao.nn.") and "quantized" in type(module).__module__:
+                raise AggdecError(
+                    f"the decoder's {name} is quantised by PyTorch, which rounds a token by those that are read with "
+                    "it, so that drafts would change the output: decode with --decoding beam, or the model as it was "
+                    "with --int8"
+                )
         self._model = model
         self._pad = pad
         self._temperature = 1.0

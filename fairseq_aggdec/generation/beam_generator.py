@@ -99,7 +99,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def _score(self, sentence: Decoded) -> Tensor:
         assert isinstance(sentence, _Scored)
-        return torch.tensor(sentence.score, device=sentence.tokens.device)
+        return torch.tensor(sentence.score, dtype=torch.float, device=sentence.tokens.device)
 
     def make_planner(
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
@@ -176,6 +176,8 @@ class _Scored(Decoded):
         taken = SentenceStats(drafted, [max(0, steps - 1) for steps in stats.steps], stats.steps)
         lengths = [len(output.tokens) for output in outputs]
         tokens = torch.tensor([token for output in outputs for token in output.tokens], device=device)
-        log_probs = torch.tensor([number for output in outputs for number in output.log_probs], device=device)
+        log_probs = torch.tensor(
+            [number for output in outputs for number in output.log_probs], dtype=torch.float, device=device
+        )
         found = zip(tokens.split(lengths), log_probs.split(lengths), outputs, strict=True)
         return [cls(own, scores, taken, score=output.score) for own, scores, output in found]

@@ -85,6 +85,9 @@ class AggressiveGenerator(SequenceGenerator):
         """
         kwargs["beam_size"] = self._beam_size(kwargs.get("beam_size", 1))
         super().__init__(models, tgt_dict, **kwargs)
+        members = list(self.model.models)
+        if len({id(model.decoder) for model in members}) < len(members):
+            raise AggdecError("an ensemble has the same decoder twice: give it once, or a copy of it")
         self._check_strategy()
         self.decoding = decoding
         ngram_size = max(0, kwargs.get("no_repeat_ngram_size", 0))  # below 0 is off, as in fairseq
@@ -100,7 +103,7 @@ class AggressiveGenerator(SequenceGenerator):
         self.accept = accept
         self._dictionaries = (src_dict, tgt_dict)
         self._drafting = Drafting(
-            decoding, models, self._engines, self._dictionaries, self.copy_limits, block_draft, accept.is_exact
+            decoding, members, self._engines, self._dictionaries, self.copy_limits, block_draft, accept.is_exact
         )
         self._said_fallback = False
 

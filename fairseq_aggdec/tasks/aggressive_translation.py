@@ -183,9 +183,12 @@ class AggressiveTranslationTask(InteractiveTask):
         )
         self._report()
         own = AggressiveBeamGenerator if searches_beams else AggressiveGenerator
-        is_ours = seq_gen_cls is not None and issubclass(seq_gen_cls, own)
-        generator_class = seq_gen_cls if is_ours else own
-        self._running = super().build_generator(models, args, generator_class, extra)
+        if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):
+            raise AggdecError(
+                f"seq_gen_cls {seq_gen_cls.__name__}: --decoding {decoding} has a generator of its own; give a "
+                f"subclass of {own.__name__}, or decode with --decoding beam"
+            )
+        self._running = super().build_generator(models, args, seq_gen_cls or own, extra)
         return self._running
 
     def _block_draft(self, decoding: str, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:

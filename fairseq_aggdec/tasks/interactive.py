@@ -100,7 +100,8 @@ class InteractiveTask(TranslationTask):
     ) -> Any:
         """As fairseq's; samples of fairseq-interactive, which have no `id`, get the numbers of their lines."""
         if "id" not in sample and self._batch_ids is not None:
-            sample = {**sample, "id": self._batch_ids + self._lines_before}
+            ids = self._batch_ids + self._lines_before
+            sample = {**sample, "id": ids.to(sample["net_input"]["src_tokens"].device)}
         found = super().inference_step(generator, models, sample, *args, **kwargs)
         if self._as_written is not None and self._batch_ids is not None:
             for number, hypotheses in zip(self._batch_ids.tolist(), found, strict=True):

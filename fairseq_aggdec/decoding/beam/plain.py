@@ -41,7 +41,9 @@ class Beams:
     def begun(cls, first_tokens: Tensor) -> Beams:
         """A hypothesis for each sentence, the decoder's first input, B."""
         texts = first_tokens[:, None].clone()
-        return cls(torch.ones_like(first_tokens), texts, torch.zeros_like(texts), torch.zeros(texts.shape))
+        return cls(
+            torch.ones_like(first_tokens), texts, torch.zeros_like(texts), torch.zeros(texts.shape, dtype=torch.float)
+        )
 
     def block(self, widths: Sequence[int], size: int) -> TreeBlock:
         """What reads every hypothesis's last token; `widths`: `counts`, as the host knows them; `size`: N."""

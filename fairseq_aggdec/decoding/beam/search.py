@@ -282,7 +282,7 @@ def output_of(tokens: list[int], sums: list[float], options: BeamOptions, last_l
 
 def best_first(outputs: Sequence[Output]) -> list[Output]:
     """In fairseq's order, by fairseq's own call: of more than 16, equal ones change places."""
-    scores = torch.tensor([output.score for output in outputs])
+    scores = torch.tensor([output.score for output in outputs])  # as there, in the default type
     return [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]
 
 
@@ -300,7 +300,7 @@ def best_of_all(
     size, vocabulary = options.size, options.vocabulary
     matrix = torch.stack(list(rows))
     if not is_first:
-        matrix = matrix + torch.tensor(scores, device=matrix.device)[:, None]
+        matrix = matrix + torch.tensor(scores, dtype=matrix.dtype, device=matrix.device)[:, None]
         gone = matrix.new_full((size - len(rows), vocabulary), -math.inf)
         matrix = torch.cat([matrix, gone])
     best = matrix.view(1, -1).topk(2 * size)

@@ -37,12 +37,13 @@ class CBeamStep(BeamStep):
         self._kernels, self._size, self._eos = found, size, eos
         shape = (sentences, 2 * size)
         self._best = Candidates(
-            torch.empty(shape),
+            torch.empty(shape, dtype=torch.float),
             torch.empty(shape, dtype=torch.long),
             torch.empty(shape, dtype=torch.long),
             torch.empty(sentences, dtype=torch.long),
         )
-        self._ends, self._scores = torch.empty(shape, dtype=torch.long), torch.empty(sentences * size)
+        self._ends = torch.empty(shape, dtype=torch.long)
+        self._scores = torch.empty(sentences * size, dtype=torch.float)
         best = (self._best.found, self._best.sums, self._best.parents, self._best.tokens)
         names = ("found", "best", "parents", "tokens", "ends", "scores")
         tensors = (*best, self._ends, self._scores)

@@ -95,8 +95,8 @@ def header(results: Results, used: Sequence[Source]) -> list[str]:
     if results.stand_in:
         differs = (
             f"{results.experiment} is a stand-in: other data and smaller models than the papers'. Iterations and "
-            "changes of quality can be compared with theirs; scores and seconds cannot. Speed-ups over fairseq's search "
-            "contain what this plugin's engine gains without drafts."
+            "changes of quality can be compared with theirs; scores and seconds cannot. Speed-ups over fairseq's "
+            "search contain what this plugin's engine gains without drafts."
         )
     else:
         differs = f"{results.experiment} has the papers' data and model sizes; the machine may differ from theirs."

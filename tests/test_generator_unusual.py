@@ -1,0 +1,180 @@
+"""Models that a program has changed, and what else may come from one: stock fairseq's output, or an error."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from fairseq.modules import SinusoidalPositionalEmbedding
+from fairseq.sequence_generator import EnsembleModel
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.errors import AggdecError
+from tests.random_models import random_batch
+from tests.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
+
+
+class Tilted(nn.Embedding):
+    def forward(self, symbols: Tensor) -> Tensor:
+        return super().forward(symbols) * torch.linspace(-2, 2, self.embedding_dim)
+
+
+class Cosine(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return 20 * F.linear(F.normalize(x, dim=-1), F.normalize(self.weight, dim=-1))
+
+
+class Louder(SinusoidalPositionalEmbedding):
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        return 3 * super().forward(*args, **kwargs)
+
+
+class Uncentred(nn.LayerNorm):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+
+def unequal_feed_forward(model: Any) -> None:
+    model.encoder.layers[0]._prune_fc_layer(list(range(1, model.encoder.layers[0].fc1.out_features)))
+
+
+def wider_second_layer(model: Any) -> None:
+    first, dim = model.decoder.layers[0], model.decoder.embed_dim
+    first.fc1, first.fc2 = nn.Linear(dim, 2), nn.Linear(2, dim)
+
+
+def fewer_heads(model: Any) -> None:
+    for layer in model.encoder.layers:
+        layer.self_attn._set_skip_embed_dim_check()
+        layer.self_attn._adaptive_prune_heads([(0, 4), (8, 12)])
+
+
+def one_other_activation(model: Any) -> None:
+    model.decoder.layers[1].activation_fn = torch.tanh
+
+
+def one_other_order(model: Any) -> None:
+    model.encoder.layers[1].normalize_before = not model.encoder.layers[1].normalize_before
+
+
+def own_embedding(model: Any) -> None:
+    words = model.decoder.embed_tokens.weight
+    model.decoder.embed_tokens = Tilted(*words.shape, padding_idx=WORDS.pad(), _weight=words.detach())
+
+
+def own_projection(model: Any) -> None:
+    old = model.decoder.output_projection
+    model.decoder.output_projection = Cosine(old.in_features, old.out_features, bias=False)
+    model.decoder.output_projection.weight = old.weight
+
+
+def projection_in_two(model: Any) -> None:
+    old = model.decoder.output_projection
+    model.decoder.output_projection = nn.Sequential(nn.Linear(old.in_features, old.in_features), nn.Tanh(), old)
+
+
+def own_positions(model: Any) -> None:
+    model.decoder.embed_positions = Louder(model.decoder.embed_dim, WORDS.pad(), 64)
+
+
+def own_norm(model: Any) -> None:
+    model.encoder.layers[0].final_layer_norm = Uncentred(model.decoder.embed_dim)
+
+
+def root_mean_square_norm(model: Any) -> None:
+    model.decoder.layers[1].self_attn_layer_norm = nn.RMSNorm(model.decoder.embed_dim)
+
+
+def hook(model: Any) -> None:
+    model.encoder.layers[0].register_forward_hook(lambda layer, inputs, output: 2 * output)
+
+
+def weights_made_in_a_hook(model: Any) -> None:
+    nn.utils.weight_norm(model.decoder.layers[0].fc1)
+    with torch.no_grad():
+        model.decoder.layers[0].fc1.weight_g.mul_(3)
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        unequal_feed_forward, wider_second_layer, fewer_heads, one_other_activation, one_other_order, own_embedding,
+        own_projection, projection_in_two, own_positions, own_norm, root_mean_square_norm, hook, weights_made_in_a_hook,
+    ],
+)  # fmt: skip
+def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
+    model = small_model(encoder_attention_heads=4, encoder_ffn_embed_dim=64)
+    assert unsupported_decoder(model.decoder) is unsupported_encoder(model.encoder) is None
+    with torch.no_grad():
+        change(model)
+    model.eval()
+    assert unsupported_decoder(model.decoder) or unsupported_encoder(model.encoder)
+    for batch in (random_batch(1, WORDS, [30]), BATCHES[0]):
+        assert tokens(generator([model], mode).generate([model], batch)) == stock(model, mode, batch)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_embeddings_that_come_with_the_source_are_read(mode: str) -> None:
+    model = small_model()
+    plain = stock(model, mode, BATCHES[1])
+    net_input = BATCHES[1]["net_input"]
+    given = torch.randn(*net_input["src_tokens"].shape, model.encoder.embed_tokens.embedding_dim)
+    batch = {**BATCHES[1], "net_input": {**net_input, "token_embeddings": given}}
+    expected = stock(model, mode, batch)
+    assert expected != plain
+    assert tokens(generator([model], mode).generate([model], batch)) == expected
+
+
+@pytest.fixture(params=[torch.float64, torch.bfloat16, torch.float16], ids=str)
+def default_type(request: pytest.FixtureRequest) -> Iterator[None]:
+    torch.set_default_dtype(request.param)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+MODEL = small_model()
+
+
+@pytest.mark.usefixtures("default_type")
+@pytest.mark.parametrize("mode", MODES)
+def test_the_default_type_of_a_program_changes_nothing(mode: str) -> None:
+    batch = random_batch(1, WORDS, [3, 5, 2, 6, 1, 4, 3, 2, 5, 4, 4, 4, 6, 7, 8, 9, 1, 2, 3])
+    found = generator([MODEL], mode).generate([MODEL], batch)
+    assert tokens(found) == stock(MODEL, mode, batch)
+    assert {hypothesis["positional_scores"].dtype for n_best in found for hypothesis in n_best} == {torch.float32}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_ensemble_may_be_given_as_one(mode: str) -> None:
+    models = [small_model(1), small_model(2)]
+    ours = generator(EnsembleModel(models), mode)
+    assert tokens(ours.generate(models, BATCHES[0])) == tokens(generator(models, mode).generate(models, BATCHES[0]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_decoder_that_is_in_an_ensemble_twice_is_refused(mode: str) -> None:
+    model, other = small_model(1), small_model(2)
+    other.decoder = model.decoder
+    with pytest.raises(AggdecError, match="has the same decoder twice"):
+        generator([model, other], mode)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_a_decoder_that_pytorch_has_quantised_is_refused() -> None:
+    model = small_model()
+    model.decoder = torch.ao.quantization.quantize_dynamic(model.decoder, {nn.Linear}, dtype=torch.qint8)
+    with pytest.raises(AggdecError, match=r"the decoder's layers.0.self_attn.k_proj is quantised by PyTorch"):
+        generator([model], "greedy").generate([model], BATCHES[0])
+
+
+def test_engines_decode_with_dropout_only_where_it_is_asked_for() -> None:
+    model = small_model(dropout=0.5)
+    assert Engines().decoder(model.decoder) is not None
+    for layer in model.decoder.layers:
+        layer.dropout_module.apply_during_inference = True
+    assert unsupported_decoder(model.decoder) == "dropout while decoding"
