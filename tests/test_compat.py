@@ -237,6 +237,24 @@ def test_a_model_that_was_trained_in_half_precision_decodes_in_single_precision_
     assert precisions == ["own", "bf16", "bf16", "int8"]
 
 
+def test_options_that_an_old_checkpoint_does_not_have_are_not_taken_for_true(
+    toy_model_dir: ToyModel, tmp_path: Path
+) -> None:
+    """fairseq reads the default `${common.bf16}` of a field as a text, which is not empty."""
+    from fairseq.models.transformer import TransformerModel
+
+    state = read_checkpoint(toy_model_dir.checkpoint)
+    absent = ("bf16", "sampling", "retain_dropout", "score_reference")
+    stored = {name: value for name, value in vars(state["cfg"]["model"]).items() if name not in absent}
+    stored |= {"arch": "transformer", "task": "aggressive_translation", "decoding": "greedy", "fp16": True}
+    args = argparse.Namespace(**stored)
+    torch.save({**state, "cfg": None, "args": args}, tmp_path / "model.pt")
+    hub = TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
+    cfg = hub.task.cfg
+    assert not any((cfg.fp16, cfg.bf16, cfg.sampling, cfg.retain_dropout, cfg.score_reference))
+    assert hub.task._engines.arithmetic.precision == "own"
+
+
 @pytest.mark.parametrize("multiple", [1, 8])
 @pytest.mark.parametrize("limits", [{"max_tokens": 100}, {"max_sentences": 5, "max_tokens": 60}])
 @pytest.mark.parametrize("count", [0, 7, 60])

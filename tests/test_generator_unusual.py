@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.models.transformer import TransformerModel
 from fairseq.modules import SinusoidalPositionalEmbedding
 from fairseq.sequence_generator import EnsembleModel
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from torch.nn import functional as F
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.lossless.fuzzing.random_models import random_network
 from tests.random_models import random_batch
 from tests.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
@@ -98,6 +100,12 @@ def weights_made_in_a_hook(model: Any) -> None:
         model.decoder.layers[0].fc1.weight_g.mul_(3)
 
 
+def own_method(model: Any) -> None:
+    layer = model.decoder.layers[0]
+    forward = layer.forward
+    layer.forward = lambda x, *args, **kwargs: forward(-x, *args, **kwargs)
+
+
 @pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
@@ -105,6 +113,7 @@ def weights_made_in_a_hook(model: Any) -> None:
     [
         unequal_feed_forward, wider_second_layer, fewer_heads, one_other_activation, one_other_order, own_embedding,
         own_projection, projection_in_two, own_positions, own_norm, root_mean_square_norm, hook, weights_made_in_a_hook,
+        own_method,
     ],
 )  # fmt: skip
 def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
@@ -164,11 +173,73 @@ def test_a_decoder_that_is_in_an_ensemble_twice_is_refused(mode: str) -> None:
         generator([model, other], mode)
 
 
+def narrower_encoder(model: Any) -> None:
+    model.encoder = small_model(encoder_embed_dim=24, decoder_embed_dim=24).encoder
+
+
+def encoder_of_another_type(model: Any) -> None:
+    model.encoder.half()
+
+
+def layer_of_another_type(model: Any) -> None:
+    model.decoder.layers[1].half()
+
+
+def narrower_embeddings(model: Any) -> None:
+    model.decoder.embed_tokens = nn.Embedding(len(WORDS), 8, WORDS.pad())
+
+
+def narrower_norm(model: Any) -> None:
+    model.decoder.layers[0].final_layer_norm = nn.LayerNorm(8)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "change", [narrower_encoder, encoder_of_another_type, layer_of_another_type, narrower_embeddings, narrower_norm]
+)
+def test_parts_that_do_not_fit_end_in_an_error_as_in_fairseq(change: Any, mode: str) -> None:
+    model = small_model()
+    change(model)
+    with pytest.raises(RuntimeError):
+        stock(model, mode, BATCHES[0])
+    with pytest.raises(RuntimeError):
+        generator([model], mode).generate([model], BATCHES[0])
+
+
+def test_a_model_with_probabilities_of_its_own_is_refused() -> None:
+    model = small_model()
+    model.get_normalized_probs = lambda *args, **kwargs: TransformerModel.get_normalized_probs(model, *args, **kwargs)
+    with pytest.raises(AggdecError, match="TransformerModel makes probabilities by a get_normalized_probs of its own"):
+        generator([model], "greedy")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_generator_keeps_its_models(mode: str) -> None:
+    ours, other = generator([small_model()], mode), small_model(2)
+    ours.model = EnsembleModel([other])
+    with pytest.raises(AggdecError, match="the generator's models were replaced: make a new generator"):
+        ours.generate([other], BATCHES[0])
+
+
+def test_a_decoder_that_does_not_write_from_left_to_right_is_refused() -> None:
+    model = random_network("cmlm_transformer", 1, WORDS, WORDS)
+    with pytest.raises(AggdecError, match="NATransformerDecoder does not write from left to right"):
+        generator([model], "iad").generate([model], BATCHES[0])
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_a_decoder_that_pytorch_has_quantised_is_refused() -> None:
     model = small_model()
     model.decoder = torch.ao.quantization.quantize_dynamic(model.decoder, {nn.Linear}, dtype=torch.qint8)
     with pytest.raises(AggdecError, match=r"the decoder's layers.0.self_attn.k_proj is quantised by PyTorch"):
+        generator([model], "greedy").generate([model], BATCHES[0])
+
+
+def test_attention_that_a_program_has_scaled_is_refused() -> None:
+    """fairseq itself follows it only where it reads token by token."""
+    model = small_model()
+    model.decoder.layers[0].self_attn.scaling *= 7
+    with pytest.raises(AggdecError, match=r"the decoder's layers.0.self_attn has another `scaling` than its heads'"):
         generator([model], "greedy").generate([model], BATCHES[0])
 
 

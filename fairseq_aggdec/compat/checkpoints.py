@@ -131,17 +131,25 @@ def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
     return load_checked
 
 
+_FIELDS_OF_OTHERS = ("fp16", "bf16", "sampling", "retain_dropout", "score_reference")
+"""true or false, of the plugin's task: where an old checkpoint has none, fairseq takes `${common.bf16}` for true"""
+
+
 def _forget_precision(state: dict[str, Any], overrides: Mapping[str, Any]) -> None:
     """What is stored is how a model was trained; it decodes in single precision where `overrides` ask for no other.
 
     fairseq's own search does not look at it, but the task that a checkpoint's options make is this plugin's.
     """
-    of_task = overrides.get("task")
+    of_task, args = overrides.get("task"), state.get("args")
+    if args is not None:
+        for name in _FIELDS_OF_OTHERS:
+            if not hasattr(args, name):
+                setattr(args, name, False)
     for name in ("fp16", "bf16"):
         if name in overrides or (isinstance(of_task, Mapping) and name in of_task):
             continue
-        if getattr(state.get("args"), name, False):
-            setattr(state["args"], name, False)
+        if args is not None:
+            setattr(args, name, False)
         options = state.get("cfg") or {}
         for part in ("common", "task"):
             if OmegaConf.is_dict(options.get(part)) and options[part].get(name):

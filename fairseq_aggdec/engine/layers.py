@@ -28,7 +28,7 @@ class Norm:
     """A layer's own normalisation, without the module around it."""
 
     def __init__(self, module: nn.LayerNorm) -> None:
-        self._arguments = (tuple(module.weight.shape), module.weight, module.bias, module.eps)
+        self._arguments = (module.normalized_shape, module.weight, module.bias, module.eps)
 
     def __call__(self, x: Tensor) -> Tensor:
         return torch.layer_norm(x, *self._arguments)

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.models.nat import FairseqNATDecoder
+from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Block, Verifier
@@ -21,7 +23,17 @@ class RecomputeVerifier(Verifier):
         Raises:
             AggdecError: what the decoder says of a token depends on the others that are read in the same pass.
         """
+        if isinstance(model.decoder, FairseqNATDecoder):
+            raise AggdecError(
+                f"{type(model.decoder).__name__} does not write from left to right: decode with fairseq's task "
+                "translation_lev"
+            )
         for name, module in model.decoder.named_modules():
+            if isinstance(module, MultiheadAttention) and module.scaling != module.head_dim**-0.5:
+                raise AggdecError(
+                    f"the decoder's {name} has another `scaling` than its heads', which fairseq follows only where it "
+                    "reads token by token: multiply the weights of q_proj instead, or decode with --decoding beam"
+                )
             if type(module).__module__.startswith("torch.ao.nn.") and "quantized" in type(module).__module__:
                 raise AggdecError(
                     f"the decoder's {name} is quantised by PyTorch, which rounds a token by those that are read with "

@@ -1,15 +1,19 @@
 """Which models the engine can run, by exact type: a subclass may compute something else."""
 
+from functools import partial
 from typing import Any
 
 import torch
+from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import (
     TransformerDecoder,
     TransformerDecoderBase,
     TransformerEncoder,
     TransformerEncoderBase,
+    TransformerModelBase,
 )
 from fairseq.modules import LayerNorm, LearnedPositionalEmbedding, MultiheadAttention, SinusoidalPositionalEmbedding
+from fairseq.modules.checkpoint_activations import _checkpointed_forward
 from fairseq.modules.transformer_layer import (
     TransformerDecoderLayer,
     TransformerDecoderLayerBase,
@@ -18,6 +22,7 @@ from fairseq.modules.transformer_layer import (
 )
 from torch import Tensor, nn
 
+from fairseq_aggdec.engine.native.modules import ACTIVATIONS
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.layer_list import layers_of
 
@@ -97,10 +102,18 @@ def _unsupported_part(stack: Any) -> str | None:
     for part, name, types in parts:
         if part is not None and type(part) not in types:
             return f"{name} of type {type(part).__name__}"
+    if stack.embed_tokens.max_norm is not None:
+        return "embeddings that are scaled when they are read"
+    words = stack.embed_tokens.weight
     for name, weight in stack.named_parameters():
         if type(weight) not in (nn.Parameter, Tensor):
             return f"{name} of type {type(weight).__name__}"
+        if (weight.dtype, weight.device) != (words.dtype, words.device):
+            return f"{name} in {weight.dtype} on {weight.device} and embeddings in {words.dtype} on {words.device}"
     for name, module in stack.named_modules():
+        own = next((method for method in vars(module) if _is_replaced(module, method)), None)
+        if own is not None:
+            return f"{name or type(module).__name__} with a {own} of its own"
         if module._forward_hooks or module._forward_pre_hooks:  # weight_norm and pruning make weights in such a hook
             return f"a hook on {name or type(module).__name__}"
         if getattr(module, "apply_during_inference", False):
@@ -108,15 +121,26 @@ def _unsupported_part(stack: Any) -> str | None:
     return None
 
 
+def _is_replaced(module: nn.Module, name: str) -> bool:
+    """Whether a module's method is another one than its class's, but for what `--checkpoint-activations` puts there."""
+    found = vars(module)[name]
+    if isinstance(found, partial) and found.func is _checkpointed_forward:
+        return False
+    return callable(found) and callable(getattr(type(module), name, None))
+
+
 def _unequal_layers(stack: Any) -> str | None:
-    """Whether layers, whose parts are supported, are unlike one another: pruning may leave such ones."""
-    kinds = {_kind(layer) for layer in layers_of(stack)}
-    if len(kinds) > 1:
+    """Whether layers, whose parts are supported, do not fit one another: pruning may leave such ones."""
+    layers = layers_of(stack)
+    if len({_kind(layer) for layer in layers}) > 1:
         return "layers of different kinds or sizes"
-    for layer in layers_of(stack):
-        attentions = (layer.self_attn, getattr(layer, "encoder_attn", None))
-        if not all(_has_whole_heads(attention, layer.embed_dim) for attention in attentions if attention is not None):
-            return "attention of another size than its layer"
+    before, behind = getattr(stack, "project_in_dim", None), getattr(stack, "output_projection", None)
+    dim = stack.embed_tokens.embedding_dim if before is None else before.out_features
+    if any(_widths(layer) != {dim} for layer in layers):
+        return "layers whose parts differ in size"
+    after = getattr(stack, "project_out_dim", None)
+    if behind is not None and behind.in_features != (dim if after is None else after.out_features):
+        return "an output projection of another size than the layers"
     return None
 
 
@@ -124,14 +148,29 @@ def _kind(layer: Any) -> tuple[Any, ...]:
     """What the layers of one stack have in common."""
     cross = getattr(layer, "encoder_attn", None)
     heads = (layer.self_attn.num_heads, None if cross is None else cross.num_heads)
-    return (layer.embed_dim, *heads, layer.fc1.out_features, layer.activation_fn, layer.normalize_before)
+    return (*heads, layer.fc1.out_features, ACTIVATIONS.get(layer.activation_fn), layer.normalize_before)
 
 
-def _has_whole_heads(attention: Any, dim: int) -> bool:
-    """Whether an attention module is as wide as the layer around it, as fairseq makes them."""
-    outputs = [part.out_features for part in (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj)]
-    inputs = [attention.q_proj.in_features, attention.out_proj.in_features]
-    return {*outputs, *inputs, attention.embed_dim, attention.num_heads * attention.head_dim} == {dim}
+def _widths(layer: Any) -> set[int]:
+    """All sizes that are one in fairseq's layers."""
+    sizes = [layer.embed_dim, layer.fc1.in_features, layer.fc2.out_features]
+    sizes += [layer.embed_dim + layer.fc1.out_features - layer.fc2.in_features]
+    for attention in (layer.self_attn, getattr(layer, "encoder_attn", None)):
+        if attention is not None:
+            parts = (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj)
+            sizes += [attention.embed_dim, attention.num_heads * attention.head_dim]
+            sizes += [*(part.out_features for part in parts), attention.q_proj.in_features, parts[-1].in_features]
+    norms = (getattr(layer, name, None) for name in _LAYER_NORMS)
+    return {*sizes, *(norm.normalized_shape[-1] for norm in norms if norm is not None)}
+
+
+def has_own_probabilities(model: Any) -> bool:
+    """Whether a model makes probabilities otherwise than fairseq's Transformer does."""
+    stock = (BaseFairseqModel, TransformerModelBase)
+    return any(
+        name in vars(model) or getattr(type(model), name) not in [getattr(kind, name) for kind in stock]
+        for name in ("get_normalized_probs", "get_normalized_probs_scriptable")
+    )
 
 
 def unsupported_attention(attention: Any) -> str | None:
@@ -140,6 +179,8 @@ def unsupported_attention(attention: Any) -> str | None:
         return f"attention of type {type(attention).__name__}"
     if attention.bias_k is not None or attention.add_zero_attn:
         return "attention with an extra key"
+    if attention.scaling != attention.head_dim**-0.5:
+        return "attention scaled by another number"
     if attention.use_xformers:
         return "attention by xformers"
     projections = (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj)

@@ -27,7 +27,7 @@ from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.native.modules import best_entries, likeliest
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
-from fairseq_aggdec.engine.supported_models import unsupported_decoder
+from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits, Drafting
 from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
@@ -85,9 +85,8 @@ class AggressiveGenerator(SequenceGenerator):
         """
         kwargs["beam_size"] = self._beam_size(kwargs.get("beam_size", 1))
         super().__init__(models, tgt_dict, **kwargs)
-        members = list(self.model.models)
-        if len({id(model.decoder) for model in members}) < len(members):
-            raise AggdecError("an ensemble has the same decoder twice: give it once, or a copy of it")
+        self._members = list(self.model.models)
+        self._check_members()
         self._check_strategy()
         self.decoding = decoding
         ngram_size = max(0, kwargs.get("no_repeat_ngram_size", 0))  # below 0 is off, as in fairseq
@@ -103,13 +102,24 @@ class AggressiveGenerator(SequenceGenerator):
         self.accept = accept
         self._dictionaries = (src_dict, tgt_dict)
         self._drafting = Drafting(
-            decoding, members, self._engines, self._dictionaries, self.copy_limits, block_draft, accept.is_exact
+            decoding, self._members, self._engines, self._dictionaries, self.copy_limits, block_draft, accept.is_exact
         )
         self._said_fallback = False
 
     def _beam_size(self, wanted: int) -> int:
         """How many hypotheses the search holds."""
         return 1
+
+    def _check_members(self) -> None:
+        """What this plugin's engine would compute otherwise than the models do is refused."""
+        if len({id(model.decoder) for model in self._members}) < len(self._members):
+            raise AggdecError("an ensemble has the same decoder twice: give it once, or a copy of it")
+        for model in self._members:
+            if has_own_probabilities(model) and unsupported_decoder(model.decoder) is None:
+                raise AggdecError(
+                    f"{type(model).__name__} makes probabilities by a get_normalized_probs of its own, which this "
+                    "plugin's engine does not call: decode with --decoding beam"
+                )
 
     def _check_strategy(self) -> None:
         """The strategies of fairseq's task are done here, by other code; no other one is."""
@@ -155,6 +165,8 @@ class AggressiveGenerator(SequenceGenerator):
     ) -> list[list[dict[str, Any]]]:
         """The n-best list of hypotheses of each sentence."""
         began = time.perf_counter()
+        if list(self.model.models) != self._members:
+            raise AggdecError("the generator's models were replaced: make a new generator for others")
         net_input = sample["net_input"]
         source = net_input["src_tokens"]
         if torch.is_autocast_enabled(source.device.type):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairseq_aggdec.engine.layers import KVCache, Positions
 
 _ADDRESS, _I64 = ctypes.c_void_p, ctypes.c_int64
-_ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c
+ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c
 
 _KEPT = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # numbers in kernels.c
 _CACHED = 8_000_000
@@ -85,11 +85,13 @@ class PackedProduct:
             packed = F.pad(weight, (0, 0, 0, more)).view(panels, panel, inputs).transpose(1, 2)
         biases = F.pad(weight.new_zeros(outputs) if bias is None else bias, (0, more))
         self._alive = (packed.contiguous(), biases, scales, offsets)
-        self._kernels, self._activation = found, _ACTIVATIONS[activation]
+        self._kernels, self._activation = found, ACTIVATIONS[activation]
         self.as_c = _CProduct(*map(_address, self._alive), inputs, outputs, _KEPT[weight.dtype])
         """valid while this object is"""
 
     def __call__(self, x: Tensor) -> Tensor:
+        if x.dtype != torch.float32 or x.size(-1) != self.as_c.inputs:
+            raise RuntimeError(f"{x.dtype} of {tuple(x.shape)} for a product of {self.as_c.inputs} single numbers")
         x = x.contiguous()
         y = x.new_empty(*x.shape[:-1], self.as_c.outputs)
         rows, threads = x.numel() // self.as_c.inputs, torch.get_num_threads()
@@ -163,7 +165,7 @@ class _Stack:
             first.self_attn.embed_dim,
             first.self_attn.num_heads,
             first.fc1.out_features,
-            _ACTIVATIONS[first.activation_fn],
+            ACTIVATIONS[first.activation_fn],
             first.normalize_before,
         )
 
@@ -341,7 +343,7 @@ def embedding(
 
 def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kernels | None:
     """The kernels, where they compute such layers: on a CPU, in single precision or with products in int8."""
-    is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32 and activation in _ACTIVATIONS
+    is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32 and activation in ACTIVATIONS
     if not is_plain or arithmetic.precision == "bf16":
         return None
     found = kernels()
