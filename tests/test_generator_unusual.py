@@ -64,7 +64,8 @@ def one_other_order(model: Any) -> None:
 
 def own_embedding(model: Any) -> None:
     words = model.decoder.embed_tokens.weight
-    model.decoder.embed_tokens = Tilted(*words.shape, padding_idx=WORDS.pad(), _weight=words.detach())
+    model.decoder.embed_tokens = Tilted(words.size(0), words.size(1), WORDS.pad())
+    model.decoder.embed_tokens.weight = words
 
 
 def own_projection(model: Any) -> None:

@@ -29,7 +29,6 @@ ELSEWHERE = {
     "bash scripts/demo.sh --task mt": "tests/cli/test_demo.py",
     "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",
     "bash scripts/reproduce.sh gec_small train": "tests/scripts/test_pipeline.py: scripts/train.sh, fewer updates",
-    "bash scripts/average.sh gec_small": "tests/scripts/test_pipeline.py",
     "bash scripts/decode.sh gec_small --decoding iad --subset test": "tests/scripts/test_pipeline.py",
     "bash scripts/score.sh gec_small": "tests/scripts/test_pipeline.py",
     "bash scripts/reproduce.sh tatoeba_en_de": "tests/scripts/test_pipeline.py, on less data",
