@@ -82,11 +82,14 @@ def test_weights_are_the_same_numbers_in_16_bits(name: str, trained_in: torch.dt
     weight.view(-1)[0], weight.view(-1)[-1] = -0.0, smallest
     weight = weight.to(trained_in).float()
     assert weight.view(-1)[-1] == smallest
-    wide, narrow = PackedProduct(found, weight, bias), PackedProduct(found, weight, bias, together=10**9)
-    assert (wide.as_c.kept, narrow.as_c.kept) == (0, 1 if trained_in is torch.float16 else 2)
     x = torch.randn(13, size[1], generator=torch.Generator().manual_seed(0)) * 2.0**20
-    for rows in range(1, 14):
-        assert torch.equal(wide(x[:rows]), narrow(x[:rows]))
+    for own in (bias, None):
+        wide, narrow = PackedProduct(found, weight, own), PackedProduct(found, weight, own, together=10**9)
+        assert (wide.as_c.kept, narrow.as_c.kept) == (0, 1 if trained_in is torch.float16 else 2)
+        for product in (wide, narrow):
+            assert getattr(product._alive[1], "dtype", None) == torch.float32, "as kernels.c reads them"
+        for rows in range(1, 14):
+            assert torch.equal(wide(x[:rows]), narrow(x[:rows]))
 
 
 @pytest.mark.parametrize("other", [1 + 2.0**-12, 2.0**100])

@@ -83,7 +83,7 @@ class PackedProduct:
             if max(together, weight.numel()) > _CACHED:
                 weight = _narrowed(weight)
             packed = F.pad(weight, (0, 0, 0, more)).view(panels, panel, inputs).transpose(1, 2)
-        biases = F.pad(weight.new_zeros(outputs) if bias is None else bias, (0, more))
+        biases = F.pad(torch.zeros(outputs, dtype=torch.float) if bias is None else bias, (0, more))
         self._alive = (packed.contiguous(), biases, scales, offsets)
         self._kernels, self._activation = found, ACTIVATIONS[activation]
         self.as_c = _CProduct(*map(_address, self._alive), inputs, outputs, _KEPT[weight.dtype])
