@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.distributed import ModuleProxyWrapper
 from fairseq.models.transformer import TransformerModel
-from fairseq.modules import SinusoidalPositionalEmbedding
+from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
 from fairseq.sequence_generator import EnsembleModel
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.modules.module import register_module_forward_hook
 
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
@@ -17,6 +19,14 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.lossless.fuzzing.random_models import random_network
 from tests.random_models import random_batch
 from tests.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
+
+
+class Holder(nn.Module):
+    """As DistributedDataParallel, which needs processes."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
 
 
 class Tilted(nn.Embedding):
@@ -107,6 +117,24 @@ def own_method(model: Any) -> None:
     layer.forward = lambda x, *args, **kwargs: forward(-x, *args, **kwargs)
 
 
+def strided_positions(model: Any) -> None:
+    table = LearnedPositionalEmbedding(200, model.decoder.embed_dim, WORDS.pad())
+    table.weight = nn.Parameter(table.weight.detach().t().contiguous().t())
+    model.decoder.embed_positions = table
+
+
+def positions_of_one_number(model: Any) -> None:
+    model.decoder.embed_positions = LearnedPositionalEmbedding(200, 1, WORDS.pad())
+
+
+def bias_of_one_number(model: Any) -> None:
+    model.decoder.layers[0].fc1.bias = nn.Parameter(torch.full((1,), 0.3))
+
+
+def own_dropout(model: Any) -> None:
+    model.decoder.layers[1].dropout_module = nn.Tanh()
+
+
 @pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
@@ -114,7 +142,7 @@ def own_method(model: Any) -> None:
     [
         unequal_feed_forward, wider_second_layer, fewer_heads, one_other_activation, one_other_order, own_embedding,
         own_projection, projection_in_two, own_positions, own_norm, root_mean_square_norm, hook, weights_made_in_a_hook,
-        own_method,
+        own_method, positions_of_one_number, bias_of_one_number, own_dropout,
     ],
 )  # fmt: skip
 def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
@@ -126,6 +154,45 @@ def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: 
     assert unsupported_decoder(model.decoder) or unsupported_encoder(model.encoder)
     for batch in (random_batch(1, WORDS, [30]), BATCHES[0]):
         assert tokens(generator([model], mode).generate([model], batch)) == stock(model, mode, batch)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_table_of_positions_may_lie_in_memory_as_it_will(mode: str) -> None:
+    model = small_model()
+    strided_positions(model)
+    assert tokens(generator([model], mode).generate([model], BATCHES[0])) == stock(model, mode, BATCHES[0])
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_hooks_within_attention_are_followed_where_fairseq_decodes_and_refused_elsewhere(everywhere: bool) -> None:
+    """fairseq itself calls them only where it reads token by token."""
+
+    def louder(module: nn.Module, inputs: Any, output: Any) -> Any:
+        return 1.5 * output if isinstance(module, nn.Linear) else None
+
+    model = small_model()
+    ours = {mode: generator([model], mode) for mode in MODES}
+    before = tokens(ours["aggressive-beam"].generate([model], BATCHES[0]))
+    query = model.decoder.layers[0].self_attn.q_proj
+    handle = register_module_forward_hook(louder) if everywhere else query.register_forward_hook(louder)
+    try:
+        expected = stock(model, "aggressive-beam", BATCHES[0])
+        assert expected != before
+        assert tokens(ours["aggressive-beam"].generate([model], BATCHES[0])) == expected
+        where = "on all modules" if everywhere else "within the decoder's layers.0.self_attn"
+        for mode in ("greedy", "iad"):
+            with pytest.raises(AggdecError, match=f"hooks {where} are called by fairseq only where"):
+                ours[mode].generate([model], BATCHES[0])
+    finally:
+        handle.remove()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("wrap", [torch.compile, lambda model: ModuleProxyWrapper(Holder(model))])
+def test_a_wrapped_model_is_decoded_as_what_it_holds(wrap: Any, mode: str) -> None:
+    model = small_model()
+    wrapped = wrap(model)
+    assert tokens(generator([wrapped], mode).generate([wrapped], BATCHES[0])) == stock(model, mode, BATCHES[0])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -194,9 +261,21 @@ def narrower_norm(model: Any) -> None:
     model.decoder.layers[0].final_layer_norm = nn.LayerNorm(8)
 
 
+def narrower_positions(model: Any) -> None:
+    model.decoder.embed_positions = LearnedPositionalEmbedding(200, 8, WORDS.pad())
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "change", [narrower_encoder, encoder_of_another_type, layer_of_another_type, narrower_embeddings, narrower_norm]
+    "change",
+    [
+        narrower_encoder,
+        encoder_of_another_type,
+        layer_of_another_type,
+        narrower_embeddings,
+        narrower_norm,
+        narrower_positions,
+    ],
 )
 def test_parts_that_do_not_fit_end_in_an_error_as_in_fairseq(change: Any, mode: str) -> None:
     model = small_model()
@@ -205,6 +284,13 @@ def test_parts_that_do_not_fit_end_in_an_error_as_in_fairseq(change: Any, mode: 
         stock(model, mode, BATCHES[0])
     with pytest.raises(RuntimeError):
         generator([model], mode).generate([model], BATCHES[0])
+
+
+def test_a_model_with_other_symbols_than_its_dictionary_is_refused() -> None:
+    model = small_model()
+    model.decoder.output_projection = nn.Linear(model.decoder.embed_dim, 10)
+    with pytest.raises(AggdecError, match=f"the model has 10 output symbols, and its dictionary {len(WORDS)}"):
+        generator([model], "greedy")
 
 
 def test_a_model_with_probabilities_of_its_own_is_refused() -> None:

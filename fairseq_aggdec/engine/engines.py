@@ -10,6 +10,7 @@ import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
@@ -51,7 +52,8 @@ class _WeightsAsRead:
         found: list[Any] = [(held, *item) for held in holders for item in held.items() if item[1] is not None]
         self._weights = [weight for *_, weight in found]
         found += [(own._modules, name, part) for own in module.modules() for name, part in own._modules.items()]
-        self._collections = [held for own in module.modules() for held in _collections(own)]
+        own_ones = [held for own in module.modules() for held in _collections(own)]
+        self._collections = [*own_ones, _global_forward_hooks, _global_forward_pre_hooks]
         self._places = [(held, name) for held, name, _ in found]
         self._things = [thing for *_, thing in found]
         # of weights that were made in inference mode nothing is counted

@@ -9,9 +9,15 @@ from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.nat import FairseqNATDecoder
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.errors import AggdecError
+
+_OF_ATTENTION = (
+    "are called by fairseq only where attention reads token by token, and not where a draft is verified: remove them "
+    "(or weight_norm, pruning), or decode with --decoding beam"
+)
 
 
 class RecomputeVerifier(Verifier):
@@ -28,7 +34,12 @@ class RecomputeVerifier(Verifier):
                 f"{type(model.decoder).__name__} does not write from left to right: decode with fairseq's task "
                 "translation_lev"
             )
+        if _global_forward_hooks or _global_forward_pre_hooks:
+            raise AggdecError(f"hooks on all modules {_OF_ATTENTION}")
         for name, module in model.decoder.named_modules():
+            parts = module.children() if isinstance(module, MultiheadAttention) else ()
+            if any(part._forward_hooks or part._forward_pre_hooks for part in parts):
+                raise AggdecError(f"hooks within the decoder's {name} {_OF_ATTENTION}")
             if isinstance(module, MultiheadAttention) and module.scaling != module.head_dim**-0.5:
                 raise AggdecError(
                     f"the decoder's {name} has another `scaling` than its heads', which fairseq follows only where it "

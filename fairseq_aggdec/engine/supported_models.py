@@ -12,7 +12,13 @@ from fairseq.models.transformer import (
     TransformerEncoderBase,
     TransformerModelBase,
 )
-from fairseq.modules import LayerNorm, LearnedPositionalEmbedding, MultiheadAttention, SinusoidalPositionalEmbedding
+from fairseq.modules import (
+    FairseqDropout,
+    LayerNorm,
+    LearnedPositionalEmbedding,
+    MultiheadAttention,
+    SinusoidalPositionalEmbedding,
+)
 from fairseq.modules.checkpoint_activations import _checkpointed_forward
 from fairseq.modules.transformer_layer import (
     TransformerDecoderLayer,
@@ -21,6 +27,7 @@ from fairseq.modules.transformer_layer import (
     TransformerEncoderLayerBase,
 )
 from torch import Tensor, nn
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from fairseq_aggdec.engine.native.modules import ACTIVATIONS
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
@@ -39,6 +46,7 @@ _AROUND: dict[str, tuple[type, ...]] = {
     "output_projection": (nn.Linear,),
 }
 """what an encoder or a decoder has beside its layers, where it has it"""
+_DROPOUTS = (FairseqDropout, nn.Dropout, nn.Identity)
 _LAYER_NORMS = ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm")
 
 
@@ -110,7 +118,13 @@ def _unsupported_part(stack: Any) -> str | None:
             return f"{name} of type {type(weight).__name__}"
         if (weight.dtype, weight.device) != (words.dtype, words.device):
             return f"{name} in {weight.dtype} on {weight.device} and embeddings in {words.dtype} on {words.device}"
+    if _global_forward_hooks or _global_forward_pre_hooks:
+        return "hooks on all modules"
     for name, module in stack.named_modules():
+        if name.endswith("dropout_module") and type(module) not in _DROPOUTS:
+            return f"{name} of type {type(module).__name__}"
+        if not _has_own_shapes(module):
+            return f"{name} with weights of other shapes than it says"
         own = next((method for method in vars(module) if _is_replaced(module, method)), None)
         if own is not None:
             return f"{name or type(module).__name__} with a {own} of its own"
@@ -119,6 +133,17 @@ def _unsupported_part(stack: Any) -> str | None:
         if getattr(module, "apply_during_inference", False):
             return "dropout while decoding"
     return None
+
+
+def _has_own_shapes(module: nn.Module) -> bool:
+    """Whether a projection's or norm's weights are as large as its class makes them; PyTorch repeats smaller ones."""
+    if isinstance(module, nn.Linear):
+        outputs, found = (module.out_features,), module.weight.shape
+        return found == (*outputs, module.in_features) and (module.bias is None or module.bias.shape == outputs)
+    if isinstance(module, _NORMS):
+        parts = (part for part in (module.weight, module.bias) if part is not None)
+        return len(module.normalized_shape) == 1 and all(part.shape == module.normalized_shape for part in parts)
+    return True
 
 
 def _is_replaced(module: nn.Module, name: str) -> bool:
@@ -138,6 +163,12 @@ def _unequal_layers(stack: Any) -> str | None:
     dim = stack.embed_tokens.embedding_dim if before is None else before.out_features
     if any(_widths(layer) != {dim} for layer in layers):
         return "layers whose parts differ in size"
+    norms = (getattr(stack, name, None) for name in ("layer_norm", "layernorm_embedding"))
+    around = [norm.normalized_shape[-1] for norm in norms if norm is not None]
+    if stack.embed_positions is not None:
+        around.append(stack.embed_positions.embedding_dim)
+    if set(around) - {dim}:
+        return "norms or positions of another size than the layers"
     after = getattr(stack, "project_out_dim", None)
     if behind is not None and behind.in_features != (dim if after is None else after.out_features):
         return "an output projection of another size than the layers"
@@ -166,10 +197,10 @@ def _widths(layer: Any) -> set[int]:
 
 def has_own_probabilities(model: Any) -> bool:
     """Whether a model makes probabilities otherwise than fairseq's Transformer does."""
-    stock = (BaseFairseqModel, TransformerModelBase)
+    names, stock = ("get_normalized_probs", "get_normalized_probs_scriptable"), (BaseFairseqModel, TransformerModelBase)
+    methods = [getattr(getattr(model, name), "__func__", None) for name in names]  # of what a wrapper holds, too
     return any(
-        name in vars(model) or getattr(type(model), name) not in [getattr(kind, name) for kind in stock]
-        for name in ("get_normalized_probs", "get_normalized_probs_scriptable")
+        method not in [getattr(kind, name) for kind in stock] for name, method in zip(names, methods, strict=True)
     )
 
 

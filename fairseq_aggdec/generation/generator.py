@@ -115,7 +115,12 @@ class AggressiveGenerator(SequenceGenerator):
         if len({id(model.decoder) for model in self._members}) < len(self._members):
             raise AggdecError("an ensemble has the same decoder twice: give it once, or a copy of it")
         for model in self._members:
-            if has_own_probabilities(model) and unsupported_decoder(model.decoder) is None:
+            if unsupported_decoder(model.decoder) is not None:
+                continue
+            symbols = model.decoder.output_projection.out_features
+            if symbols != self.vocab_size:
+                raise AggdecError(f"the model has {symbols} output symbols, and its dictionary {self.vocab_size}")
+            if has_own_probabilities(model):
                 raise AggdecError(
                     f"{type(model).__name__} makes probabilities by a get_normalized_probs of its own, which this "
                     "plugin's engine does not call: decode with --decoding beam"

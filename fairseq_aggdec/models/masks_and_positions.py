@@ -10,17 +10,17 @@ from torch import Tensor
 
 
 def position_table(module: Any, length: int, like: Tensor) -> Tensor:
-    """fairseq's learned or sinusoidal embeddings of positions from 0 on, N x D.
+    """fairseq's learned or sinusoidal embeddings of positions from 0 on, N x D, contiguous.
 
     Sinusoidal ones are computed as far as they are needed, for N of at least `length`, and are of the type of `like`.
     """
     first = module.padding_idx + 1
     if not isinstance(module, SinusoidalPositionalEmbedding):
-        return module.weight[first:]
+        return module.weight[first:].contiguous()
     if first + length > module.weights.size(0):
         larger = module.get_embedding(2 * (first + length), module.embedding_dim, module.padding_idx)
         module.weights = larger.to(module.weights)
-    return module.weights[first:].to(like)
+    return module.weights[first:].to(like).contiguous()
 
 
 def look_up(table: Tensor, positions: Tensor) -> Tensor:

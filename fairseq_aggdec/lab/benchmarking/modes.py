@@ -107,7 +107,7 @@ class Mode:
         peer = CTRANSLATE2 if body.startswith(f"{CTRANSLATE2}:") else None
         body = body.removeprefix(f"{CTRANSLATE2}:") if peer else body
         adaptive, whole = body.endswith(_ADAPTIVE), body.endswith(WHOLE)
-        body = body.removesuffix(_ADAPTIVE).removesuffix(WHOLE) if adaptive != whole else body
+        body = body.removesuffix(_ADAPTIVE if adaptive else WHOLE)  # with both of them it is no mode
         kind, colon, rest = body.partition(":")
         try:
             settings: dict[str, int | float] = {}

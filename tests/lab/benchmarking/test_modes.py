@@ -27,7 +27,9 @@ def test_modes_carry_their_settings() -> None:
     assert peer == Mode("ctranslate2:beam5@bf16", "beam", 5, peer="ctranslate2", precision="bf16")
 
 
-@pytest.mark.parametrize("name", ["", "fast", "beamx", "gad++:3", "iad~x", "nmt:greedy", "aggressive-beam:5:"])
+@pytest.mark.parametrize(
+    "name", ["", "fast", "beamx", "gad++:3", "iad~x", "nmt:greedy", "aggressive-beam:5:", "gad+whole+adaptive"]
+)
 def test_malformed_modes_are_refused(name: str) -> None:
     with pytest.raises(AggdecError, match=r"unknown mode .*: choose from beam5"):
         Mode.parse(name)
