@@ -155,13 +155,13 @@ def _is_replaced(module: nn.Module, name: str) -> bool:
 
 
 def _unequal_layers(stack: Any) -> str | None:
-    """Whether layers, whose parts are supported, do not fit one another: pruning may leave such ones."""
+    """Why layers, whose parts are supported, do not fit one another or what is around them: pruning may leave such."""
     layers = layers_of(stack)
     if len({_kind(layer) for layer in layers}) > 1:
         return "layers of different kinds or sizes"
-    before, behind = getattr(stack, "project_in_dim", None), getattr(stack, "output_projection", None)
+    before = getattr(stack, "project_in_dim", None)
     dim = stack.embed_tokens.embedding_dim if before is None else before.out_features
-    if any(_widths(layer) != {dim} for layer in layers):
+    if any(_widths(layer) != {dim} or layer.fc1.out_features != layer.fc2.in_features for layer in layers):
         return "layers whose parts differ in size"
     norms = (getattr(stack, name, None) for name in ("layer_norm", "layernorm_embedding"))
     around = [norm.normalized_shape[-1] for norm in norms if norm is not None]
@@ -169,7 +169,7 @@ def _unequal_layers(stack: Any) -> str | None:
         around.append(stack.embed_positions.embedding_dim)
     if set(around) - {dim}:
         return "norms or positions of another size than the layers"
-    after = getattr(stack, "project_out_dim", None)
+    after, behind = getattr(stack, "project_out_dim", None), getattr(stack, "output_projection", None)
     if behind is not None and behind.in_features != (dim if after is None else after.out_features):
         return "an output projection of another size than the layers"
     return None
@@ -185,7 +185,6 @@ def _kind(layer: Any) -> tuple[Any, ...]:
 def _widths(layer: Any) -> set[int]:
     """All sizes that are one in fairseq's layers."""
     sizes = [layer.embed_dim, layer.fc1.in_features, layer.fc2.out_features]
-    sizes += [layer.embed_dim + layer.fc1.out_features - layer.fc2.in_features]
     for attention in (layer.self_attn, getattr(layer, "encoder_attn", None)):
         if attention is not None:
             parts = (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj)
