@@ -1,5 +1,5 @@
-# The stages `baselines_train` and `baselines` of the small experiment: short trainings on the verifier's training pairs that
-# start from the verifier's weights (iNAT from those of NAT).
+# The stages `baselines_train` and `baselines` of the small experiment: short trainings on the drafter's training pairs, which
+# are the verifier's own output, that start from the verifier's weights (iNAT from those of NAT).
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/baselines.sh"
 baseline_updates="${BASELINE_UPDATES:-4000}" # for models with one decoder pass in an update; others get as many passes
@@ -13,6 +13,6 @@ train_baseline() {
         start="$place/start.pt"
         python -m fairseq_aggdec.cli.nat_start "$model" "$2" --output "$start"
     fi
-    run_variant "$1" "$distilled" "$place" "$updates" $(((updates + 1) / 2)) "checkpoint.finetune_from_model=$start"
+    run_variant "$1" "$redistilled" "$place" "$updates" $(((updates + 1) / 2)) "checkpoint.finetune_from_model=$start"
     rm -f "$place/start.pt"
 }

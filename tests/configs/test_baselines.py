@@ -74,7 +74,7 @@ def test_the_stage_trains_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     starts = [training["checkpoint.finetune_from_model"] for training in trainings]
     of_verifier = [str(work / f"baselines/{name}/start.pt") for name in NAMES[:3]]
     assert starts == [*of_verifier, str(work / "baselines/nat/model.pt")]
-    assert all(training["task.data"] == str(work / "distilled/data-bin") for training in trainings)
+    assert all(training["task.data"] == str(work / "redistilled/data-bin") for training in trainings)
 
     # papers/001, Table 9: CMLM with a length beam of 3, in 4 and in 10 passes; fairseq does not count the first one
     decoded = [command for command in given if command[0] == "fairseq-generate"]
