@@ -118,8 +118,13 @@ class Engines:
         self.lock = threading.RLock()
         """to be held while a batch is decoded: an engine holds the batch's cache"""
         self.encoders_made = 0
+        self._reasons: _Made[nn.Module, str | None] = _Made()
         self._decoders: _Made[nn.Module, BlockDecoder | None] = _Made()
         self._encoders: _Made[nn.Module, BlockEncoder | None] = _Made()
+
+    def unsupported(self, decoder: nn.Module) -> str | None:
+        """What `unsupported_decoder` says, which looks at every part again only where the decoder has changed."""
+        return self._reasons.current(decoder, decoder, lambda: unsupported_decoder(decoder))
 
     def decoder(self, decoder: nn.Module) -> BlockDecoder | None:
         """The engine of a model's decoder; None where `unsupported_decoder` says why there is none.
@@ -145,6 +150,7 @@ class Engines:
 
     def clear(self) -> None:
         """Forget all engines."""
+        self._reasons.clear()
         self._decoders.clear()
         self._encoders.clear()
 
@@ -152,7 +158,7 @@ class Engines:
         return Engines, (self.arithmetic,)
 
     def _new_decoder(self, decoder: nn.Module) -> BlockDecoder | None:
-        reason = unsupported_decoder(decoder)
+        reason = self.unsupported(decoder)
         if reason is None:
             _check_weights(decoder, "decoder")
             if next(decoder.parameters()).device.type == "cpu":

@@ -20,7 +20,6 @@ from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.native.beam_step import beam_step
-from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.scheduling.ahead import AheadGoodput
@@ -148,7 +147,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, which is said once."""
-        reasons = (unsupported_decoder(model.decoder) for model in self.model.models)
+        reasons = (self._engines.unsupported(model.decoder) for model in self.model.models)
         reason = next(filter(None, reasons), None)
         if self.vocab_size <= 2 * self.beam_size:
             reason = f"{self.vocab_size} symbols, and a beam of {self.beam_size}"

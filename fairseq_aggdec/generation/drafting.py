@@ -18,7 +18,6 @@ from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
@@ -175,7 +174,7 @@ class Drafting:
             engine = self._engines.decoder(model.decoder)
             if isinstance(engine, ProposingDecoder):
                 return engine
-        reason = next(filter(None, (unsupported_decoder(model.decoder) for model in self._models)), "other heads")
+        reason = next(filter(None, (self._engines.unsupported(model.decoder) for model in self._models)), "other heads")
         raise AggdecError(f"--decoding {self._decoding} needs this plugin's engine, which does not support {reason}")
 
     @property

@@ -27,7 +27,7 @@ from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.native.modules import best_entries, likeliest
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
-from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
+from fairseq_aggdec.engine.supported_models import has_own_probabilities
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits, Drafting
 from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
@@ -86,7 +86,6 @@ class AggressiveGenerator(SequenceGenerator):
         kwargs["beam_size"] = self._beam_size(kwargs.get("beam_size", 1))
         super().__init__(models, tgt_dict, **kwargs)
         self._members = list(self.model.models)
-        self._check_members()
         self._check_strategy()
         self.decoding = decoding
         ngram_size = max(0, kwargs.get("no_repeat_ngram_size", 0))  # below 0 is off, as in fairseq
@@ -98,6 +97,7 @@ class AggressiveGenerator(SequenceGenerator):
         self.shorten_drafts = shorten_drafts
         self.adaptive_draft = adaptive_draft
         self._engines = Engines() if engines is None else engines
+        self._check_members()
         self.copy_limits = copy_limits or CopyLimits()
         self.accept = accept
         self._dictionaries = (src_dict, tgt_dict)
@@ -115,7 +115,7 @@ class AggressiveGenerator(SequenceGenerator):
         if len({id(model.decoder) for model in self._members}) < len(self._members):
             raise AggdecError("an ensemble has the same decoder twice: give it once, or a copy of it")
         for model in self._members:
-            if unsupported_decoder(model.decoder) is not None:
+            if self._engines.unsupported(model.decoder) is not None:
                 continue
             symbols = model.decoder.output_projection.out_features
             if symbols != self.vocab_size:
@@ -298,7 +298,7 @@ class AggressiveGenerator(SequenceGenerator):
             return engine
         if not self._said_fallback:
             self._said_fallback = True
-            reason = unsupported_decoder(model.decoder)
+            reason = self._engines.unsupported(model.decoder)
             logger.warning(f"no fast engine for this decoder ({reason}): recomputing every block, slower and as exact")
         return RecomputeVerifier(model, self.pad)
 
