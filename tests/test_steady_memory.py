@@ -77,11 +77,16 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
     decode(SENTENCES)  # caches fill up: libraries keep something for every shape
     for width in range(1, 300):  # and so do we, for the last few hundred
         Ragged.full(1, width, torch.device("cpu"))
-    blocks, allocated = used()
-    decode(SENTENCES)
-    more_blocks, more_allocated = used()
-    assert more_blocks - blocks < SENTENCES / 10, "objects stay behind"
-    assert more_allocated - allocated < 100 * SENTENCES, "memory stays behind"
+    growth = []
+    before = used()
+    for _ in range(3):  # a leak grows in every round, a cache that was not yet full in the first
+        decode(SENTENCES)
+        after = used()
+        growth.append((after[0] - before[0], after[1] - before[1]))
+        before = after
+        if growth[-1][0] < SENTENCES / 10 and growth[-1][1] < 100 * SENTENCES:
+            return
+    pytest.fail(f"objects or bytes stay behind in each round of {SENTENCES:,} sentences: {growth}")
 
 
 def test_fairseq_interactive_forgets_a_buffer_once_it_is_answered() -> None:
