@@ -43,7 +43,8 @@ def reason_of(error: OSError) -> str:
 def install_excepthook() -> None:
     """Make Python print an error that the user can mend as one line on stderr; others go to the hook that was there.
 
-    Such errors are an uncaught `AggdecError` and, in fairseq's own commands, an assertion that starts with an option's
+    Such errors are an uncaught `AggdecError` and, in fairseq's own commands, one in whose place fairseq raised another
+    (of any error while it loads weights it says that architectures differ), an assertion that starts with an option's
     name, a file that cannot be read or written, and Ctrl-C (after which a shell sees exit code 130). This is an
     exception hook, and no `sys.exit` at the place of the error, since programs that call `from_pretrained` must be able
     to catch it. Installing it twice changes nothing.
@@ -57,6 +58,8 @@ def install_excepthook() -> None:
             message = INTERRUPTED
         elif isinstance(error, AggdecError) or (isinstance(error, AssertionError) and str(error).startswith("--")):
             message = f"error: {error}"
+        elif isinstance(error.__context__, AggdecError) and _is_command_of_fairseq():
+            message = f"error: {error.__context__}"
         elif isinstance(error, OSError) and error.strerror and _is_command_of_fairseq():
             message = f"error: {reason_of(error)}"
         else:

@@ -6,6 +6,7 @@ import argparse
 import builtins
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import pickle
 import shutil
@@ -19,7 +20,8 @@ import pytest
 import torch
 import torch.multiprocessing
 from fairseq import checkpoint_utils, options
-from fairseq.data import data_utils
+from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+from fairseq.data.iterators import EpochBatchIterator
 from fairseq.dataclass.configs import EMAConfig
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
@@ -31,6 +33,7 @@ from fairseq_aggdec.cli.user_dir import user_dir
 from fairseq_aggdec.compat import training
 from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
 from fairseq_aggdec.compat.install import install
+from fairseq_aggdec.errors import AggdecError
 from tests.helpers import TINY_TRANSFORMER, Generated, ToyModel, generate_here, parse_generate, run_cli, train_toy
 
 fairseq_aggdec.register()
@@ -267,6 +270,34 @@ def test_every_sentence_has_a_batch(count: int, limits: dict[str, int], multiple
     assert [i for batch in batches for i in batch] == list(range(count))[::-1]
 
 
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_a_training_that_is_resumed_in_a_later_epoch_misses_no_sentence_and_repeats_none(rebuild: bool) -> None:
+    """fairseq after 0.12.2 made other batches for each epoch in which a training was started."""
+    words = Dictionary()
+    sentences = [torch.tensor([words.eos()] * (1 + number % 3)) for number in range(60)]
+    lengths = [len(sentence) for sentence in sentences]
+
+    def iterator(epoch: int) -> EpochBatchIterator:
+        task = FairseqTask(argparse.Namespace(rebuild_batches=rebuild))
+        data = LanguagePairDataset(sentences, lengths, words, sentences, lengths, words, shuffle=True)
+        return task.get_batch_iterator(data, max_sentences=4, epoch=epoch)
+
+    def read(epoch_iterator: Any, number: int | None = None) -> list[list[int]]:
+        return [batch["id"].tolist() for batch in itertools.islice(epoch_iterator, number)]
+
+    whole = iterator(1)
+    for _ in range(2):
+        read(whole.next_epoch_itr())
+    current = whole.next_epoch_itr()
+    before = read(current, 5)
+    stopped, after = whole.state_dict(), read(current)
+    resumed = iterator(3)
+    resumed.load_state_dict(stopped)
+    assert read(resumed.next_epoch_itr()) == after
+    assert sorted(itertools.chain(*before, *after)) == list(range(60))
+    assert read(resumed.next_epoch_itr()) == read(whole.next_epoch_itr())
+
+
 @pytest.mark.parametrize(
     ("given", "has_torch_xla", "tpu"),
     [
@@ -286,6 +317,15 @@ def test_bfloat16_is_not_taken_for_a_tpu(
     command = ["data", "--arch", "transformer_tiny", *given]
     parsed = options.parse_args_and_arch(options.get_training_parser(), command)
     assert (parsed.bf16, parsed.tpu) == (any("bf16" in option for option in given), tpu)
+
+
+def test_a_training_in_float16_on_a_cpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended in an assertion about CUDA; fairseq-generate takes --fp16 on a CPU."""
+    command = ["data", "--fp16", "--cpu"]
+    with pytest.raises(AggdecError, match="--fp16: fairseq trains in it on GPUs alone; on a CPU take --bf16"):
+        options.parse_args_and_arch(options.get_training_parser(), [*command, "--arch", "transformer_tiny"])
+    monkeypatch.setattr("sys.argv", ["fairseq-generate"])
+    assert options.parse_args_and_arch(options.get_generation_parser(), [*command, "--path", "a.pt"]).fp16
 
 
 def test_averages_are_of_trained_weights_alone() -> None:
@@ -329,15 +369,18 @@ def test_a_loaded_checkpoint_reaches_the_other_workers(tmp_path: Path) -> None:
     torch.multiprocessing.start_processes(_receive, (rendezvous,), nprocs=2, start_method="fork")
 
 
-@pytest.mark.parametrize(("length", "is_fused"), [(20, False), (400, True)])
-def test_short_sentences_are_trained_without_the_fused_attention_on_a_cpu(length: int, is_fused: bool) -> None:
+@pytest.mark.parametrize(("shape", "is_fused"), [((2, 20), False), ((2, 400), True), ((2, 20, 80), True)])
+def test_short_sentences_are_trained_without_the_fused_attention_on_a_cpu(
+    shape: tuple[int, ...], is_fused: bool
+) -> None:
     found, model = [], MagicMock()
 
     def criterion(_: Any, sample: dict[str, Any]) -> Any:
         found.append(torch.backends.cuda.flash_sdp_enabled())  # PyTorch's setting, of a CPU's as well
         return torch.zeros(()), 1, {}
 
-    tokens = {"src_tokens": torch.ones(2, length, dtype=torch.long), "src_lengths": torch.tensor([length, 3])}
+    words = torch.ones(2, 20, dtype=torch.long)
+    tokens = {"src_tokens": torch.ones(shape), "src_lengths": torch.tensor([20, 3]), "prev_output_tokens": words}
     FairseqTask(argparse.Namespace()).train_step({"net_input": tokens}, model, criterion, MagicMock(), 1)
     assert (found, torch.backends.cuda.flash_sdp_enabled()) == ([is_fused], True)
 

@@ -25,7 +25,16 @@ COMMAND = "from fairseq_aggdec.errors import *; import sys; sys.argv = ['bin/fai
     ],
 )
 def test_excepthook(error: str, in_stderr: str, has_traceback: bool) -> None:
-    program = f"{COMMAND}install_excepthook(); install_excepthook(); raise {error}"
+    _raise(f"raise {error}", in_stderr, has_traceback)
+
+
+def test_an_error_in_whose_place_fairseq_raised_another_is_the_one_that_is_printed() -> None:
+    program = "try: raise AggdecError('say why')\nexcept Exception: raise Exception('Cannot load model parameters')"
+    _raise(program, "error: say why\n", False)
+
+
+def _raise(statements: str, in_stderr: str, has_traceback: bool) -> None:
+    program = f"{COMMAND}install_excepthook(); install_excepthook()\n{statements}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert in_stderr in done.stderr

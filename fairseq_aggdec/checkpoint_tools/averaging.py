@@ -18,17 +18,31 @@ from fairseq_aggdec.files import refuse_overwriting, written_whole
 def last_checkpoints(folder: Path, number: int) -> list[Path]:
     """The latest `number` files `checkpoint_EPOCH_UPDATE.pt` or `checkpointEPOCH.pt` of a folder, the latest last.
 
+    Where there are both kinds, the updates of those that are named by their epoch are looked up in them; of two of the
+    same update one is taken.
+
     Raises:
         AggdecError: the folder holds fewer.
     """
-    found = []
-    for path in folder.glob("checkpoint*.pt"):
-        match = re.fullmatch(r"checkpoint(?:_\d+_|)(\d+)", path.stem)
-        if match:
-            found.append((int(match.group(1)), path))
+    by_epoch = _numbered(folder, r"checkpoint(\d+)")
+    by_update = _numbered(folder, r"checkpoint_\d+_(\d+)")
+    if by_epoch and by_update:
+        by_update = {**{_updates(path): path for path in list(by_epoch.values())[-number:]}, **by_update}
+    found = sorted((by_update or by_epoch).items())
     if len(found) < number:
         raise AggdecError(f"{folder} holds {len(found)} numbered checkpoints, fewer than the {number} asked for")
-    return [path for _, path in sorted(found)[-number:]]
+    return [path for _, path in found[-number:]]
+
+
+def _numbered(folder: Path, pattern: str) -> dict[int, Path]:
+    """The folder's checkpoints whose name has this form, by the number in it, in its order."""
+    matches = [(re.fullmatch(pattern, path.stem), path) for path in folder.glob("checkpoint*.pt")]
+    return dict(sorted((int(match.group(1)), path) for match, path in matches if match))
+
+
+def _updates(path: Path) -> int:
+    """After how many updates a checkpoint was written."""
+    return int(read_checkpoint(path)["optimizer_history"][-1]["num_updates"])
 
 
 def write_average(paths: Sequence[Path], output: Path) -> None:

@@ -1,4 +1,4 @@
-"""fairseq's batches: every sentence is in one, and a caller can watch them go by."""
+"""fairseq's batches: every sentence is in one, also when a training is resumed; and a caller can watch them go by."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def keeping_the_last(batch_by_size: Callable[..., list[Any]]) -> Callable[..., l
     `indices`, so the sentences that are missing are the last ones.
 
     Raises:
-        AggdecError: when it makes batches: a sentence is longer than --max-tokens.
+        AggdecError: when it makes batches: a sentence is longer than --max-tokens or --max-tokens-valid.
     """
 
     @functools.wraps(batch_by_size)
@@ -33,13 +33,42 @@ def keeping_the_last(batch_by_size: Callable[..., list[Any]]) -> Callable[..., l
         except AssertionError as error:
             if "max_tokens" not in str(error):
                 raise
-            raise AggdecError(f"--max-tokens is below the longest sentence's length ({error}); give more") from None
+            raise AggdecError(
+                f"--max-tokens (--max-tokens-valid for validation) is below the longest sentence's length ({error}); "
+                "give more"
+            ) from None
         kept = sum(map(len, batches))
         if fixed_shapes is not None or kept == len(indices):
             return batches
         return [*batches, indices[kept:]]
 
     return keep_last_batch
+
+
+def resumed_in_the_same(get_batch_iterator: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `FairseqTask.get_batch_iterator`: a resumed training goes on with the batches that it was stopped in.
+
+    fairseq after 0.12.2 draws the order of sentences of one length by seed and epoch, when the iterator is made. Of a
+    training that is not stopped that is epoch 1, whose batches serve all epochs; one that was resumed in epoch 3 had
+    other batches and the old place among them, so that it missed some sentences of that epoch and read others twice.
+    """
+
+    @functools.wraps(get_batch_iterator)
+    def get(self: Any, dataset: Any, *args: Any, epoch: int = 1, **options: Any) -> Any:
+        serves_all_epochs = (
+            not options.get("disable_iterator_cache")
+            and not options.get("update_epoch_batch_itr")
+            and not getattr(self.cfg, "rebuild_batches", False)
+            and self.can_reuse_epoch_itr(dataset)
+        )
+        if not serves_all_epochs or epoch == 1 or dataset in self.dataset_to_epoch_iter:
+            return get_batch_iterator(self, dataset, *args, epoch=epoch, **options)
+        iterator = get_batch_iterator(self, dataset, *args, epoch=1, **options)
+        dataset.set_epoch(epoch)
+        iterator.epoch = epoch
+        return iterator
+
+    return get
 
 
 class WatchedBatches:

@@ -1,4 +1,4 @@
-"""What fairseq's command lines take: bfloat16 without a TPU, and only limits of batches that make sense."""
+"""What fairseq's command lines take: bfloat16 without a TPU, float16 with a GPU, limits of batches that make sense."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from fairseq_aggdec.errors import AggdecError, option_name
 
@@ -18,7 +20,8 @@ def mended(parse: Callable[..., Any]) -> Callable[..., Any]:
     bfloat16, too, and fairseq-hydra-train lets them. It takes a batch of no sentences for a batch without a limit.
 
     Raises:
-        AggdecError: when it parses: a limit of a batch is below 1.
+        AggdecError: when it parses: a limit of a batch is below 1, or a training on a CPU is to keep its weights twice,
+            in half precision and in single precision, which fairseq can on a GPU alone.
     """
 
     @functools.wraps(parse)
@@ -32,6 +35,9 @@ def mended(parse: Callable[..., Any]) -> Callable[..., Any]:
             value = getattr(given, name, None)
             if isinstance(value, int) and value < 1:
                 raise AggdecError(f"{option_name(name)} {value}: must be at least 1")
+        is_training, on_gpu = hasattr(given, "max_update"), torch.cuda.is_available() and not given.cpu
+        if is_training and given.fp16 and not (on_gpu or given.tpu or given.memory_efficient_fp16):
+            raise AggdecError("--fp16: fairseq trains in it on GPUs alone; on a CPU take --bf16, or leave it out")
         return parsed
 
     return parse_args_and_arch

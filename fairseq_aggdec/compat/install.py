@@ -32,6 +32,7 @@ def install() -> None:
     EMA.__init__ = training.averaging_trained_weights(EMA.__init__)
     step = training.with_attention_in_steps(FairseqTask.train_step)
     FairseqTask.train_step = training.warning_of_slow_bfloat16(step)
+    FairseqTask.get_batch_iterator = batches.resumed_in_the_same(FairseqTask.get_batch_iterator)
     FairseqNATModel.build_model = nat.with_own_options(FairseqNATModel.build_model.__func__)
     iterative_refinement_generator.np = SimpleNamespace(argmax=nat.argmax)
     levenshtein_transformer._fill = nat.filling_from_nothing(levenshtein_transformer._fill)

@@ -79,8 +79,8 @@ def with_attention_in_steps(train_step: Callable[..., Any]) -> Callable[..., Any
 
     @functools.wraps(train_step)
     def step(self: Any, sample: dict[str, Any], *others: Any, **options: Any) -> Any:
-        texts = [x for x in sample.get("net_input", {}).values() if torch.is_tensor(x) and x.dim() == 2]
-        if texts and all(text.device.type == "cpu" and text.size(1) <= _SHORT for text in texts):
+        inputs = [x for x in sample.get("net_input", {}).values() if torch.is_tensor(x) and x.dim() > 1]
+        if inputs and all(x.device.type == "cpu" and x.dim() == 2 and x.size(1) <= _SHORT for x in inputs):
             with sdpa_kernel(SDPBackend.MATH):
                 return train_step(self, sample, *others, **options)
         return train_step(self, sample, *others, **options)

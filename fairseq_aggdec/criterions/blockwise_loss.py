@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Optional
 
 import torch
@@ -70,12 +71,8 @@ class BlockwiseLoss(FairseqCriterion):
             raise AggdecError(f"--first-head-weight {first_head_weight}: give a number from 0 up")
         if first_head_teacher and not first_head_weight:
             raise AggdecError(f"--first-head-teacher {first_head_teacher} needs --first-head-weight")
-        self._teacher: list[Any] = []  # the model, or none; in a list, so that it is not trained nor saved
-        if first_head_teacher:
-            self._teacher, _ = checkpoint_utils.load_model_ensemble([first_head_teacher], task=task)
-            for teacher in self._teacher:
-                teacher.eval()
-                teacher.requires_grad_(False)
+        self._first_head_teacher = first_head_teacher
+        self._teacher: list[Any] = []  # the model, once it is needed; in a list, so that it is not trained nor saved
         self.label_smoothing = label_smoothing
         self.heads_per_step = heads_per_step
         self.first_head_weight = first_head_weight
@@ -89,7 +86,8 @@ class BlockwiseLoss(FairseqCriterion):
         The model may be wrapped for distributed training; `reduce` is not used.
 
         Raises:
-            AggdecError: the model has no heads.
+            AggdecError: the model has no heads, or its head 1, which an option is about, cannot be trained, or that
+                head's teacher cannot be read.
         """
         layer = getattr(getattr(model, "decoder", None), "heads", None)
         if layer is None:
@@ -97,7 +95,12 @@ class BlockwiseLoss(FairseqCriterion):
         if not model.training:
             return self._validate(model, sample, layer.heads)
         candidates = list(trainable_heads(layer, model.base_is_frozen))
-        weights = {1: self.first_head_weight} if self.first_head_weight and candidates[0] == 1 else {}
+        weights = {1: self.first_head_weight} if self.first_head_weight else {}
+        if weights and candidates[0] != 1:
+            raise AggdecError(
+                "--first-head-weight: head 1 is the output of the frozen base (--freeze-base) and learns nothing; "
+                "leave out one of the two options"
+            )
         drawable = candidates[len(weights) :]
         # drawn on the host, from the random state that fairseq sets by the update: a resumed run draws the same
         drawn = torch.randperm(len(drawable))[: self.heads_per_step].tolist()
@@ -108,7 +111,7 @@ class BlockwiseLoss(FairseqCriterion):
             wanted.append((head, mask))
             targets[head] = target[mask]
 
-        taught = self._taught(sample, model) if weights and self._teacher else None
+        taught = self._taught(sample, model) if self._first_head_teacher else None
 
         def loss_of(head: int, logits: Tensor) -> tuple[Tensor, Tensor]:
             if head == 1 and taught is not None:
@@ -120,12 +123,14 @@ class BlockwiseLoss(FairseqCriterion):
         losses = model(**sample["net_input"], heads=wanted, per_head=loss_of)
         loss, nll = (torch.stack(parts).sum() for parts in zip(*losses, strict=True))
         # several processes wait for a gradient of every weight, also where only an identity head was drawn
-        loss = loss + 0.0 * sum(weight.sum() for weight in layer.parameters())
+        loss = loss + 0.0 * sum(weight.flatten()[0] for weight in layer.parameters())
         return self._result(sample, loss, nll, sum(weights.get(head, 1) * len(targets[head]) for head in targets))
 
     @torch.no_grad()
     def _taught(self, sample: dict[str, Any], model: Any) -> Tensor:
         """The teacher's logits at head 1's N targets, N x V. It is moved to where the trained model is."""
+        if not self._teacher:  # validation needs none, so that the file may then be gone
+            self._teacher = _read_teacher(str(self._first_head_teacher), self.task)
         (teacher,), like = self._teacher, next(model.parameters())
         logits: Tensor = teacher.to(device=like.device, dtype=like.dtype)(**sample["net_input"])[0]
         return logits[sample["target"].ne(self.padding_idx)]
@@ -159,6 +164,17 @@ class BlockwiseLoss(FairseqCriterion):
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
+
+
+def _read_teacher(path: str, task: Any) -> list[Any]:
+    """One model, which is not trained. Raises `AggdecError`: the file is not there, or is no checkpoint."""
+    if not Path(path).is_file():
+        raise AggdecError(f"--first-head-teacher {path}: no such file")
+    models, _ = checkpoint_utils.load_model_ensemble([path], task=task)
+    for teacher in models:
+        teacher.eval()
+        teacher.requires_grad_(False)
+    return list(models)
 
 
 def taught_loss(logits: Tensor, taught: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

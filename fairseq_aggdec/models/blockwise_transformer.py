@@ -97,7 +97,7 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
             return model
         if config.base_checkpoint:
             load_base(model, config.base_checkpoint)
-            model.keep_exact()
+            model.keep_exact(f"--base-checkpoint {config.base_checkpoint}")
         elif config.freeze_base:
             raise AggdecError("--freeze-base without --base-checkpoint would keep random weights: name the model")
         return model
@@ -138,8 +138,15 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
 
         Returns:
             fairseq's decoder output; where `heads` are given, what `per_head` returned for each.
+
+        Raises:
+            AggdecError: in training no heads are given, so that they would stay as they are.
         """
         if heads is None or per_head is None:
+            if self.training and torch.is_grad_enabled():
+                raise AggdecError(
+                    "--arch blockwise_transformer needs --criterion blockwise_loss: others train no heads"
+                )
             return super().forward(src_tokens, src_lengths, prev_output_tokens, **options)
         with torch.no_grad() if self.base_is_frozen else nullcontext():
             encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)

@@ -6,6 +6,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from fairseq_aggdec.compat.training import frozen_names
+from fairseq_aggdec.errors import AggdecError
 
 
 class ExactFrozenWeights(BaseFairseqModel):
@@ -13,9 +14,18 @@ class ExactFrozenWeights(BaseFairseqModel):
 
     exact_weights: dict[str, Tensor]
     """the values to save, by name; the model's constructor sets it to an empty dictionary"""
+    exact_like: str = ""
+    """the option that they come from, with its value"""
+    instead_of_finetuning: str = ""
+    """what the message about another checkpoint's frozen weights says further"""
 
-    def keep_exact(self) -> None:
-        """From now on save the frozen weights with their present values, whatever precision the training uses."""
+    def keep_exact(self, origin: str) -> None:
+        """From now on save the frozen weights with their present values, whatever precision the training uses.
+
+        Args:
+            origin: the option that they come from, with its value, for messages.
+        """
+        self.exact_like = origin
         names = frozen_names(self)
         self.exact_weights = {name: value.cpu().clone() for name, value in self.state_dict().items() if name in names}
 
@@ -26,6 +36,18 @@ class ExactFrozenWeights(BaseFairseqModel):
         return state
 
     def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
-        """As fairseq's; a resumed training goes on saving the frozen weights of its checkpoint."""
-        self.exact_weights = {name: state_dict[name].cpu().clone() for name in self.exact_weights if name in state_dict}
+        """As fairseq's.
+
+        Raises:
+            AggdecError: the checkpoint has other frozen weights than those that an option asks for, whose place they
+                would take: it is of a training that began with another model.
+        """
+        for name, weight in self.exact_weights.items():
+            theirs = state_dict.get(name)
+            if theirs is not None and theirs.shape == weight.shape and not theirs.cpu().to(weight.dtype).equal(weight):
+                raise AggdecError(
+                    f"the checkpoint to go on from (--restore-file, --finetune-from-model) has another {name} than "
+                    f"{self.exact_like}, which is to stay as it is: give another --save-dir for a new training"
+                    f"{self.instead_of_finetuning}"
+                )
         return super().load_state_dict(state_dict, *args, **options)

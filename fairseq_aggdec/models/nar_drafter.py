@@ -34,6 +34,8 @@ __all__ = ["NarDrafterConfig", "NarDrafterDecoder", "NarDrafterModel"]
 class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
     """A Transformer whose decoder drafts blocks."""
 
+    instead_of_finetuning = ", and --decoder-from in place of --finetune-from-model"
+
     def __init__(self, cfg: NarDrafterConfig, encoder: Any, decoder: NarDrafterDecoder) -> None:
         super().__init__(cfg, encoder, decoder)
         self.block_size = cfg.block_size

@@ -65,7 +65,7 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
             model.encoder_fingerprint.copy_(encoder_fingerprint(model.encoder))
     if decoder_from:
         _load_decoder(model, decoder_from, checkpoints[decoder_from])
-    model.keep_exact()
+    model.keep_exact(f"--encoder-from {encoder_from}")
 
 
 def _load_encoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
 from fairseq_aggdec.tasks.arithmetic_options import ArithmeticOptions, arithmetic_of, check_arithmetic_options
 from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copy_limits_of
-from fairseq_aggdec.tasks.data_folder import check_data
+from fairseq_aggdec.tasks.data_folder import check_data, naming_a_missing_split
 from fairseq_aggdec.tasks.drafting_options import (
     DraftingOptions,
     check_drafting_options,
@@ -128,12 +128,8 @@ class AggressiveTranslationTask(InteractiveTask):
         Raises:
             AggdecError: the data folder has no such split.
         """
-        try:
+        with naming_a_missing_split():
             super().load_dataset(split, *args, **kwargs)
-        except FileNotFoundError as error:
-            raise AggdecError(
-                f"{error}: no such split; check the data folder, --gen-subset and --valid-subset"
-            ) from error
 
     def build_generator(
         self,

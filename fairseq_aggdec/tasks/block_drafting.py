@@ -12,6 +12,7 @@ from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.block_sampling import fixed_prefix_lengths, random_prefix_lengths
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import warm_start
+from fairseq_aggdec.tasks.data_folder import naming_a_missing_split
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,15 @@ class BlockDraftingTask(TranslationTask):
                 "--task block_drafting does not decode: leave out --eval-bleu; validation reports `accepted` instead: "
                 "--best-checkpoint-metric accepted --maximize-best-checkpoint-metric"
             )
+
+    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
+        """As fairseq's.
+
+        Raises:
+            AggdecError: the data folder has no such split.
+        """
+        with naming_a_missing_split():
+            super().load_dataset(split, *args, **kwargs)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> NarDrafterModel:
         """Build the drafter; unless a checkpoint will be loaded into it, it starts from its verifier's weights.

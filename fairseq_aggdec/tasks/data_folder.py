@@ -1,5 +1,7 @@
 """The language pair of a folder that fairseq-preprocess made."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,17 @@ def check_data(cfg: Any) -> None:
     if not cfg.data:
         raise AggdecError("no data folder given: name the folder that fairseq-preprocess made, with its dict.*.txt")
     language_pair(Path(str(cfg.data).split(":")[0]), cfg.source_lang, cfg.target_lang)
+
+
+@contextmanager
+def naming_a_missing_split() -> Iterator[None]:
+    """Raises `AggdecError` where fairseq, while it reads data in the body, finds no such split in the folder."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise AggdecError(
+            f"{error}: no such split; check the data folder, --gen-subset, --train-subset and --valid-subset"
+        ) from error
 
 
 def language_pair(folder: Path, source: str | None = None, target: str | None = None) -> tuple[str, str]:

@@ -4,16 +4,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints
 from fairseq_aggdec.cli import average
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 
 
-def save(path: Path, value: float, **other: torch.Tensor) -> None:
+def save(path: Path, value: float, updates: int = 2, /, **other: torch.Tensor) -> None:
     state = {
         "args": argparse.Namespace(arch="x"),
         "model": {"weight": torch.full((2,), value, dtype=torch.bfloat16), "count": torch.tensor([3]), **other},
-        "optimizer_history": [{"num_updates": 1}, {"num_updates": 2}],
+        "optimizer_history": [{"num_updates": 1}, {"num_updates": updates}],
         "last_optimizer_state": {"large": torch.zeros(1000)},
         "extra_state": {"epoch": 7, "train_iterator": {"epoch": 7}},
     }
@@ -33,6 +34,16 @@ def test_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
     assert state["last_optimizer_state"] is None
     assert state["extra_state"]["epoch"] == 0
     assert state["args"].arch == "x"
+
+
+def test_the_last_checkpoints_of_a_training_that_numbers_some_by_epochs_and_some_by_updates(tmp_path: Path) -> None:
+    """fairseq-train does with --save-interval-updates; the last of an epoch can have a name of both kinds."""
+    for epoch in (8, 9, 10):
+        save(tmp_path / f"checkpoint{epoch}.pt", epoch, epoch * 1000)
+    save(tmp_path / "checkpoint_9_9000.pt", 9.0, 9000)
+    save(tmp_path / "checkpoint_10_9500.pt", 9.5, 9500)
+    latest = [path.name for path in last_checkpoints(tmp_path, 3)]
+    assert latest == ["checkpoint_9_9000.pt", "checkpoint_10_9500.pt", "checkpoint10.pt"]
 
 
 def test_a_checkpoint_is_not_replaced_by_the_mean(tmp_path: Path) -> None:

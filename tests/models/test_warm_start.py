@@ -78,9 +78,20 @@ def test_frozen_weights_are_saved_exactly(tmp_path: Path) -> None:
         assert torch.equal(state[name], exact[name])
     assert state["decoder.layers.0.fc1.weight"].dtype == torch.bfloat16
     assert torch.equal(state["encoder_fingerprint"], exact["encoder_fingerprint"])
-    warm_start(other, str(save_verifier(tmp_path, seed=2)), None)
+    warm_start(other, str(save_verifier(tmp_path)), None)
     other.bfloat16().load_state_dict(state)
     assert torch.equal(other.state_dict()["encoder.layers.0.fc1.weight"], exact["encoder.layers.0.fc1.weight"])
+
+
+def test_a_checkpoint_with_another_frozen_encoder_does_not_take_its_place(tmp_path: Path) -> None:
+    """fairseq-train with the same --save-dir and another verifier, or with --finetune-from-model."""
+    (tmp_path / "first").mkdir()
+    model, other = drafter(freeze_encoder=True), drafter(freeze_encoder=True)
+    warm_start(model, str(save_verifier(tmp_path / "first")), None)
+    warm_start(other, str(save_verifier(tmp_path, seed=2)), None)
+    model.load_state_dict(model.state_dict())
+    with pytest.raises(AggdecError, match=r"has another encoder\.\S+ than --encoder-from .*/v\.pt, which is to stay"):
+        other.load_state_dict(model.state_dict())
 
 
 def test_fingerprint_knows_the_encoder() -> None:
