@@ -336,3 +336,26 @@ def test_engines_decode_with_dropout_only_where_it_is_asked_for() -> None:
     for layer in model.decoder.layers:
         layer.dropout_module.apply_during_inference = True
     assert unsupported_decoder(model.decoder) == "dropout while decoding"
+
+
+@pytest.mark.usefixtures("either_engine")
+@pytest.mark.parametrize("mode", MODES)
+def test_a_word_that_overflows_spoils_nothing_that_does_not_follow_it(mode: str) -> None:
+    """In half precision one may, in a draft or a hypothesis, and fairseq goes on without it."""
+    model = small_model(3)
+    word = WORDS.index("w3")
+    with torch.no_grad():
+        model.decoder.embed_tokens.weight[word] = float("nan")
+    ours, batches = generator([model], mode), [random_batch(seed, WORDS, [5, 9, 12, 3]) for seed in range(6)]
+    for batch in batches:
+        source = batch["net_input"]["src_tokens"]
+        source[source == word] = word + 1
+        source[:, -3] = word
+        assert tokens(ours.generate([model], batch)) == stock(model, mode, batch)
+
+
+def test_log_probabilities_in_half_precision_are_refused() -> None:
+    """fairseq takes the best sum of them, rounded anew at every token."""
+    model = small_model(adaptive_softmax_cutoff="8,12", adaptive_softmax_dropout=0.0).half()
+    with pytest.raises(AggdecError, match="adds up log-probabilities in half precision where an adaptive softmax"):
+        generator([model], "iad").generate([model], random_batch(1, WORDS, [4]))

@@ -74,7 +74,11 @@ class RecomputeVerifier(Verifier):
         self._read = torch.empty(0, dtype=torch.long)
 
     def score(self, block: Block) -> Iterator[Tensor]:
-        """See `roles.Verifier.score`; yields log-probabilities of the whole block."""
+        """See `roles.Verifier.score`; yields log-probabilities of the whole block.
+
+        Raises:
+            AggdecError: they are in half precision, as those of an adaptive softmax there.
+        """
         tokens = block.tokens
         batch_size, width = tokens.shape
         read = tokens.new_full((batch_size, max(block.last_start + width, self._shortest)), self._pad)
@@ -90,6 +94,11 @@ class RecomputeVerifier(Verifier):
         logits, extra = self._model.decoder(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
         positions = positions.clamp(max=self._last)
         log_probs = self._model.get_normalized_probs((logits / self._temperature, extra), log_probs=True, sample=None)
+        if log_probs.dtype in (torch.float16, torch.bfloat16):
+            raise AggdecError(
+                "fairseq adds up log-probabilities in half precision where an adaptive softmax gives them so, and "
+                "takes another token by the rounding of the sum: decode in single precision, or with --decoding beam"
+            )
         yield block.ragged.pack(log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1))))
 
     def keep(self, rows: Tensor) -> None:

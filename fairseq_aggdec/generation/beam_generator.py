@@ -10,7 +10,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
-from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
+from fairseq_aggdec.decoding.beam.loop import NotNumbersError, aggressive_beam_search
 from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
 from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
@@ -21,7 +21,7 @@ from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.generator import NO_NUMBERS, AggressiveGenerator
 from fairseq_aggdec.scheduling.ahead import AheadGoodput
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,18 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     ) -> list[list[dict[str, Any]]]:
         if constraints is None and (self._falls_back() or self._leaves_batch(sample["net_input"]["src_tokens"])):
             return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
-        return super()._generate(sample, prefix_tokens, constraints, bos_token)
+        try:
+            return super()._generate(sample, prefix_tokens, constraints, bos_token)
+        except NotNumbersError:
+            if self._is_ours_alone():
+                raise AggdecError(
+                    "a hypothesis has scores that are no numbers (NaN), and fairseq's own search, which could go on "
+                    "without it, has no --bf16, --int8, --bit-exact or --block-ngrams: decode without"
+                ) from None
+            try:
+                return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
+            except AssertionError:  # with nothing left
+                raise AggdecError(f"a sentence's {NO_NUMBERS}") from None
 
     def _decode(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
@@ -133,9 +144,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     def _leaves_batch(self, source: Tensor) -> bool:
         """Whether fairseq's own search is faster for this batch, and decodes it; which is said once."""
         most = MOST_SENTENCES.get(source.device.type)
-        # fairseq's blocker of n-grams is mended here, and its search knows no --bf16
-        is_ours = self.no_repeat_ngram_size > 0 or self._engines.arithmetic != AS_THE_MODEL
-        if most is None or source.size(0) <= most or is_ours or self._budget is not None:
+        if most is None or source.size(0) <= most or self._is_ours_alone() or self._budget is not None:
             return False
         if not self._said_slower:
             self._said_slower = True
@@ -144,6 +153,10 @@ class AggressiveBeamGenerator(AggressiveGenerator):
                 f"{source.device.type}: --decoding-stats has no line for them"
             )
         return True
+
+    def _is_ours_alone(self) -> bool:
+        """Whether fairseq's own search would find something else: it has no --bf16, and here its n-grams are mended."""
+        return self.no_repeat_ngram_size > 0 or self._engines.arithmetic != AS_THE_MODEL
 
     def _falls_back(self) -> bool:
         """Whether fairseq's own search decodes, which is said once."""

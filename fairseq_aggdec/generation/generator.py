@@ -16,6 +16,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.alone import draft_alone
+from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Decoded
 from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule, Verifier
@@ -35,6 +36,11 @@ from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
 logger = logging.getLogger(__name__)
 
 ModelVerifier = BlockDecoder | RecomputeVerifier
+
+NO_NUMBERS = (
+    "scores are no numbers (NaN): in half precision (--fp16) a model may overflow, so decode in --bf16 or in single "
+    "precision; otherwise its training has gone wrong"
+)
 
 
 class AggressiveGenerator(SequenceGenerator):
@@ -208,6 +214,11 @@ class AggressiveGenerator(SequenceGenerator):
         decoded = draft_verify_accept(
             drafter, verifier, rules, first_tokens, accept=self.accept, schedule=schedule, keep_drafts=self.keep_drafts
         )
+        if decoded and bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
+            # a token that overflows in half precision spoils its whole block: what is hidden counts zero times, and
+            # zero times infinity is no number. fairseq reads only what it has chosen, and so does this
+            verifier = self._make_verifier(encoder_outs)
+            decoded = draft_verify_accept(NoDrafter(), verifier, rules, first_tokens, keep_drafts=self.keep_drafts)
         return [[sentence] for sentence in decoded]
 
     def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
@@ -308,10 +319,7 @@ class AggressiveGenerator(SequenceGenerator):
         if any(map(math.isnan, numbers)):
             row = next(row for row, score in enumerate(numbers) if math.isnan(score))
             number = int(sample["id"][row]) if "id" in sample else row
-            raise AggdecError(
-                f"sentence {number}: its scores are no numbers (NaN): in half precision (--fp16) a model may overflow, "
-                "so decode in --bf16 or in single precision; otherwise its training has gone wrong"
-            )
+            raise AggdecError(f"sentence {number}: its {NO_NUMBERS}")
 
     def _score(self, sentence: Decoded) -> Tensor:
         """The sum of the tokens' log-probabilities, normalised by length where fairseq's options say so."""

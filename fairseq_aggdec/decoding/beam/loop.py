@@ -8,6 +8,7 @@ scored decides how many passes it takes. Every pass scores what the search waits
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -19,6 +20,14 @@ from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, Tre
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, BeamStats, Output
 from fairseq_aggdec.decoding.outputs import moving_few
 from fairseq_aggdec.decoding.search_rules import SearchRules
+
+
+class NotNumbersError(ArithmeticError):
+    """A prefix that was read overflows, and with it what its sentence's other prefixes have.
+
+    Of what they do not see they take zero times, and zero times infinity is no number (in PyTorch's products; in
+    fairseq's search each hypothesis has a cache of its own).
+    """
 
 
 @contextmanager
@@ -53,6 +62,9 @@ def aggressive_beam_search(
 
     Returns:
         of each sentence what has finished, best first, and what it took.
+
+    Raises:
+        NotNumbersError: the batch cannot be searched by prefixes that share a cache.
     """
     sentences = list(_begun(rules, options, first_tokens))
     stats = [BeamStats() for _ in sentences]
@@ -123,11 +135,13 @@ def _scored(
     block: TreeBlock,
     planned: Sequence[Sequence[Node]],
 ) -> Iterator[Row]:
-    """The rows behind the prefixes of a block, one after the other."""
+    """The rows behind the prefixes of a block, one after the other. Raises `NotNumbersError`."""
     sequences = _sequences(planned, rules, block.tokens.device) if rules.no_repeat_ngram_size > 1 else None
     earliest = min(node.depth for nodes in planned for node in nodes)
     for values, tokens, whole in best_entries_behind(verifier, rules, options, block, earliest, sequences):
         for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
+            if math.isnan(best[0]):
+                raise NotNumbersError
             yield Row(best, names, whole, number)
 
 
