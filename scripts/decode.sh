@@ -45,8 +45,9 @@ fi
 case "$decoding" in
     beam[0-9]*) mode=(--task translation --beam "${decoding#beam}") ;;
     nat:*:*)
-        passes="${decoding#nat:}" # of which fairseq does not count the first
-        mode=(--task translation_lev --iter-decode-max-iter $((${passes%:*} - 1)) --iter-decode-with-beam "${passes#*:}")
+        passes="${decoding#nat:}" # of which fairseq does not count the first; without all of them CMLM leaves masks
+        mode=(--task translation_lev --iter-decode-max-iter $((${passes%:*} - 1)) --iter-decode-with-beam "${passes#*:}"
+            --iter-decode-force-max-iter)
         ;;
     *) mode=(--task aggressive_translation --decoding "$decoding" --beam 1 --decoding-stats "$output/stats.jsonl") ;;
 esac

@@ -84,3 +84,4 @@ def test_the_stage_trains_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert options["--results-path"] == str(work / f"decode/test/{label}")
         assert options["--task"] == "translation_lev"
         assert (options["--iter-decode-max-iter"], options["--iter-decode-with-beam"]) == (passes, "3")
+        assert "--iter-decode-force-max-iter" in command

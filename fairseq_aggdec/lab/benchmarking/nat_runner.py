@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel
-from fairseq.models.nat import FairseqNATModel
+from fairseq.models.nat import CMLMNATransformerModel, FairseqNATModel
 from fairseq.tasks.translation_lev import TranslationLevenshteinConfig, TranslationLevenshteinTask
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
@@ -47,8 +47,12 @@ class NatRunner:
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         self.wait: Callable[[], None] = module_times.device_wait([self._model])
-        # fairseq does not count the first pass
-        settings = Namespace(iter_decode_max_iter=mode.nat.iterations - 1, iter_decode_with_beam=mode.nat.length_beam)
+        settings = Namespace(
+            iter_decode_max_iter=mode.nat.iterations - 1,  # fairseq does not count the first pass
+            iter_decode_with_beam=mode.nat.length_beam,
+            # CMLM masks again after a pass: what fairseq takes for an output that no longer changes has masks in it
+            iter_decode_force_max_iter=isinstance(self._model, CMLMNATransformerModel),
+        )
         self._generator = self._task.build_generator([self._model], settings)
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
