@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,18 +64,23 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     ) -> list[list[dict[str, Any]]]:
         if constraints is None and (self._falls_back() or self._leaves_batch(sample["net_input"]["src_tokens"])):
             return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
-        try:
+        with suppress(NotNumbersError):
             return super()._generate(sample, prefix_tokens, constraints, bos_token)
-        except NotNumbersError:
-            if self._is_ours_alone():
-                raise AggdecError(
-                    "a hypothesis has scores that are no numbers (NaN), and fairseq's own search, which could go on "
-                    "without it, has no --bf16, --int8, --bit-exact or --block-ngrams: decode without"
-                ) from None
-            try:
-                return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
-            except AssertionError:  # with nothing left
-                raise AggdecError(f"a sentence's {NO_NUMBERS}") from None
+        return self._without_what_overflows(sample, prefix_tokens, bos_token)
+
+    def _without_what_overflows(
+        self, sample: dict[str, Any], prefix_tokens: Tensor | None, bos_token: int | None
+    ) -> list[list[dict[str, Any]]]:
+        """fairseq's own search, which loses a hypothesis that overflows and goes on with the others."""
+        if self._is_ours_alone():
+            raise AggdecError(
+                "a hypothesis has scores that are no numbers (NaN), and fairseq's own search, which could go on "
+                "without it, has no --bf16, --int8, --bit-exact or --block-ngrams: decode without"
+            )
+        try:
+            return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
+        except AssertionError:  # with nothing left
+            raise AggdecError(f"a sentence's {NO_NUMBERS}") from None
 
     def _decode(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
