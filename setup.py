@@ -76,6 +76,7 @@ setup(
         "rouge-score",
         "sacrebleu",
         "sacremoses",
+        "sentencex",
         "subword-nmt",
         "tabulate",
         "tqdm",

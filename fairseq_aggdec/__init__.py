@@ -4,7 +4,12 @@
 Importing the package alone stays cheap: fairseq and torch are loaded only where they are needed.
 """
 
+import logging
 import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairseq_aggdec.text.model import load as load
 
 __version__ = "0.1.0"
 
@@ -24,6 +29,21 @@ def register() -> None:
     import fairseq_aggdec.tasks.block_drafting
     import fairseq_aggdec.tasks.super_resolution
     import fairseq_aggdec.writing.tokenizer  # noqa: F401
+
+
+def __getattr__(name: str) -> Any:
+    """`from fairseq_aggdec import load` imports fairseq and torch, which the package alone does not."""
+    if name != "load":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    root = logging.getLogger()
+    handlers, level, disabled = list(root.handlers), root.level, root.manager.disable
+    logging.disable(logging.INFO)
+    from fairseq_aggdec.text.model import load
+
+    root.handlers[:] = handlers  # a module of fairseq makes all that import it log to stderr
+    root.setLevel(level)
+    logging.disable(disabled)
+    return load
 
 
 if "fairseq" in sys.modules:  # fairseq is importing its user directory

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import fairseq_aggdec
-from fairseq_aggdec.demo.model import DemoModel
-from fairseq_aggdec.demo.tasks import TASKS
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.lab.lossless.fuzzing.random_models import twin_words
 from fairseq_aggdec.tasks.loading import batches_of, load
+from fairseq_aggdec.text import model as text_models
+from fairseq_aggdec.text.shipped import SHIPPED
 from tests.random_blockwise import random_blockwise
 from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
 from tests.scripted_decoding import examples
@@ -168,12 +168,12 @@ def test_low_precision_is_another_arithmetic(precision: Any) -> None:
 @pytest.mark.parametrize("name", ["gec", "mt"])
 def test_shipped_models(name: str, options: dict[str, bool]) -> None:
     fairseq_aggdec.register()
-    demo = TASKS[name]
+    demo = SHIPPED[name]
     drafter = {} if demo.drafter is None else {"drafter_path": str(demo.folder / demo.drafter)}
     source, target = demo.source_language, demo.target_language
     task, models = load(str(demo.folder / "model.pt"), str(demo.folder), source, target, **drafter, **options)
     lines = (demo.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[:4]
-    text = DemoModel.load(demo)
+    text = text_models.load.shipped(name)
     sentences = [text.encode(line.split("\t")[0]) for line in lines]
 
     def all_of(decoding: str, size: int) -> list[Hypothesis]:

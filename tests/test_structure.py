@@ -30,7 +30,9 @@ KNOWS: dict[str, set[str]] = {
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
     "tasks": {"compat", "criterions", "data", "decoding", "engine", "generation", "models", "writing"},
     "distillation": {"engine", "generation", "tasks"},
-    "bulk": {"distillation", "generation", "tasks", "writing"},
+    "text": {"models", "tasks", "writing"},
+    "bulk": {"distillation", "tasks", "text"},
+    "serve": {"text", "writing"},
 }
 """folder: others that it may import; `lab`, `demo` and `cli` may import all"""
 

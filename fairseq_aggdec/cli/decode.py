@@ -18,7 +18,8 @@ from fairseq_aggdec.tasks.search_options import add_search_options
 _SHARD_LINES = 2000
 _EPILOG = """\
 The outputs of FILE are in OUT/FILE.*.txt, in the order of cat OUT/FILE.*.txt. Each line has one output; that of an
-empty line is empty, and so is that of a line which is too long or not UTF-8 (these are listed in OUT/skipped.tsv). To
+empty line is empty, and so is that of a line which cannot be translated, being too long or not UTF-8; where a
+model corrects, what cannot be decoded stays as it was (these lines are listed in OUT/skipped.tsv). To
 go on after a command was stopped or killed, start it again. --bpe and --tokenizer have the further options that they
 have in fairseq-interactive (--bpe-codes, --sentencepiece-model, --moses-no-escape, ...)."""
 
@@ -68,6 +69,16 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
         "--tokenizer", choices=sorted(TOKENIZER_REGISTRY), help="tokeniser of the input, undone in the output"
     )
     text.add_argument("--bpe", choices=sorted(BPE_REGISTRY), help="subwords of the input, joined again in the output")
+    text.add_argument(
+        "--one-sentence-a-line",
+        action="store_true",
+        help="decode each line as a whole (default: with --tokenizer, or a --bpe that reads text, by sentences)",
+    )
+    text.add_argument(
+        "--longest",
+        type=int,
+        help="subwords that a sentence may have, longer ones are cut at clauses (default: all it takes)",
+    )
 
     work = parser.add_argument_group("work")
     work.add_argument(
@@ -130,7 +141,9 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    check_least(parser, args, 1, "workers", "threads", "shard_lines", "max_tokens", "batch_size", "beam", "max_len_b")
+    check_least(
+        parser, args, 1, "workers", "threads", "longest", "shard_lines", "max_tokens", "batch_size", "beam", "max_len_b"
+    )
     for name, value in vars(args).items():
         if value == "???":  # fairseq's mark of an option that must be given
             parser.error(f"{option_name(name)} is needed for --bpe {args.bpe}")

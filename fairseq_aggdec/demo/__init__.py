@@ -1,1 +1,1 @@
-"""Small trained models and the sentences that `aggdec demo` shows them on."""
+"""Small trained models, and the sentences that `aggdec demo` shows them on."""

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
-from fairseq_aggdec.demo.model import DemoModel
-from fairseq_aggdec.demo.tasks import DemoTask
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.text.model import Model, load
+from fairseq_aggdec.text.shipped import ShippedModel
 from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import runners_of
 from fairseq_aggdec.lab.benchmarking.machine import describe, machine
@@ -21,25 +20,22 @@ from fairseq_aggdec.lab.reporting.trace_text import kept, rejected
 from fairseq_aggdec.tasks.loading import batches_of
 
 
-def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: bool) -> None:
+def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: bool) -> None:
     """Prints some sentences with the blocks of their outputs, and the speed of each mode over all sentences.
 
     Args:
         demo: the model to show.
-        sentences: the sentences to decode.
+        lines: what to decode, each of one sentence or several.
         shown: the number of sentences to print, in their order; edited ones are chosen first.
         rounds: how often each mode is timed.
         colour: whether blocks are coloured.
 
     Raises:
-        AggdecError: a sentence is too long; or, after all is printed, the output of a lossless mode was not that of
-            greedy decoding.
+        AggdecError: after all is printed: the output of a lossless mode was not that of greedy decoding.
     """
-    model = DemoModel.load(demo)
+    model = load.shipped(demo.name)
+    sentences = [sentence for line in lines for sentence in model.sentences(line)]
     sources = [model.encode(sentence) for sentence in sentences]
-    for sentence, source in zip(sentences, sources, strict=True):
-        if len(source) > model.max_tokens:
-            raise AggdecError(f"the sentence '{sentence[:60]}...' is longer than {model.max_tokens} tokens: split it")
     batches = batches_of(model.task, sources, 1)
     runners = runners_of(model.task, model.models, batches, demo.modes)
     results = compare(runners, rounds)
@@ -73,13 +69,13 @@ def show(demo: DemoTask, sentences: list[str], shown: int, rounds: int, colour: 
     refuse_differences(different)
 
 
-def _show(demo: DemoTask, model: DemoModel, sentence: str, hypothesis: dict[str, Any], colour: bool) -> None:
+def _show(demo: ShippedModel, model: Model, sentence: str, hypothesis: dict[str, Any], colour: bool) -> None:
     """Print a sentence, its output, and the blocks of the output."""
     stats = hypothesis["stats"]
     drafts = [model.tokens(entry["tokens"]) for entry in hypothesis["history"]]
     parts = segments(model.tokens(hypothesis["tokens"]), stats, drafts)
     print(f"  input   {sentence}")
-    print(f"  output  {model.decode(hypothesis['tokens'], sentence)}")
+    print(f"  output  {model.text(hypothesis['tokens'], sentence)}")
     if demo.drafter is None:
         blocks = " ".join(kept(part, colour) for part in parts)
         print(f"  blocks  {blocks}   ({stats.iterations} iterations)\n")

@@ -15,7 +15,7 @@ from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 
 _COPYING = ("iad", "hybrid", "aggressive")
 """not `iad++`: behind a shorter draft the model's own word would stand, where the input's was to stay"""
-_OPTIONS = {
+READ_BY = {
     **dict.fromkeys(("max_draft_len", "min_suffix", "max_suffix"), _COPYING),
     "drafter_path": ("gad", "gad++", "nar", "hybrid", "aggressive", "aggressive-beam"),
     "block_size": ("gad", "gad++", "nar", "blockwise", "hybrid", "aggressive", "aggressive-beam"),
@@ -132,7 +132,7 @@ def _at_least_one(word: str) -> int:
 def check_drafting_options(cfg: Any) -> None:
     """Raises `AggdecError` for a value that makes no sense and for an option that the mode does not read."""
     mode = str(cfg.decoding)
-    for name, modes in _OPTIONS.items():
+    for name, modes in READ_BY.items():
         if getattr(cfg, name) != _DEFAULTS[name] and mode not in modes:
             raise AggdecError(
                 f"{option_name(name)} is read by --decoding {', '.join(modes)} only, and not by {mode}: leave it out"

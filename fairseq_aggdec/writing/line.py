@@ -4,7 +4,9 @@ Promised for every output of the model:
 
 * The model reads ASCII only: letters, digits and the usual marks (`characters.READ`). A line of these is not changed.
 * Punctuation of a word processor (curly quotes, dashes, an ellipsis, unusual spaces, soft hyphens) is read as that of a
-  keyboard. Where the model keeps the token, the output has the writer's characters and the spaces beside them.
+  keyboard. Where the model keeps the token, the output has the writer's characters.
+* Between tokens that the model keeps stands what the writer put there: no space in 12/03/2021, two spaces, a tab. The
+  Moses detokeniser spaces what is new (`spacing`).
 * Every other character that the model does not read is in the output exactly once, in its order and in its place: an
   edit of a word with such a character is not made. The model reads letters without their accents, `(`, `)` and `$` for
   other brackets and currencies, and `X` for a word with any other character (Москва, a_b, me@x.org) and for a symbol
@@ -24,11 +26,12 @@ from functools import cache
 from typing import Any
 
 from fairseq_aggdec.writing.characters import PUNCTUATION, plain
+from fairseq_aggdec.writing.spacing import match_spacing
 
 WORD = "X"
 """the word that the model is shown for one that it cannot read; it nearly always copies it"""
 _WORD = "\ufffc"  # its stand-in for the tokeniser, which would take "X." for an abbreviation
-_CHUNK = re.compile(r"(\s*)([—―]|[^\s—―]+)")
+_CHUNK = re.compile(r"\s*([—―]|[^\s—―]+)")
 _CORE = re.compile(r"[#@]?\w(?:.*\w)?")
 _BETWEEN_WORDS = re.compile(r"(?<=\w)\s+[^\w\s]+(?=\s+\w)")
 _MISTYPED = re.compile(r"(?<=[^\W\d_])[`´](?=[^\W\d_])")
@@ -41,19 +44,12 @@ class _Piece:
     Attributes:
         plain: the token as the model reads it; empty for a symbol.
         written: the writer's characters.
-        space: the writer's white space before it.
         kept: whether it has a character that must not be lost.
     """
 
     plain: str
     written: str
-    space: str = ""
     kept: bool = False
-
-    @property
-    def own(self) -> bool:
-        """Whether the writer's characters differ from those that the model reads."""
-        return self.plain != self.written
 
 
 @cache
@@ -68,7 +64,8 @@ class WrittenLine:
     """One line of English, as it was typed; white space around it is ignored."""
 
     def __init__(self, line: str) -> None:
-        self._pieces = list(_tokens(_MISTYPED.sub("'", line.strip())))
+        self._line = _MISTYPED.sub("'", line.strip())
+        self._pieces = list(_tokens(self._line))
         self._shown = [number for number, piece in enumerate(self._pieces) if piece.plain]
 
     @property
@@ -78,56 +75,32 @@ class WrittenLine:
 
     def restored(self, answer: str) -> str:
         """The model's output for `tokens`, Moses tokens too, as running text with the writer's characters."""
-        result = list(self._merged(answer.split()))
-        tokens = [piece.plain.replace("@", "-") for piece, _ in result if piece.plain]  # Moses makes "-" of " @-@ "
-        text = moses()[1].detokenize(tokens, unescape=False)
-        parts: list[str] = []
-        waiting, end = iter(tokens), 0
-        for place, (piece, number) in enumerate(result):
-            usual = " "
-            if piece.plain:
-                token = next(waiting)
-                start = text.index(token, end)
-                usual, end = text[end:start], start + len(token)
-            if place > 0:
-                parts.append(self._space(result[place - 1], (piece, number), usual))
-            parts.append(piece.written)
-        return "".join(parts)
+        written = [piece.written for piece in self._merged(answer.split())]
+        return match_spacing(self._line, moses()[1].detokenize(written, unescape=False))
 
-    def _merged(self, answer: list[str]) -> Iterator[tuple[_Piece, int | None]]:
-        """The pieces of the output, each with its number in the line; None for one of the model's."""
+    def _merged(self, answer: list[str]) -> Iterator[_Piece]:
+        """The pieces of the output: the line's and the model's."""
         pieces, shown = self._pieces, self._shown
         kept = {piece.plain for piece in pieces if piece.kept}
         source = [pieces[number].plain for number in shown]
         bounds = [*shown, len(pieces)]  # a symbol goes with the token before it
-        yield from ((pieces[number], number) for number in range(bounds[0]))
+        yield from pieces[: bounds[0]]
         if not source:
             return
         for kind, i1, i2, j1, j2 in SequenceMatcher(None, source, answer, autojunk=False).get_opcodes():
-            old = range(bounds[i1], bounds[i2])
-            if kind == "equal" or any(pieces[number].kept and pieces[number].plain for number in old):
-                yield from ((pieces[number], number) for number in old)
+            old = pieces[bounds[i1] : bounds[i2]]
+            if kind == "equal" or any(piece.kept and piece.plain for piece in old):
+                yield from old
                 continue
             # a token that stands for such a word comes from the line alone
             new = [_Piece(token, token) for token in answer[j1:j2] if token not in kept]
             written = 0
-            for place, number in enumerate((number for number in old if pieces[number].plain), start=1):
-                upto = len(new) * place // (i2 - i1)
-                yield from ((piece, None) for piece in new[written:upto])
+            for place in range(i1, i2):
+                upto = len(new) * (place + 1 - i1) // (i2 - i1)
+                yield from new[written:upto]
                 written = upto
-                yield from ((pieces[symbol], symbol) for symbol in range(number + 1, bounds[i1 + place]))
-            yield from ((piece, None) for piece in new[written:])
-
-    def _space(self, before: tuple[_Piece, int | None], after: tuple[_Piece, int | None], usual: str) -> str:
-        """The white space between two pieces of the output: beside the writer's own characters it is the writer's."""
-        (left, left_number), (right, right_number) = before, after
-        if right_number and right.own:
-            return right.space
-        if left_number is not None and left.own and left_number + 1 < len(self._pieces):
-            return self._pieces[left_number + 1].space
-        if right_number and left_number == right_number - 1 and right.space.strip(" \t"):
-            return right.space
-        return usual
+                yield from pieces[shown[place] + 1 : bounds[place + 1]]
+            yield from new[written:]
 
 
 def _readable(chunk: str) -> Iterator[_Piece]:
@@ -158,10 +131,9 @@ def _tokens(line: str) -> Iterator[_Piece]:
     characters: list[_Piece] = []
     text = ""
     for match in _CHUNK.finditer(line):
-        space, chunk = match.groups()
+        chunk = match[1]
         symbol = _BETWEEN_WORDS.match(line, match.start()) and all(plain(character) is None for character in chunk)
         found = [_Piece(_WORD, chunk, kept=True)] if symbol else list(_readable(chunk))
-        found[0].space = space
         characters += found
         text += " " + "".join(piece.plain or " " for piece in found)
     waiting = iter(characters)
@@ -173,8 +145,6 @@ def _tokens(line: str) -> Iterator[_Piece]:
             if not piece.plain:
                 yield piece
                 continue
-            if not whole.written:
-                whole.space = piece.space
             whole.written += piece.written
             whole.kept |= piece.kept
             over += len(piece.plain)

@@ -9,9 +9,9 @@ from pathlib import Path
 from threading import Thread
 
 from fairseq_aggdec.cli import decode
-from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.text.shipped import SHIPPED
 
-GEC, MT = TASKS["gec"].folder, TASKS["mt"].folder
+GEC, MT = SHIPPED["gec"].folder, SHIPPED["mt"].folder
 TOKENS = ["--tokenizer", "moses", "--moses-no-escape", "--moses-no-dash-splits", "--bpe", "subword_nmt", "--bpe-codes"]
 SUBWORDS = [GEC, "--path", GEC / "model.pt", "-s", "en", "-t", "en"]
 CORRECT = [*SUBWORDS, *TOKENS, GEC / "bpecodes"]

@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_aggdec.cli.demo import main
 from fairseq_aggdec.demo.sentences import read_sentences
-from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.errors import AggdecError
 
 SENTENCE = "She have two brother in Zürich."
@@ -37,7 +37,7 @@ def test_the_script_sets_up_and_runs_the_demo_whatever_the_locale_says() -> None
 
 
 def test_built_in_sentences_are_corrected_losslessly(capsys: pytest.CaptureFixture[str]) -> None:
-    sentences = (TASKS["gec"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    sentences = (SHIPPED["gec"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
     assert len(sentences) >= 50
     sentences = sentences[::12]
     output = printed(capsys, *sentences)
@@ -55,7 +55,7 @@ def test_sentences_from_arguments_a_file_and_standard_input(tmp_path: Path, monk
     file = tmp_path / "input.txt"
     file.write_text(f"\n{SENTENCE}\n\n", encoding="utf-8")
     give_on_standard_input(monkeypatch, f"{SENTENCE}\n".encode())
-    built_in = TASKS["gec"].folder / "sentences.txt"
+    built_in = SHIPPED["gec"].folder / "sentences.txt"
     assert read_sentences([SENTENCE], None, built_in) == [SENTENCE]
     assert read_sentences([], str(file), built_in) == [SENTENCE]
     assert read_sentences([], "-", built_in) == [SENTENCE]
@@ -64,7 +64,7 @@ def test_sentences_from_arguments_a_file_and_standard_input(tmp_path: Path, monk
 
 
 def test_translation_shows_drafts_and_is_lossless_under_gad(capsys: pytest.CaptureFixture[str]) -> None:
-    sentences = (TASKS["mt"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    sentences = (SHIPPED["mt"].folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
     assert len(sentences) >= 50
     sentences = sentences[::17]
     output = printed(capsys, "--task", "mt", *sentences)

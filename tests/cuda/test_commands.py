@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from fairseq_aggdec.cli.user_dir import user_dir
-from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.lab.lossless.differences import NEAR_TIES, first_difference
 from tests.helpers import Generated, parse_generate, run_cli
 
-MT = TASKS["mt"].folder
+MT = SHIPPED["mt"].folder
 LINES = ["I have two brothers .", "Where do you live ?", "The weather is nice today , and we are going home ."]
 
 

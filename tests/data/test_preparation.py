@@ -14,7 +14,7 @@ from fairseq_aggdec.data.preparation import encode, prepare, tokenise
 from fairseq_aggdec.data.prepare_config import Gpt2Files, PrepareConfig, Subwords, UsualPairs
 from fairseq_aggdec.data.subwords import gpt2
 from fairseq_aggdec.data.text_stages import write_text
-from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at
 from tests.data.preparing import ROOT, digest, make_data, parallel, small, write_gzipped
@@ -144,7 +144,7 @@ def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
     write_text(config, tmp_path, work)
     tokenise(config, work)
     encode(config, tmp_path, work)
-    assert (work / "codes").read_bytes() == (TASKS["gec"].folder / "bpecodes").read_bytes()
+    assert (work / "codes").read_bytes() == (SHIPPED["gec"].folder / "bpecodes").read_bytes()
     assert (work / "bpe/train.tgt").read_text().splitlines()[0] == "He goes home ."
     with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
         prepare(replace(config, bpe=Subwords(shipped="no")), tmp_path, tmp_path / "other")

@@ -5,16 +5,15 @@ from functools import cache
 
 import pytest
 
-import fairseq_aggdec
-from fairseq_aggdec.demo.model import DemoModel
-from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec import load
 from fairseq_aggdec.tasks.loading import batches_of
+from fairseq_aggdec.text.model import Model
+from fairseq_aggdec.text.shipped import SHIPPED
 
 
 @cache
-def loaded(task: str) -> DemoModel:
-    fairseq_aggdec.register()
-    return DemoModel.load(TASKS[task])
+def loaded(task: str) -> Model:
+    return load.shipped(task)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +31,7 @@ def test_tokens_an_iteration(task: str, decoding: str, tokens: float) -> None:
 
     `hybrid` and `aggressive-beam` draft what saves time, which is less than would be accepted.
     """
-    shown, model = TASKS[task], loaded(task)
+    shown, model = SHIPPED[task], loaded(task)
     model.task.cfg.decoding = decoding
     generator = model.task.build_generator(model.models, Namespace(beam=5 if decoding == "aggressive-beam" else 1))
     lines = (shown.folder / "sentences.txt").read_text(encoding="utf-8").splitlines()[::3]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
 
 import fairseq_aggdec
-from fairseq_aggdec.demo.model import DemoModel
-from fairseq_aggdec.demo.tasks import TASKS
-from fairseq_aggdec.tasks.loading import batches_of
+from fairseq_aggdec import load
+from fairseq_aggdec.text.shipped import SHIPPED
 from tests.helpers import run_cli
 
 CORRECTIONS = {
@@ -32,23 +30,14 @@ CORRECTIONS = {
 
 
 def test_what_the_corrector_cannot_read_is_left_alone() -> None:
-    fairseq_aggdec.register()
-    model = DemoModel.load(TASKS["gec"])
-    lines = list(CORRECTIONS)
-    sources = [model.encode(line) for line in lines]
-    model.task.cfg.decoding = "iad"
-    generator = model.task.build_generator(model.models, Namespace(beam=1))
-    found = {}
-    for batch in batches_of(model.task, sources, 8):
-        decoded = model.task.inference_step(generator, model.models, batch)
-        for number, (best, *_) in zip(batch["id"].tolist(), decoded, strict=True):
-            found[lines[number]] = model.decode(best["tokens"], lines[number])
+    results = load.shipped("gec").decode(list(CORRECTIONS), "iad")
+    found = {result.source: result.text for result in results}
     assert found == {line: line if output is None else output for line, output in CORRECTIONS.items()}
 
 
 def test_fairseq_interactive_gives_each_line_its_own_characters(tmp_path: Path) -> None:
     """In batches that are sorted by length, with a line that is left out, and with several hypotheses a line."""
-    folder = TASKS["gec"].folder
+    folder = SHIPPED["gec"].folder
     lines = ["She live in Москва with her brother.", "", "word " * 600, "The price is 20 €.", "The price is 20 £."]
     (tmp_path / "input.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [folder, "--path", folder / "model.pt", "--input", tmp_path / "input.txt", "--cpu"]

@@ -12,7 +12,7 @@ from fairseq_aggdec.cli import prepare, score
 from fairseq_aggdec.data.preparation import prepare as prepare_data
 from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.data.text_files import read_lines
-from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.text.shipped import SHIPPED
 from tests.configs.composing import compose
 from tests.data.preparing import ROOT, write_gzipped
 
@@ -68,8 +68,8 @@ def test_simplification_starts_from_the_shipped_model(tmp_path: Path, aggdec_dat
         assert not [line for line in lines if "<::::>" in line or line.endswith((" .", "*"))]
     assert len(list(text.glob("asset.ref*"))) == 10
     assert (binary / "test1.complex-simple.simple.bin").is_file()
-    shipped = torch.load(TASKS["gec"].folder / "model.pt", map_location="cpu", weights_only=False)
-    assert (binary / "dict.complex.txt").read_bytes() == (TASKS["gec"].folder / "dict.en.txt").read_bytes()
+    shipped = torch.load(SHIPPED["gec"].folder / "model.pt", map_location="cpu", weights_only=False)
+    assert (binary / "dict.complex.txt").read_bytes() == (SHIPPED["gec"].folder / "dict.en.txt").read_bytes()
 
     model, trained = compose("wikisplit_small", "train").model, shipped["cfg"]["model"]
     for side in ("encoder", "decoder"):

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from fairseq_aggdec.data import subwords
 from fairseq_aggdec.data.text_files import read_lines, write_lines
-from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
 
@@ -21,7 +21,7 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
     Args:
         folder: the data-bin; nothing is done if it exists.
         data: folder of the data sets.
-        task: a key of `TASKS`, which names the model; for grammatical error correction, source and target are the same
+        task: a key of `SHIPPED`, which names the model; for grammatical error correction, source and target are the same
             English sentence.
         pairs: about how many pairs to take.
 
@@ -30,7 +30,7 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
     """
     if folder.exists():
         return
-    demo, file = TASKS[task], data / "tatoeba-en-de/deu.txt.gz"
+    demo, file = SHIPPED[task], data / "tatoeba-en-de/deu.txt.gz"
     lines = list(read_lines(file))
     rows = [line.split("\t") for line in lines[:: max(1, len(lines) // pairs)]]  # the file is sorted by length
     held_out = int(_HELD_OUT * len(rows))

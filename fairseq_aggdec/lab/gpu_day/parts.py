@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_aggdec.demo.tasks import TASKS
+from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.lab.gpu_day.running import RESULT, Part, Step, shown
 
 _PRECISIONS = ("fp32", "fp16", "bf16")
@@ -68,7 +68,7 @@ class Day:
         """A part for each model."""
         parts = []
         for name, modes, model in self._verified():
-            steps = [self._make_data(name)] if name in TASKS else []
+            steps = [self._make_data(name)] if name in SHIPPED else []
             needed = [step.name for step in steps]
             for precision in _PRECISIONS[:1] if self.rehearse else _PRECISIONS:
                 options = ["--modes", modes, "--precisions", precision, *self._at(("1,8,32", 32), ("1,2", 2))]
@@ -86,7 +86,7 @@ class Day:
 
     def _verified(self) -> list[tuple[str, str, list[str]]]:
         """For each model that is verified: its name, the modes, and the options that name the model."""
-        gec, mt = (TASKS[name].folder for name in ("gec", "mt"))
+        gec, mt = (SHIPPED[name].folder for name in ("gec", "mt"))
         lossless = "greedy,iad,hybrid,aggressive-beam:5"
         drafting = lossless.replace("iad", "iad,gad")
         shipped = [
@@ -123,9 +123,9 @@ class Day:
 
     def _shipped(self) -> list[Step]:
         """Times of the shipped models, whose drafts are those of real text."""
-        steps = [self._make_data(task) for task in TASKS]
+        steps = [self._make_data(task) for task in SHIPPED]
         for name, modes, model in self._verified():
-            if name not in TASKS:
+            if name not in SHIPPED:
                 continue
             timed = f"beam5,beam1,{modes},aggressive-beam:5:0" + ",gad++:5:3" * ("gad," in modes)
             options = [*self._at(("1,8,32", 64), ("1", 2)), "--no-profile", "--no-memory", *self._half()]
@@ -153,7 +153,7 @@ class Day:
         return [Step(f"batch-{n}", self._bench(size, str(n), n, modes, *self._half()), 200) for n in (1, 128)]
 
     def _train(self) -> list[Step]:
-        data, model = self._data("mt"), self._path(TASKS["mt"].folder / "model.pt")
+        data, model = self._data("mt"), self._path(SHIPPED["mt"].folder / "model.pt")
         small = self.rehearse
         common = [
             "--user-dir", "fairseq_aggdec", *(["--cpu"] if small else ["--fp16"]), "-s", "en", "-t", "de",

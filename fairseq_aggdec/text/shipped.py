@@ -1,12 +1,12 @@
-"""The tasks of `aggdec demo`, with a shipped model for each."""
+"""The small models that come with this package: what `load.shipped` loads."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True)
-class DemoTask:
-    """A shipped model and how it is shown."""
+class ShippedModel:
+    """A trained model, with what its text needs, and how `aggdec demo` shows it."""
 
     name: str
     title: str
@@ -15,17 +15,19 @@ class DemoTask:
     target_language: str
     tokenizer: str
     """the value of fairseq-interactive's --tokenizer"""
+    longest: int
+    """subwords of the longest sentence that it decodes well (docs/corrector.md)"""
     modes: tuple[str, ...]
-    """names of `lab.benchmarking.modes.Mode`, in the order of the table"""
+    """names of `lab.benchmarking.modes.Mode`, in the order of the demo's table"""
     shown: str
-    """the mode whose blocks are shown"""
+    """the mode whose blocks the demo shows"""
     drafter: str | None = None
     """the drafter's file beside `model.pt`"""
 
     @property
     def folder(self) -> Path:
         """The folder of its files."""
-        return Path(__file__).parent / self.name
+        return Path(__file__).parents[1] / "demo" / self.name
 
     @property
     def files(self) -> list[str]:
@@ -34,24 +36,31 @@ class DemoTask:
         return ["model.pt", *sorted(dictionaries), "bpecodes", *filter(None, [self.drafter])]
 
 
-TASKS = {
-    "gec": DemoTask(
+SHIPPED = {
+    "gec": ShippedModel(
         name="gec",
         title="Grammar correction",
         source_language="en",
         target_language="en",
         tokenizer="as_written",
+        longest=81,
         modes=("beam5", "aggressive-beam:5", "beam1", "greedy", "iad"),
         shown="iad",
     ),
-    "mt": DemoTask(
+    "mt": ShippedModel(
         name="mt",
         title="English-German translation",
         source_language="en",
         target_language="de",
         tokenizer="moses",
+        longest=51,
         modes=("beam5", "aggressive-beam:5", "beam1", "greedy", "gad", "gad++", "gad++:5:3"),
         shown="gad",
         drafter="drafter.pt",
     ),
 }
+
+
+def longest_learnt(checkpoint: Path) -> int | None:
+    """The `longest` of a shipped model by its checkpoint; None for any other, which does not say what it has learnt."""
+    return next((own.longest for own in SHIPPED.values() if own.folder == checkpoint.resolve().parent), None)

@@ -1,0 +1,115 @@
+"""The edits between a text and its correction, with their places."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from fairseq_aggdec.text.results import Edit
+from fairseq_aggdec.writing.alignment import aligned
+
+_MARK = "\u0300-\u036f\u200d\ufe0f"  # accents and what emoji are joined by: they go with the character before them
+_WORD = rf"\w[\w{_MARK}]*"
+_TOKEN = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|{_WORD}(?:['’-]{_WORD})*|[^\w\s][{_MARK}]*")
+"""a character of Chinese or Japanese, a word, or another character; white space is between them"""
+
+
+def find_edits(source: str, output: str) -> list[Edit]:
+    """The changes that make the output of the source, in order: words and punctuation, never letters of a word."""
+    old, new = list(_TOKEN.finditer(source)), list(_TOKEN.finditer(output))
+    edits: list[Edit] = []
+    start, begin = 0, 0  # up to where source and output are compared
+    for i, j in [*_counterparts(old, new), (len(old), len(new))]:
+        i1, i2 = old[i].span() if i < len(old) else (len(source), len(source))
+        j1, j2 = new[j].span() if j < len(new) else (len(output), len(output))
+        edits += _edit(source[start:i1], output[begin:j1], start)
+        edits += _edit(source[i1:i2], output[j1:j2], i1)
+        start, begin = i2, j2
+    return edits
+
+
+def _counterparts(old: list[re.Match[str]], new: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """The numbers of tokens that stand for each other: equal ones, and those of changes of equally many."""
+    for _, i1, i2, j1, j2 in aligned([match[0] for match in old], [match[0] for match in new]):
+        if i2 - i1 == j2 - j1:
+            yield from zip(range(i1, i2), range(j1, j2), strict=True)
+
+
+def _edit(was: str, now: str, offset: int) -> list[Edit]:
+    """The edit that makes one text of the other, without the white space that they begin or end with; none if equal."""
+    if was == now:
+        return []
+    first, shorter = 0, min(len(was), len(now))
+    while first < shorter and was[first] == now[first] and was[first].isspace():
+        first += 1
+    last = 0
+    while last < shorter - first and was[-1 - last] == now[-1 - last] and was[-1 - last].isspace():
+        last += 1
+    return [Edit(offset + first, len(was) - first - last, now[first : len(now) - last])]
+
+
+def apply_edits(source: str, edits: Sequence[Edit]) -> str:
+    """The source with all edits made; they are in order and do not overlap."""
+    parts, end = [], 0
+    for edit in edits:
+        parts += [source[end : edit.offset], edit.replacement]
+        end = edit.offset + edit.length
+    return "".join([*parts, source[end:]])
+
+
+def widened(source: str, edits: Sequence[Edit]) -> list[Edit]:
+    """The same change in edits of which none has length 0: an insertion takes in a word beside it.
+
+    Edits that would overlap become one. An insertion into a text of white space alone is left out.
+    """
+    tokens = [match.span() for match in _TOKEN.finditer(source)]
+    spans: list[tuple[int, int, list[Edit]]] = []
+    for edit in edits:
+        start, end = edit.offset, edit.offset + edit.length
+        if not edit.length:
+            if not tokens:
+                continue
+            start, end = _beside(tokens, edit)
+        if spans and start < spans[-1][1]:
+            before = spans.pop()
+            spans.append((before[0], max(before[1], end), [*before[2], edit]))
+        else:
+            spans.append((start, end, [edit]))
+    return [
+        Edit(
+            start,
+            end - start,
+            apply_edits(
+                source[start:end], [Edit(part.offset - start, part.length, part.replacement) for part in parts]
+            ),
+        )
+        for start, end, parts in spans
+    ]
+
+
+def _beside(tokens: list[tuple[int, int]], insertion: Edit) -> tuple[int, int]:
+    """The part of the source from an insertion to the end of a token beside it."""
+    place = insertion.offset
+    following = bisect_left(tokens, (place, place))
+    touches_next = following < len(tokens) and tokens[following][0] == place
+    ends_in_space = insertion.replacement[-1:].isspace()
+    if following and tokens[following - 1][1] >= place and not (touches_next and ends_in_space):
+        return tokens[following - 1]
+    if following < len(tokens):
+        return place, tokens[following][1]
+    return tokens[following - 1][0], place
+
+
+def to_utf16(text: str, edits: Sequence[Edit]) -> list[Edit]:
+    """The edits with offsets and lengths in UTF-16 code units, as JavaScript and LanguageTool count."""
+    result, offset, place = [], 0, 0
+    for edit in edits:
+        offset += _units(text[place : edit.offset])
+        place = edit.offset
+        result.append(Edit(offset, _units(text[place : place + edit.length]), edit.replacement))
+    return result
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,461 @@
+"""`load`: a checkpoint that decodes text.
+
+A text is cut into sentences, all sentences of all texts are decoded in batches of similar length by the generator that
+the plugin's task builds, as in fairseq-generate, and each output is put where its sentence stood.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, overload
+
+import torch
+from fairseq import utils
+from fairseq.data import encoders
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import BaseFairseqModel
+from tqdm import tqdm
+
+import fairseq_aggdec
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.models.blockwise_transformer import proposal_heads
+from fairseq_aggdec.tasks import loading
+from fairseq_aggdec.tasks.aggressive_translation import (
+    MODES,
+    AggressiveTranslationConfig,
+    AggressiveTranslationTask,
+    check_options,
+)
+from fairseq_aggdec.tasks.drafting_options import READ_BY
+from fairseq_aggdec.text.edits import find_edits
+from fairseq_aggdec.text.guard import degenerated, without_added_stop
+from fairseq_aggdec.text.results import Hypothesis, Result, Sentence, Step
+from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
+from fairseq_aggdec.text.shipped import SHIPPED, longest_learnt
+from fairseq_aggdec.writing.spacing import match_spacing
+from fairseq_aggdec.writing.tokenizer import decode_for
+
+logger = logging.getLogger(__name__)
+
+PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_OF_DRAFTER, _OF_BEAMS = ("gad", "gad++", "nar"), ("beam", "aggressive-beam")
+_SUBWORD_FILES = {
+    "bpecodes": ("subword_nmt", "bpe_codes"),
+    "sentencepiece.bpe.model": ("sentencepiece", "sentencepiece_model"),
+}
+"""of a model's folder, as fairseq's `from_pretrained` looks for them"""
+
+
+def _load(
+    path: str | os.PathLike[str],
+    data: str | os.PathLike[str] | None = None,
+    *,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    tokenizer: str | None = None,
+    bpe: str | None = None,
+    drafter: str | os.PathLike[str] | None = None,
+    corrects: bool | None = None,
+    longest: int | None = None,
+    splits: bool | None = None,
+    device: str | torch.device | None = None,
+    precision: str = "fp32",
+    **options: Any,
+) -> Model:
+    """A checkpoint of fairseq's task `translation`, ready to decode text.
+
+    Args:
+        path: a checkpoint, or several joined by `:`, which decode as an ensemble.
+        data: the folder with the dictionaries (dict.*.txt); None: that of the checkpoint.
+        source_lang, target_lang: suffixes of the dictionaries; None: as the folder has them.
+        tokenizer, bpe: as in fairseq's `from_pretrained` (`moses`, `as_written`; `subword_nmt`, `sentencepiece`, ...),
+            with their further options (`bpe_codes=...`, `sentencepiece_model=...`, `moses_no_escape=True`). A file
+            `bpecodes` or `sentencepiece.bpe.model` in the data folder is used by itself.
+        drafter: the checkpoint of a drafter, for `gad`, `gad++`, `nar`, `hybrid` and `aggressive-beam`.
+        corrects: whether the output is a correction of its input, in the same language: it then has edits, keeps the
+            spacing of what was not changed, and a degenerate output is replaced by its source. None: whether
+            `source_lang` and `target_lang` are the same.
+        longest: the most subwords of a sentence, EOS included, for a model that has learnt short ones; longer sentences
+            are cut at clauses. None: what the model takes, or has learnt if it is a shipped one.
+        splits: whether a text can hold several sentences and lines. None: where a tokeniser or subwords read running
+            text; otherwise a text is one sentence, of tokens joined by spaces.
+        device: None for a GPU where there is one.
+        precision: `fp32`, `fp16`, `bf16` or `int8`.
+        options: further options of the task, as in fairseq-generate (`block_size=10`).
+
+    Raises:
+        AggdecError: a file or an option cannot be used, or they do not fit each other.
+    """
+    for name in ("fairseq", "fairseq_aggdec"):  # silent unless asked
+        if logging.getLogger(name).level == logging.NOTSET:
+            logging.getLogger(name).setLevel(logging.WARNING)
+    fairseq_aggdec.register()
+    if precision not in PRECISIONS:
+        raise AggdecError(f"precision {precision}: choose one of {', '.join(PRECISIONS)}")
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    path = os.fspath(path)
+    folder = Path(data) if data is not None else Path(path.split(":")[0]).parent
+    of_task = {
+        name: options.pop(name) for name in list(options) if name in AggressiveTranslationConfig.__dataclass_fields__
+    }
+    if drafter is not None:
+        of_task["drafter_path"] = os.fspath(drafter)
+    task, models = load_models(path, str(folder), source_lang, target_lang, device, precision, **of_task)
+    for name, (kind, option) in _SUBWORD_FILES.items():
+        if bpe in (None, kind) and option not in options and (folder / name).is_file():
+            bpe, options[option] = kind, str(folder / name)
+    languages = {"source_lang": task.cfg.source_lang, "target_lang": task.cfg.target_lang}
+    text_options = Namespace(tokenizer=tokenizer, bpe=bpe, **languages, **options)
+    if corrects is None:
+        corrects = corrects_by(tokenizer, task.cfg.source_lang, task.cfg.target_lang)
+    if splits is None:
+        splits = reads_text(tokenizer, bpe)
+    longest = longest or longest_learnt(Path(path))
+    return Model(task, models, *encoders_of(text_options), corrects=corrects, longest=longest, splits=splits)
+
+
+def load_models(
+    path: str,
+    data: str,
+    source_lang: str | None,
+    target_lang: str | None,
+    device: torch.device,
+    precision: str,
+    **options: Any,
+) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
+    """`tasks.loading.load`, with the models on a device in a precision (one of `PRECISIONS`).
+
+    Raises:
+        AggdecError: as there.
+    """
+    if precision == "int8" or (precision == "bf16" and device.type == "cpu"):
+        options = {**options, precision: True}  # in the engine's matrix products alone
+        precision = "fp32"
+    task, models = loading.load(path, data, source_lang, target_lang, **options)
+    return task, [model.to(device=device, dtype=_DTYPES[precision]) for model in models]
+
+
+def _shipped(name: str, **options: Any) -> Model:
+    """A small model that comes with this package: `gec` corrects English, `mt` translates English into German.
+
+    Args:
+        options: `device`, `precision` and options of the task, as in `load`.
+
+    Raises:
+        AggdecError: there is no such model, or a file of it is missing.
+    """
+    if name not in SHIPPED:
+        raise AggdecError(f"no model '{name}' is shipped; there are {', '.join(SHIPPED)}")
+    shipped = SHIPPED[name]
+    for file in shipped.files:
+        if not (shipped.folder / file).is_file():
+            raise AggdecError(f"{shipped.folder / file}: missing; the package is not complete, install it again")
+    moses: dict[str, Any] = (
+        {"moses_no_dash_splits": True, "moses_no_escape": True} if shipped.tokenizer == "moses" else {}
+    )
+    return _load(
+        shipped.folder / "model.pt",
+        source_lang=shipped.source_language,
+        target_lang=shipped.target_language,
+        tokenizer=shipped.tokenizer,
+        drafter=None if shipped.drafter is None else shipped.folder / shipped.drafter,
+        **moses,
+        **options,
+    )
+
+
+class Load:
+    """`load(checkpoint, ...)` and `load.shipped(name)`: see `help(load.__call__)`."""
+
+    __call__ = staticmethod(_load)
+    shipped = staticmethod(_shipped)
+
+
+load = Load()
+
+
+def corrects_by(tokenizer: str | None, source_lang: str, target_lang: str) -> bool:
+    """Whether a model is taken for a corrector, whose output is in the language of its input."""
+    return tokenizer == "as_written" or source_lang == target_lang
+
+
+def reads_text(tokenizer: str | None, bpe: str | None) -> bool:
+    """Whether running text is read, and no tokens joined by spaces."""
+    return tokenizer is not None or bpe not in (None, "subword_nmt", "fastbpe")
+
+
+def encoders_of(options: Namespace) -> tuple[Any, Any]:
+    """The tokeniser and the encoder of subwords that options of fairseq name, or None in the place of each.
+
+    Raises:
+        AggdecError: an option or a file of theirs cannot be used.
+    """
+    try:
+        return encoders.build_tokenizer(options), encoders.build_bpe(options)
+    except (ImportError, OSError, KeyError, AttributeError) as error:
+        raise AggdecError(f"--tokenizer {options.tokenizer}, --bpe {options.bpe}: {error}") from error
+
+
+@dataclass
+class _Part:
+    """A sentence of a text, or a part of one that is too long."""
+
+    source: str
+    start: int
+    tokens: torch.Tensor | None
+    """token numbers, EOS included; None: nothing to decode"""
+    note: str | None = None
+
+
+class Model:
+    """A checkpoint, or an ensemble, with its tokeniser and subwords. `load` makes it.
+
+    Several threads may share one: one decodes at a time. `task` and `models` are fairseq's, for what this class does
+    not do (`tasks.loading.batches_of`).
+    """
+
+    def __init__(
+        self,
+        task: AggressiveTranslationTask,
+        models: list[BaseFairseqModel],
+        tokenizer: Any = None,
+        bpe: Any = None,
+        *,
+        corrects: bool = False,
+        longest: int | None = None,
+        splits: bool = True,
+    ) -> None:
+        """
+        Args:
+            task, models: from `tasks.loading.load`.
+            tokenizer, bpe: encoders of fairseq.
+            corrects, longest: as in `load`.
+            splits: whether a text can hold several sentences.
+        """
+        self.task, self.models = task, models
+        self.corrects = corrects
+        self.source_lang, self.target_lang = task.cfg.source_lang, task.cfg.target_lang
+        self._tokenizer, self._bpe, self._splits = tokenizer, bpe, splits
+        takes = min(int(model.max_positions()[0]) for model in models)
+        self.longest = min(takes, longest or takes)
+        """the most subwords of a sentence, EOS included"""
+        self._drafter = (task.cfg.drafter_path, task.cfg.block_size)
+        self._lock = Lock()
+        self._said_subwords = False
+
+    @property
+    def modes(self) -> list[str]:
+        """The modes in which this model can decode."""
+        drafts = self._drafter[0] is not None
+        heads = any(proposal_heads(model) for model in self.models)
+        return [mode for mode in MODES if (drafts or mode not in _OF_DRAFTER) and (heads or mode != "blockwise")]
+
+    @overload
+    def decode(self, texts: str, mode: str = ..., **options: Any) -> Result: ...
+
+    @overload
+    def decode(self, texts: Sequence[str], mode: str = ..., **options: Any) -> list[Result]: ...
+
+    def decode(
+        self,
+        texts: str | Sequence[str],
+        mode: str = "aggressive",
+        *,
+        beam: int | None = None,
+        nbest: int = 1,
+        top_beta: int | None = None,
+        tolerance: float | None = None,
+        max_tokens: int = 4000,
+        batch_size: int | None = None,
+        progress: bool = False,
+        trace: bool = False,
+        **search: Any,
+    ) -> Result | list[Result]:
+        """Decodes texts; one given alone has one result, several have a list in their order.
+
+        Args:
+            texts: each of any number of sentences and lines.
+            mode: one of `modes`; `aggressive` is a lossless one by what the model allows.
+            beam: for `beam` and `aggressive-beam`; None: 5.
+            nbest: the length of the n-best lists, in these two modes.
+            top_beta, tolerance: for `gad++`, `iad++` and `blockwise`; None: the mode's own.
+            max_tokens: the most subwords of a batch of sources, padding included.
+            batch_size: the most sentences of a batch; None: no limit.
+            progress: show a bar on stderr.
+            trace: fill `Sentence.trace`.
+            search: further options of fairseq's generation (`lenpen=0.6`, `max_len_b=100`).
+
+        Raises:
+            AggdecError: the mode or an option cannot be used.
+        """
+        several = [texts] if isinstance(texts, str) else list(texts)
+        unknown = [name for name in search if name not in GenerationConfig.__dataclass_fields__]
+        if unknown:
+            raise AggdecError(f"{unknown[0]}: neither an option of Model.decode nor of fairseq's generation")
+        if mode not in MODES:
+            raise AggdecError(f"mode {mode}: choose one of {', '.join(self.modes)}")
+        parts = [self._parts(text) for text in several]
+        with self._lock:
+            self._set_mode(mode, top_beta, tolerance)
+            wanted = {**search, "beam": (beam or 5) if mode in _OF_BEAMS else 1, "nbest": nbest}
+            generator = self.task.build_generator(self.models, Namespace(**wanted, retain_iter_history=trace))
+            every = [part for some in parts for part in some]
+            decoded = self._decoded(generator, every, nbest, max_tokens, batch_size, progress)
+        results = [self._result(text, some, decoded, trace) for text, some in zip(several, parts, strict=True)]
+        return results[0] if isinstance(texts, str) else results
+
+    def sentences(self, text: str) -> list[str]:
+        """The sentences of a text that `decode` decodes one by one."""
+        return [part.source for part in self._parts(text) if part.tokens is not None]
+
+    def encode(self, sentence: str) -> torch.Tensor:
+        """The token numbers of one sentence, EOS included."""
+        return self.task.source_dictionary.encode_line(self._subwords(sentence), add_if_not_exist=False).long()
+
+    def text(self, output: torch.Tensor, sentence: str) -> str:
+        """The token numbers of an output as running text, spaced as the sentence of which it is the output."""
+        tokens = self.task.target_dictionary.string(output)
+        if self._bpe is not None:
+            tokens = self._bpe.decode(tokens)
+        text = tokens if self._tokenizer is None else decode_for(self._tokenizer, tokens, sentence)
+        text = " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds
+        return without_added_stop(sentence, match_spacing(sentence, text)) if self.corrects else text
+
+    def tokens(self, output: torch.Tensor) -> list[str]:
+        """The subwords of an output, EOS included."""
+        return [self.task.target_dictionary[index] for index in output.tolist()]
+
+    def _set_mode(self, mode: str, top_beta: int | None, tolerance: float | None) -> None:
+        """Options given here have to be read by the mode; the drafter's wait for a mode that reads them."""
+        cfg = self.task.cfg
+        cfg.decoding, cfg.top_beta, cfg.tolerance = mode, top_beta, tolerance
+        drafter, block_size = self._drafter
+        cfg.drafter_path = drafter if mode in READ_BY["drafter_path"] else None
+        cfg.block_size = block_size if mode in READ_BY["block_size"] else 0
+        check_options(cfg)
+
+    def _subwords(self, sentence: str) -> str:
+        for encoder in filter(None, (self._tokenizer, self._bpe)):
+            sentence = encoder.encode(sentence)
+        return sentence
+
+    def _parts(self, text: str) -> list[_Part]:
+        """The sentences of a text; one that is too long is cut at clauses."""
+        if self._splits:
+            spans = split_text(text, self.source_lang or "en")
+        else:
+            start = len(text) - len(text.lstrip())
+            spans = [(start, start + len(text.strip()))] if text.strip() else []
+        parts = []
+        for start, end in spans:
+            tokens = self.encode(text[start:end])
+            if len(tokens) <= self.longest or not self._splits:
+                parts.append(self._part(text, start, end, tokens))
+                continue
+            pieces = cut_at_clauses(text[start:end], lambda piece: len(self.encode(piece)) <= self.longest)
+            parts += [
+                self._part(text, start + a, start + b, self.encode(text[start + a : start + b])) for a, b in pieces
+            ]
+        return parts
+
+    def _part(self, text: str, start: int, end: int, tokens: torch.Tensor) -> _Part:
+        if len(tokens) > self.longest:
+            note = f"too long: {len(tokens)} tokens, and the model takes {self.longest}; copied"
+            return _Part(text[start:end], start, None, note)
+        if len(tokens) < 2:  # nothing that the model reads
+            return _Part(text[start:end], start, None)
+        unknown = tokens.eq(self.task.source_dictionary.unk()).sum().item()
+        if self._bpe is None and unknown > (len(tokens) - 1) / 3:
+            self._warn_of_subwords(f"{unknown} of {len(tokens) - 1} words of '{text[start:end][:60]}' are unknown")
+        return _Part(text[start:end], start, tokens)
+
+    def _warn_of_subwords(self, what: str) -> None:
+        if not self._said_subwords:
+            self._said_subwords = True
+            logger.warning(f"{what}: name the subwords that the model was trained with (--bpe, --bpe-codes)")
+
+    @torch.inference_mode()
+    def _decoded(
+        self, generator: Any, parts: list[_Part], nbest: int, max_tokens: int, batch_size: int | None, progress: bool
+    ) -> dict[str, list[dict[str, Any]]]:
+        """The hypotheses of each different sentence; those of similar length are decoded together."""
+        sources = {part.source: part.tokens for part in parts if part.tokens is not None}
+        waiting = sorted(sources, key=lambda source: len(sources[source]))
+        found: dict[str, list[dict[str, Any]]] = {}
+        device = next(self.models[0].parameters()).device
+        with tqdm(total=len(waiting), unit=" sentences", disable=not progress) as bar:
+            while waiting:
+                size = min(len(waiting), batch_size or len(waiting), max(1, max_tokens // len(sources[waiting[-1]])))
+                batch, waiting = waiting[-size:], waiting[:-size]  # the longest first: memory is short at once or never
+                (sample,) = loading.batches_of(self.task, [sources[source] for source in batch], size)
+                sample = utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
+                hypotheses = self.task.inference_step(generator, self.models, sample)
+                for number, own in zip(sample["id"].tolist(), hypotheses, strict=True):
+                    if not own:
+                        raise AggdecError(f"'{batch[number][:60]}': the model gives no finite score; try without fp16")
+                    found[batch[number]] = own[:nbest]
+                bar.update(size)
+        return found
+
+    def _result(self, text: str, parts: list[_Part], decoded: dict[str, list[dict[str, Any]]], trace: bool) -> Result:
+        sentences, edits, pieces, end = [], [], [], 0
+        for part in parts:
+            sentence = self._sentence(part, decoded, trace)
+            sentences.append(sentence)
+            pieces += [text[end : part.start], sentence.text]
+            end = sentence.end
+            if self.corrects:
+                edits += [
+                    replace(edit, offset=edit.offset + part.start) for edit in find_edits(part.source, sentence.text)
+                ]
+        return Result(text, "".join([*pieces, text[end:]]), sentences, edits)
+
+    def _sentence(self, part: _Part, decoded: dict[str, list[dict[str, Any]]], trace: bool) -> Sentence:
+        source, end = part.source, part.start + len(part.source)
+        if part.tokens is None:
+            return Sentence(source, part.start, end, source, note=part.note)
+        nbest = []
+        for hypothesis in decoded[source]:
+            tokens = self.tokens(hypothesis["tokens"])[:-1]
+            nbest.append(Hypothesis(self.text(hypothesis["tokens"], source), tokens, float(hypothesis["score"])))
+        best, first = nbest[0], decoded[source][0]
+        if self._bpe is None and any(map(_marks_subword, best.tokens)) and not any(map(_marks_subword, source.split())):
+            self._warn_of_subwords(f"the output '{best.text[:60]}' is in subwords")
+        text, note = best.text, None
+        if self.corrects:
+            reason = degenerated(
+                [self.task.source_dictionary[index] for index in part.tokens[:-1].tolist()], best.tokens
+            )
+            if reason is not None:
+                text, note = source, f"{reason}; left as it was"
+        stats = first.get("stats")
+        return Sentence(
+            source, part.start, end, text, best.tokens, best.score, nbest,
+            iterations=len(best.tokens) + 1 if stats is None else stats.iterations,
+            drafted=0 if stats is None else sum(stats.drafted),
+            accepted=0 if stats is None else sum(stats.accepted),
+            note=note,
+            trace=self._trace(first) if trace else [],
+        )  # fmt: skip
+
+    def _trace(self, hypothesis: dict[str, Any]) -> list[Step]:
+        """What each iteration drafted and committed; a search without such a record took a step a token."""
+        tokens, stats, history = self.tokens(hypothesis["tokens"]), hypothesis.get("stats"), hypothesis.get("history")
+        if stats is None or not history:
+            return [Step([], 0, [token]) for token in tokens]
+        steps, start = [], 0
+        for entry, accepted, committed in zip(history, stats.accepted, stats.committed, strict=True):
+            steps.append(Step(self.tokens(entry["tokens"]), accepted, tokens[start : start + committed]))
+            start += committed
+        return steps
+
+
+def _marks_subword(token: str) -> bool:
+    return token.endswith("@@") or token.startswith("\u2581")

@@ -1,0 +1,115 @@
+"""Where the sentences of a pasted text are, and where a sentence that is too long for a model can be cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from sentencex import segment
+
+_LIST_ITEM = re.compile(r"\s*\w{1,2}[.)]\s")
+_LIST_MARKER = re.compile(r"\(?(?:\d{1,3}|\w)[.)]")
+_ORDINAL = re.compile(r"\b\d{1,2}\.$")
+_LANGUAGES_WITH_ORDINALS = ("cs", "da", "de", "et", "fi", "hr", "hu", "lv", "nb", "nn", "no", "pl", "sk", "sl", "sr")
+_CUTS = (  # where a long sentence is cut: best first. White space is the last resort.
+    re.compile(r"(?<=[.!?…;:])[\"'”’»)\]]*(\s+)|(\s+)(?=[-–—]\s)"),
+    re.compile(r"(?<=,)[\"'”’»)\]]*(\s+)"),
+    re.compile(r"(\s+)"),
+)
+
+
+def split_text(text: str, language: str = "en") -> list[tuple[int, int]]:
+    """The sentences of a text as spans (start, end) of characters, in order; between them is nothing but white space.
+
+    A line break ends a sentence, except within a paragraph that a mail program or an editor has wrapped: there the line
+    break is part of the sentence.
+
+    Args:
+        language: its ISO code. A code that the rules do not know is treated as one that they fall back to.
+    """
+    spans = []
+    for start, end in _blocks(text):
+        line = re.sub(r"\s", " ", text[start:end])
+        line = re.sub("[\ud800-\udfff]", "\ufffd", line)  # sentencex takes no halves of characters (JSON has them)
+        for piece in _pieces(line, language):
+            words = piece.strip()
+            if words:
+                begin = start + piece.index(words)
+                spans.append((begin, begin + len(words)))
+            start += len(piece)
+    return spans
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """The lines of a text, wrapped ones as one, as spans."""
+    start = end = 0
+    before = ""
+    for line in text.splitlines(keepends=True):
+        if not _goes_on(before.strip(), line):
+            yield start, end
+            start = end
+        end += len(line)
+        before = line
+    yield start, end
+
+
+def _goes_on(line: str, following: str) -> bool:
+    """Whether a line was wrapped: as long as in mail, without an end, and the next one begins with a small letter."""
+    return (
+        50 <= len(line) <= 100
+        and line[-1] not in ".!?…:;"
+        and following.lstrip()[:1].islower()
+        and not _LIST_ITEM.match(following)
+    )
+
+
+def _pieces(line: str, language: str) -> list[str]:
+    """The sentences of a line with the white space around them: joined, they are the line."""
+    pieces: list[str] = []
+    for piece in segment(language, line):
+        if pieces and (_has_no_words(piece) or _is_unfinished(pieces[-1].strip(), language)):
+            pieces[-1] += piece
+        else:
+            pieces.append(piece)
+    return pieces if "".join(pieces) == line else [line]
+
+
+def _has_no_words(piece: str) -> bool:
+    return not any(character.isalnum() for character in piece)
+
+
+def _is_unfinished(piece: str, language: str) -> bool:
+    """Whether sentencex took the full stop of a list item's number, or of "19. Jahrhundert", for a sentence's end."""
+    ordinal = language in _LANGUAGES_WITH_ORDINALS and _ORDINAL.search(piece)
+    return _has_no_words(piece) or bool(ordinal or _LIST_MARKER.fullmatch(piece))
+
+
+def cut_at_clauses(sentence: str, fits: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """Spans of the parts of a sentence, each of which fits; between them is nothing but white space.
+
+    A sentence is halved until its parts fit: behind the mark nearest its middle that ends a sentence or a clause, else
+    behind the nearest comma, else at the nearest white space. A word that does not fit is a part by itself.
+    """
+    parts: list[tuple[int, int]] = []
+    waiting = [(0, len(sentence))]
+    while waiting:
+        start, end = waiting.pop()
+        cut = None if fits(sentence[start:end]) else _cut(sentence, start, end)
+        if cut is None:
+            parts.append((start, end))
+        else:
+            waiting += [(cut[1], end), (start, cut[0])]
+    return parts
+
+
+def _cut(sentence: str, start: int, end: int) -> tuple[int, int] | None:
+    """The span of the white space at which to cut a part, a mark's not near its ends; None: there is none."""
+    part = sentence[start:end]
+    for pattern in _CUTS:
+        gaps = [found.span(found.lastindex or 0) for found in pattern.finditer(part)]
+        margin = 0 if pattern is _CUTS[-1] else len(part) // 5
+        gaps = [gap for gap in gaps if margin <= gap[0] and gap[1] <= len(part) - margin]
+        if gaps:
+            first, last = min(gaps, key=lambda gap: abs(gap[0] + gap[1] - len(part)))
+            return start + first, start + last
+    return None

@@ -1,0 +1,93 @@
+"""Does a corrected paragraph keep all of its sentences? Paragraphs of clean sentences, with errors put in.
+
+usage: .venv/bin/python scripts/paragraphs.py [--paragraphs 200] [--mode iad++] [--whole]
+  A sentence counts as lost where less than half of its words are in the output, in their order. --whole decodes each
+  paragraph as one sentence and without the guard, as before there was a way for text.
+"""
+
+import argparse
+import gzip
+import os
+from difflib import SequenceMatcher
+from pathlib import Path
+from unittest.mock import patch
+
+from fairseq_aggdec import load
+from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
+from fairseq_aggdec.data.lexicon import build_lexicon
+from fairseq_aggdec.text import model as text_model
+
+FILES = (
+    "mono-openstax-psychology/psychology2e.en.txt.gz",
+    "mono-litbank/litbank.en.txt.gz",
+    "mono-peps/peps.en.txt.gz",
+)
+
+
+def paragraphs(folder: Path, count: int, words: int = 90) -> list[list[str]]:
+    """Neighbouring sentences of the clean texts, at least so many words together, from all parts of each file."""
+    found = []
+    for number, name in enumerate(FILES):
+        with gzip.open(folder / name, "rt", encoding="utf-8") as file:
+            lines = [line.strip() for line in file]
+        wanted = len(range(number, count, len(FILES)))
+        for place in range(wanted):
+            sentences: list[str] = []
+            rest = iter(lines[len(lines) * place // wanted :])
+            while sum(len(sentence.split()) for sentence in sentences) < words:
+                sentences.append(next(rest))
+            found.append(sentences)
+    return found
+
+
+def lost(sentences: list[str], output: str) -> list[str]:
+    """The sentences of which the output has less than half of the words."""
+    words = [(number, word) for number, sentence in enumerate(sentences) for word in sentence.split()]
+    matcher = SequenceMatcher(None, [word for _, word in words], output.split(), autojunk=False)
+    kept = [0] * len(sentences)
+    for block in matcher.get_matching_blocks():
+        for number, _ in words[block.a : block.a + block.size]:
+            kept[number] += 1
+    return [sentence for sentence, count in zip(sentences, kept, strict=True) if 2 * count < len(sentence.split())]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--paragraphs", type=int, default=200)
+    parser.add_argument("--mode", default="iad++")
+    parser.add_argument("--whole", action="store_true")
+    args = parser.parse_args()
+    least = {"tolerance": 2.0, "top_beta": 5} if args.mode == "iad++" else {}
+    folder = Path(os.environ.get("AGGDEC_DATA") or "../shared/data")
+    clean = paragraphs(folder, args.paragraphs)
+    corruptor = Corruptor(build_lexicon({}), CorruptionConfig(error_rate=0.1))
+    wrong = [
+        " ".join(corruptor.corrupt_line(one, 1, 100 * number + place)[0] for place, one in enumerate(sentences))
+        for number, sentences in enumerate(clean)
+    ]
+    model = load.shipped("gec")
+    if args.whole:
+        model._splits, model.longest = False, 512
+        with patch.object(text_model, "degenerated", lambda source, output: None):
+            results = model.decode(wrong, args.mode, **least, progress=True)
+    else:
+        results = model.decode(wrong, args.mode, **least, progress=True)
+    missing = [lost(sentences, result.text) for sentences, result in zip(clean, results, strict=True)]
+    before = [lost(sentences, text) for sentences, text in zip(clean, wrong, strict=True)]
+    notes = [note for result in results for note in result.notes]
+    print(
+        f"{len(clean)} paragraphs, {sum(map(len, clean))} sentences, "
+        f"{sum(len(text.split()) for text in wrong) / len(wrong):.0f} words each; {args.mode}: "
+        f"{sum(map(bool, missing))} paragraphs lost a sentence ({sum(map(len, missing))} sentences; "
+        f"{sum(map(len, before))} by the errors put in); {sum(len(result.edits) for result in results)} edits; "
+        f"{len(notes)} sentences were left as they were"
+    )
+    for sentences in missing:
+        for sentence in sentences:
+            print(f"  lost: {sentence}")
+    for note in notes:
+        print(f"  {note}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""`load` and `Model.decode`: text in, text out."""
+
+import logging
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec import load
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.text.edits import apply_edits
+from fairseq_aggdec.text.model import Model
+from fairseq_aggdec.text.shipped import SHIPPED, ShippedModel
+
+LETTER = (
+    "Dear Anna,\r\n\r\nI has lost my bag on 12/03/2021 at 17:30, near the café.  It were blue and/or green ;) "
+    "My number is +49 (0)30 123, see https://example.org/a?b=1&c=2 \n\n- we was happy\n\n\tShe have two brother."
+)
+CORRECTED = (
+    "Dear Anna,\r\n\r\nI have lost my bag on 12/03/2021 at 17:30, near the café.  It was blue and/or green ;) "
+    "My number is +49 (0)30 123, see https://example.org/a?b=1&c=2 \n\n- we were happy\n\n\tShe has two brothers."
+)
+MT = SHIPPED["mt"].folder
+MOSES = {"tokenizer": "moses", "moses_no_escape": True, "moses_no_dash_splits": True}
+
+
+@cache
+def shipped(name: str) -> Model:
+    return load.shipped(name)
+
+
+def test_three_lines_of_python_correct_a_letter_in_silence() -> None:
+    program = (
+        "from fairseq_aggdec import load\n"
+        "model = load.shipped('gec')\n"
+        "print(model.decode('She have two brother.').text)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("She has two brothers.\n", "")
+
+
+@pytest.mark.parametrize("mode", ["greedy", "iad", "aggressive", "hybrid"])
+def test_a_text_keeps_its_lines_and_spacing_and_its_edits_make_the_correction(mode: str) -> None:
+    result = shipped("gec").decode(LETTER, mode)
+    assert result.text == CORRECTED
+    assert apply_edits(result.source, result.edits) == result.text
+    assert [result.source[edit.offset :][: edit.length] for edit in result.edits] == "has were was have brother".split()
+    for sentence in result.sentences:
+        assert result.source[sentence.start : sentence.end] == sentence.source
+        assert sentence.note is None
+
+
+def test_results_are_in_the_order_of_the_texts_however_they_are_batched() -> None:
+    texts = ["We was happy. " * 3, "", "She have a dog.", " \n ", "We was happy."]
+    alone = [shipped("gec").decode(text, "iad") for text in texts]
+    assert shipped("gec").decode(texts, "iad") == alone
+    assert shipped("gec").decode(texts, "iad", batch_size=1) == alone
+    assert [result.text for result in alone] == ["We were happy. " * 3, "", "She has a dog.", " \n ", "We were happy."]
+
+
+def test_several_threads_and_models_at_once() -> None:
+    texts = ["She have two brother.", "He go home.", "I has a dog."]
+    with ThreadPoolExecutor(4) as pool:
+        corrected = [pool.submit(shipped("gec").decode, text) for text in texts * 4]
+        translated = [pool.submit(shipped("mt").decode, "Where do you live?") for _ in range(4)]
+    assert {done.result().text for done in translated} == {shipped("mt").decode("Where do you live?").text}
+    assert [done.result() for done in corrected] == shipped("gec").decode(texts) * 4
+
+
+def test_counters_and_trace_tell_what_was_drafted() -> None:
+    (sentence,) = shipped("gec").decode("He live in Berlin with his two sister.", "iad", trace=True).sentences
+    assert sentence.text == "He lives in Berlin with his two sisters."
+    assert sentence.iterations == len(sentence.trace) < len(sentence.tokens)
+    assert [token for step in sentence.trace for token in step.tokens] == [*sentence.tokens, "</s>"]
+    assert sentence.accepted == sum(step.accepted for step in sentence.trace)
+    assert all(step.tokens[: step.accepted] == step.draft[: step.accepted] for step in sentence.trace)
+    (plain,) = shipped("gec").decode("He live in Berlin with his two sister.", "beam", trace=True).sentences
+    assert [step.tokens for step in plain.trace] == [[token] for token in [*plain.tokens, "</s>"]]
+
+
+def test_beam_is_what_fairseqs_own_interface_says_and_aggressive_beam_has_the_same_list() -> None:
+    from fairseq.models.transformer import TransformerModel
+
+    lines = ["Where do you live?", "I have two brothers, and you?"]
+    options = {"bpe": "subword_nmt", "bpe_codes": str(MT / "bpecodes"), **MOSES}
+    stock = TransformerModel.from_pretrained(str(MT), "model.pt", source_lang="en", target_lang="de", **options)
+    results = shipped("mt").decode(lines, "beam", nbest=3)
+    assert [result.text for result in results] == stock.translate(lines, beam=5)
+    for result, other in zip(results, shipped("mt").decode(lines, "aggressive-beam", nbest=3), strict=True):
+        ours, theirs = (one.sentences[0].nbest for one in (other, result))
+        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
+        assert len(ours) == 3
+
+
+def test_ones_own_checkpoint_needs_its_tokeniser_and_finds_its_subwords_beside_it() -> None:
+    own = load(MT / "model.pt", source_lang="en", target_lang="de", **MOSES)
+    text = "Where do you live? I live in Berlin."
+    assert own.decode(text, "greedy").text == shipped("mt").decode(text, "greedy").text
+    assert "gad" not in own.modes
+    assert not own.corrects
+    with pytest.raises(AggdecError, match="--decoding gad needs a drafter"):
+        own.decode(text, "gad")
+
+
+def test_tokens_are_taken_as_they_are_one_sentence_a_text() -> None:
+    own = load(MT / "model.pt", source_lang="en", target_lang="de", bpe="subword_nmt")
+    result = own.decode("Where do you live ? I live in Berlin .", "greedy")
+    assert [sentence.source for sentence in result.sentences] == ["Where do you live ? I live in Berlin ."]
+
+
+def test_missing_subwords_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("model.pt", "dict.en.txt", "dict.de.txt"):
+        (tmp_path / name).symlink_to(MT / name)
+    plain = load(tmp_path / "model.pt", source_lang="en", target_lang="de", **MOSES)
+    with caplog.at_level(logging.WARNING):
+        plain.decode(["bicycles", "The bicycle's unbelievable."], "greedy")
+    assert len(caplog.records) == 1
+    assert "--bpe" in caplog.text
+
+
+def test_a_degenerate_output_is_replaced_by_its_source_and_says_so() -> None:
+    text = "he she it they we " * 12
+    result = shipped("gec").decode(text.strip() + ".", "iad")
+    kept = [sentence for sentence in result.sentences if sentence.note]
+    assert all(sentence.text == sentence.source for sentence in kept)
+
+
+def test_a_word_that_is_longer_than_the_model_takes_is_copied() -> None:
+    word = "abcdefghij" * 200
+    result = shipped("gec").decode(f"She have two brother. {word}", "iad")
+    assert result.text == f"She has two brothers. {word}"
+    assert len(result.notes) == 1
+    assert "too long" in result.notes[0]
+
+
+def test_bad_input_is_named() -> None:
+    model = shipped("gec")
+    with pytest.raises(AggdecError, match="mode fast: choose one of beam, greedy"):
+        model.decode("a", "fast")
+    with pytest.raises(AggdecError, match="lenpan: neither an option"):
+        model.decode("a", lenpan=1)
+    with pytest.raises(AggdecError, match="cannot honour --nbest"):
+        model.decode("a", "iad", nbest=2)
+    with pytest.raises(AggdecError, match="no such file"):
+        load("nowhere/model.pt", data=MT, source_lang="en", target_lang="de")
+    with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
+        load.shipped("no")
+
+
+def test_tokens_are_subwords_and_the_end() -> None:
+    tokens = shipped("gec").tokens(shipped("gec").encode("Unbelievably good."))
+    assert tokens[-3:] == ["good", ".", "</s>"]
+    assert "".join(token.removesuffix("@@") for token in tokens[:-3]) == "Unbelievably"
+
+
+def test_a_missing_file_of_a_shipped_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("model.pt", "dict.en.txt"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(ShippedModel, "folder", tmp_path)
+    with pytest.raises(AggdecError, match=r"bpecodes: missing; .*install it again"):
+        load.shipped("gec")
+
+
+@pytest.mark.parametrize("demo", SHIPPED.values(), ids=list(SHIPPED))
+def test_everything_is_shipped(demo: ShippedModel) -> None:
+    """With the dictionaries of the languages that the checkpoint names: fairseq looks for these."""
+    assert [name for name in [*demo.files, "README.md", "sentences.txt"] if not (demo.folder / name).is_file()] == []
+    assert sum(file.stat().st_size for file in demo.folder.iterdir()) <= {"gec": 12e6, "mt": 20e6}[demo.name]
+    recorded = read_checkpoint(demo.folder / "model.pt")["cfg"]["task"]
+    assert (recorded["source_lang"], recorded["target_lang"]) == (demo.source_language, demo.target_language)
+    languages = {demo.source_language, demo.target_language}
+    assert {file.name for file in demo.folder.glob("dict.*")} == {f"dict.{language}.txt" for language in languages}
