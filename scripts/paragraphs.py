@@ -1,8 +1,9 @@
 """Does a corrected paragraph keep all of its sentences? Paragraphs of clean sentences, with errors put in.
 
-usage: .venv/bin/python scripts/paragraphs.py [--paragraphs 200] [--mode iad++] [--whole]
-  A sentence counts as lost where less than half of its words are in the output, in their order. --whole decodes each
-  paragraph as one sentence and without the guard, as before there was a way for text.
+usage: .venv/bin/python scripts/paragraphs.py [--paragraphs 200] [--mode iad++] [--clean] [--whole]
+  --clean puts no errors in: how many sentences are changed all the same? --whole decodes each paragraph as one sentence
+  and without the guard, as before there was a way for text. A sentence counts as lost where less than half of its words
+  are in the output, in their order.
 """
 
 import argparse
@@ -55,12 +56,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--paragraphs", type=int, default=200)
     parser.add_argument("--mode", default="iad++")
+    parser.add_argument("--clean", action="store_true")
     parser.add_argument("--whole", action="store_true")
     args = parser.parse_args()
     least = {"tolerance": 2.0, "top_beta": 5} if args.mode == "iad++" else {}
     folder = Path(os.environ.get("AGGDEC_DATA") or "../shared/data")
     clean = paragraphs(folder, args.paragraphs)
-    corruptor = Corruptor(build_lexicon({}), CorruptionConfig(error_rate=0.1))
+    corruptor = Corruptor(build_lexicon({}), CorruptionConfig(error_rate=0.0 if args.clean else 0.1))
     wrong = [
         " ".join(corruptor.corrupt_line(one, 1, 100 * number + place)[0] for place, one in enumerate(sentences))
         for number, sentences in enumerate(clean)
@@ -79,8 +81,9 @@ def main() -> None:
         f"{len(clean)} paragraphs, {sum(map(len, clean))} sentences, "
         f"{sum(len(text.split()) for text in wrong) / len(wrong):.0f} words each; {args.mode}: "
         f"{sum(map(bool, missing))} paragraphs lost a sentence ({sum(map(len, missing))} sentences; "
-        f"{sum(map(len, before))} by the errors put in); {sum(len(result.edits) for result in results)} edits; "
-        f"{len(notes)} sentences were left as they were"
+        f"{sum(map(len, before))} by the errors put in); {sum(len(result.edits) for result in results)} edits in "
+        f"{sum(one.text != one.source for result in results for one in result.sentences)} sentences; {len(notes)} were "
+        "left as they were"
     )
     for sentences in missing:
         for sentence in sentences:

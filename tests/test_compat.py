@@ -299,6 +299,40 @@ def test_a_training_that_is_resumed_in_a_later_epoch_misses_no_sentence_and_repe
 
 
 @pytest.mark.parametrize(
+    ("command", "given", "message"),
+    [
+        ("generation", "--decoding iad", "--decoding is an option of --task aggressive_translation: add --task aggre"),
+        ("interactive_generation", "--task translation --decoding=iad", "add --task aggressive_translation"),
+        ("generation", "--decoding iad --input-size 8", "add --task super_resolution"),
+        ("validation", "--decoding iad", "--task is missing"),
+        ("training", "--arch transformer --blocks-per-sentence 2", "add --task block_drafting"),
+        (
+            "generation",
+            "--task aggressive_translation --decodings iad",
+            "--decodings: .* nearest is --decoding, of",
+        ),
+    ],
+)
+def test_an_option_without_its_task_is_one_line_that_says_what_to_type(
+    command: str, given: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = [] if command == "training" else ["--path", "model.pt"]
+    monkeypatch.setattr("sys.argv", ["fairseq-command", "data-bin", *path, *given.split()])
+    with pytest.raises(AggdecError, match=message):
+        options.parse_args_and_arch(getattr(options, f"get_{command}_parser")())
+    assert capsys.readouterr().err == ""
+
+
+def test_other_unknown_arguments_are_left_to_fairseq(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["fairseq-generate", "data-bin", "--path", "model.pt", "--no-such-thing", "--nbes"])
+    with pytest.raises(SystemExit):
+        options.parse_args_and_arch(options.get_generation_parser())
+    assert "error: unrecognized arguments: --no-such-thing --nbes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("given", "has_torch_xla", "tpu"),
     [
         (["--bf16"], False, False),

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from fairseq_aggdec.cli.verbs import VERBS
+
 TARGET = 0.3  # seconds
 TRIES = 5
 
@@ -43,3 +45,26 @@ def test_the_plugin_costs_a_command_little() -> None:
 def test_the_package_alone_imports_neither_torch_nor_fairseq() -> None:
     _, packages = start("", "")
     assert not {"torch", "fairseq", "numpy"} & set(packages)
+
+
+HEAVY = {"torch", "fairseq", "numpy", "matplotlib", "nltk", "sacrebleu", "omegaconf", "subword_nmt", "ctranslate2"}
+
+HELP = """
+import contextlib, io, sys, time
+from fairseq_aggdec.cli import verbs
+for verb in sys.argv[1:]:
+    for words in ([verb, "--help"], [verb, "--no-such-option"]):
+        with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+            verbs.main(words)
+            raise AssertionError(f"{words} has ended without an exit status")
+print(time.process_time(), *{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def test_help_and_usage_errors_of_every_verb_load_no_heavy_package_and_take_no_time() -> None:
+    """All verbs in one process, so that not even all of them together take long."""
+    done = subprocess.run([sys.executable, "-c", HELP, *VERBS], capture_output=True, text=True, timeout=300, check=True)
+    seconds, *packages = done.stdout.split()
+    assert not HEAVY & set(packages)
+    assert done.stderr.count(": error: ") == len(VERBS)
+    assert float(seconds) < 2

@@ -6,15 +6,37 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fairseq_aggdec.bulk.shards import STDIN
 from fairseq_aggdec.cli.options import add_batch_options, check_least
 from fairseq_aggdec.distillation.settings import MAX_TOKENS
 from fairseq_aggdec.errors import on_command_line, option_name
+from fairseq_aggdec.tasks.option_fields import (
+    MODES,
+    MODES_HELP,
+    ArithmeticOptions,
+    CopyingOptions,
+    DraftingOptions,
+    take_block_sizes_of_at_least_one,
+)
 from fairseq_aggdec.tasks.search_options import add_search_options
 
+TOKENIZERS = ("as_written", "moses", "nltk", "space")
+SUBWORDS = (
+    "bert",
+    "byte_bpe",
+    "bytes",
+    "characters",
+    "fastbpe",
+    "gpt2",
+    "hf_byte_bpe",
+    "sentencepiece",
+    "subword_nmt",
+)
+"""the names that fairseq has for --tokenizer and --bpe with this plugin; its registries take seconds to import"""
 _SHARD_LINES = 2000
 _EPILOG = """\
 The outputs of FILE are in OUT/FILE.*.txt, in the order of cat OUT/FILE.*.txt. Each line has one output; that of an
@@ -28,26 +50,18 @@ have in fairseq-interactive (--bpe-codes, --sentencepiece-model, --moses-no-esca
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    parsed = _parsed(argv)
     import fairseq_aggdec
 
     fairseq_aggdec.register()
     from fairseq_aggdec.bulk import decode_command
 
     decode_command.logger.setLevel(logging.INFO)
-    decode_command.decode(*_parsed(argv))
+    decode_command.decode(*parsed)
 
 
 def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, Any], dict[str, Any]]:
     """All options, the options of the plugin's task, and the options that differ from their defaults."""
-    from fairseq.data.encoders import BPE_REGISTRY, TOKENIZER_REGISTRY
-    from fairseq.dataclass.utils import gen_parser_from_dataclass
-    from fairseq.registry import REGISTRIES
-
-    from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
-    from fairseq_aggdec.tasks.arithmetic_options import ArithmeticOptions
-    from fairseq_aggdec.tasks.copying_options import CopyingOptions
-    from fairseq_aggdec.tasks.drafting_options import DraftingOptions, take_block_sizes_of_at_least_one
-
     parser = argparse.ArgumentParser(
         prog="aggdec decode",
         usage="aggdec decode DATA-BIN --path CKPT --input FILE... --output OUT [options]",
@@ -65,10 +79,8 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     parser.add_argument("-s", "--source-lang")
     parser.add_argument("-t", "--target-lang")
     text = parser.add_argument_group("text")
-    text.add_argument(
-        "--tokenizer", choices=sorted(TOKENIZER_REGISTRY), help="tokeniser of the input, undone in the output"
-    )
-    text.add_argument("--bpe", choices=sorted(BPE_REGISTRY), help="subwords of the input, joined again in the output")
+    text.add_argument("--tokenizer", choices=TOKENIZERS, help="tokeniser of the input, undone in the output")
+    text.add_argument("--bpe", choices=SUBWORDS, help="subwords of the input, joined again in the output")
     text.add_argument(
         "--one-sentence-a-line",
         action="store_true",
@@ -109,35 +121,42 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     add_search_options(search)
 
     modes = parser.add_argument_group("modes (as in fairseq-generate with this plugin)")
-    decoding: Any = AggressiveTranslationConfig.__dataclass_fields__["decoding"]
-    modes.add_argument(
-        "--decoding",
-        choices=[choice.value for choice in decoding.type],
-        default="aggressive",
-        help=f"{decoding.metadata['help']} (default: aggressive)",
-    )
+    modes.add_argument("--decoding", choices=MODES, default="aggressive", help=f"{MODES_HELP} (default: aggressive)")
     modes.add_argument(
         "--block-ngrams", action="store_true", help="make --no-repeat-ngram-size work where fairseq's search ignores it"
     )
-    for options in (CopyingOptions(), DraftingOptions(), ArithmeticOptions()):
-        gen_parser_from_dataclass(modes, options)
+    for option in (*fields(CopyingOptions), *fields(DraftingOptions), *fields(ArithmeticOptions)):
+        kind = next(iter(get_args(option.type)), option.type)  # int of Optional[int]
+        how: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
+        modes.add_argument(option_name(option.name), default=option.default, help=option.metadata["help"], **how)
     take_block_sizes_of_at_least_one(parser)
     of_task = {action.dest for action in modes._group_actions}
 
     chosen, _ = parser.parse_known_args(argv)
     for name in ("tokenizer", "bpe"):
         if choice := getattr(chosen, name):
-            encoder = REGISTRIES[name]["registry"][choice]
-            dataclass = REGISTRIES[name]["dataclass_registry"].get(choice)
-            if dataclass is not None:
-                gen_parser_from_dataclass(text, dataclass())
-            elif hasattr(encoder, "add_args"):
-                encoder.add_args(text)
+            _add_options_of_encoder(text, name, choice)
     args = parser.parse_args(argv)
     _check(parser, args)
     values = vars(args)
     given = {name: value for name, value in values.items() if value != parser.get_default(name)}
     return args, {name: values[name] for name in of_task}, given
+
+
+def _add_options_of_encoder(group: Any, kind: str, name: str) -> None:
+    """Adds the further options of a tokeniser or of subwords, which fairseq knows."""
+    import fairseq_aggdec
+
+    fairseq_aggdec.register()
+    from fairseq.dataclass.utils import gen_parser_from_dataclass
+    from fairseq.registry import REGISTRIES
+
+    encoder = REGISTRIES[kind]["registry"][name]
+    dataclass = REGISTRIES[kind]["dataclass_registry"].get(name)
+    if dataclass is not None:
+        gen_parser_from_dataclass(group, dataclass())
+    elif hasattr(encoder, "add_args"):
+        encoder.add_args(group)
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.demo.sentences import read_sentences
-from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.lab.reporting.trace import wants_colour
+from fairseq_aggdec.text.shipped import SHIPPED
 
 
 @on_command_line()

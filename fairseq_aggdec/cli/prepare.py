@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.cli.options import check_least
-from fairseq_aggdec.data.preparation import prepare
-from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.errors import on_command_line
 
 
@@ -29,6 +27,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     check_least(parser, args, 1, "workers")
+    from fairseq_aggdec.data.preparation import prepare
+    from fairseq_aggdec.data.prepare_config import PrepareConfig
+
     prepare(PrepareConfig.read(args.config), args.data, args.work, args.workers)
 
 

@@ -6,17 +6,21 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairseq_aggdec.cli.options import add_data_sets_option, check_least
-from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.files import check_result_file, written_whole
-from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables
-from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
-from fairseq_aggdec.lab.evaluation.metrics import all_metrics, mean_edit_ratio
-from fairseq_aggdec.lab.evaluation.reference_set import read_parallel, read_tokens
-from fairseq_aggdec.lab.evaluation.score_table import ScoreTable, files_table
 from fairseq_aggdec.tasks.search_options import finite
+
+if TYPE_CHECKING:
+    from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
+
+METRICS = (
+    "sacrebleu, bleu, compound-bleu, ter, rouge, sari, sentence-sari, gleu, m2, m2-references, repetition, edit-ratio, "
+    "unchanged, exact"
+)
+"""the names in `lab.evaluation.metrics`, which takes long to import"""
 
 
 @on_command_line()
@@ -28,6 +32,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     args = parser.parse_args(argv)
+    from fairseq_aggdec.data.prepare_config import PrepareConfig
+    from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables
+    from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
+    from fairseq_aggdec.lab.evaluation.metrics import mean_edit_ratio
+    from fairseq_aggdec.lab.evaluation.reference_set import read_parallel, read_tokens
+    from fairseq_aggdec.lab.evaluation.score_table import files_table
+
     if getattr(args, "json", None):
         check_result_file(args.json, "[")
     if args.command == "experiment":
@@ -80,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     files.add_argument(
         "--metrics",
         default="",
-        help=f"comma separated, from {', '.join(all_metrics())} (default: all that the given files allow, except ter, "
+        help=f"comma separated, from {METRICS} (default: all that the given files allow, except ter, "
         "sentence-sari, m2-references, unchanged and exact)",
     )
     files.add_argument("--characters", action="store_true", help="take each character for a token, as for Chinese")

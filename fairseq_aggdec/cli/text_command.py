@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fairseq_aggdec.text.model import Model
     from fairseq_aggdec.text.results import Result
 
-_COLOURS = {"old": ("\033[31;9m", "\033[0m"), "new": ("\033[32m", "\033[0m")}
-_MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
+COLOURS = {"old": ("\033[31;9m", "\033[0m"), "new": ("\033[32m", "\033[0m")}
+MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
 """as in git's --word-diff"""
 _OF_OWN_MODEL = (
     "data",
@@ -139,7 +139,7 @@ def _print(result: Result, end: str, args: argparse.Namespace) -> None:
         print(json.dumps(asdict(result), ensure_ascii=False), flush=True)
     elif getattr(args, "diff", False):
         coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        print(marked(result, _COLOURS if coloured else _MARKS), end=end, flush=True)
+        print(marked(result, COLOURS if coloured else MARKS), end=end, flush=True)
     else:
         sys.stdout.buffer.write((result.text + end).encode())
         sys.stdout.buffer.flush()

@@ -40,11 +40,19 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="aggdec verify",
-        description="Compare every mode, in every precision, with fairseq's own search on the first sentences of a "
-        "split. The exit code is 1 where a lossless mode differs by more than rounding explains.",
+        description="Compare every mode with fairseq's own search on the first sentences of a split. The exit code is "
+        "1 where a lossless mode differs by more than rounding explains.",
     )
     options.add_subject_options(parser)
-    parser.add_argument("--limit", type=int, help="only the first N sentences (default: 100; of a random model 8)")
+    parser.add_argument(
+        "--thorough",
+        action="store_true",
+        help="more sentences, and every precision of the machine, alone and in small and large batches; how long it "
+        "takes is said beforehand, also without this option",
+    )
+    parser.add_argument(
+        "--limit", type=int, help="only the first N sentences (default: 20; --thorough: 100; of a random model 8)"
+    )
     parser.add_argument(
         "--modes",
         help="comma separated, from greedy, iad, iad++, hybrid, gad, gad++, nar, blockwise, aggressive-beam:N, whose "
@@ -56,20 +64,18 @@ def _parser() -> argparse.ArgumentParser:
         "--precisions",
         type=_precisions,
         help=f"comma separated, from {', '.join(PRECISIONS)} (under --bit-exact); one that this machine lacks is then "
-        "an error (default: all that it has)",
+        "an error (default: fp32, as fairseq-generate without --fp16; --thorough: all that it has)",
     )
     parser.add_argument(
         "--bit-exact",
         action=argparse.BooleanOptionalAction,
-        default=True,
-        help="also decode under --bit-exact, where the device supports it: alone, in batches and shuffled, compared "
-        "to the last bit (default: on)",
+        help="where no --precisions are given, also decode under --bit-exact, if the device supports it: alone, in "
+        "batches and shuffled, compared to the last bit (default: only with --thorough)",
     )
     parser.add_argument(
         "--batch-sizes",
         type=options.numbers(int, 1),
-        default=[1, 8, 32],
-        help="comma separated (default: 1,8,32)",
+        help="comma separated (default: 1,8; --thorough: 1,8,32)",
     )
     parser.add_argument(
         "--full-drafts",
@@ -95,9 +101,10 @@ def _precisions(text: str) -> list[str]:
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exits where options make no sense."""
     options.check_random_model_options(parser, args, *map(option_name, given_search_options(args)))
-    if not args.bit_exact and "exact" in (args.precisions or ()):
+    if args.bit_exact is False and "exact" in (args.precisions or ()):
         parser.error("--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact")
-    if args.max_len_a and args.bit_exact:
+    is_exact = args.thorough if args.bit_exact is None else args.bit_exact
+    if args.max_len_a and ("exact" in args.precisions if args.precisions else is_exact):
         parser.error(
             "--max-len-a lets the length of an output depend on its batch, which --bit-exact compares: add "
             "--no-bit-exact, or leave it out"

@@ -1,4 +1,7 @@
-"""What fairseq's command lines take: bfloat16 without a TPU, float16 with a GPU, limits of batches that make sense."""
+"""What fairseq's command lines take: bfloat16 without a TPU, float16 with a GPU, limits of batches that make sense.
+
+And an option of this plugin without its task is one line, where argparse prints every option that there is.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,13 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Callable
+from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any
 
 import torch
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
+from fairseq.tasks.translation import TranslationConfig
 
 from fairseq_aggdec.errors import AggdecError, option_name
 
@@ -20,13 +27,22 @@ def mended(parse: Callable[..., Any]) -> Callable[..., Any]:
     bfloat16, too, and fairseq-hydra-train lets them. It takes a batch of no sentences for a batch without a limit.
 
     Raises:
-        AggdecError: when it parses: a limit of a batch is below 1, or a training on a CPU is to keep its weights twice,
-            in half precision and in single precision, which fairseq can on a GPU alone.
+        AggdecError: when it parses: a limit of a batch is below 1; a training on a CPU is to keep its weights twice,
+            in half precision and in single precision, which fairseq can on a GPU alone; or the task that has an option
+            of this plugin is not given, or such an option is misspelt.
     """
 
     @functools.wraps(parse)
     def parse_args_and_arch(parser: Any, input_args: Any = None, *args: Any, **kwargs: Any) -> Any:
-        parsed = parse(parser, input_args, *args, **kwargs)
+        _explain_own_options(parser)
+        try:
+            parsed = parse(parser, input_args, *args, **kwargs)
+        except KeyError as error:
+            if error.args != (None,):  # the name of the task, for which fairseq-validate has no default
+                raise
+            raise AggdecError(
+                "--task is missing: add --task translation, or the task of this plugin whose options are given"
+            ) from None
         given = parsed[0] if isinstance(parsed, tuple) else parsed
         asked_for_tpu = "--tpu" in (sys.argv[1:] if input_args is None else input_args)
         if getattr(given, "tpu", False) and not asked_for_tpu and importlib.util.find_spec("torch_xla") is None:
@@ -41,3 +57,34 @@ def mended(parse: Callable[..., Any]) -> Callable[..., Any]:
         return parsed
 
     return parse_args_and_arch
+
+
+def _explain_own_options(parser: Any) -> None:
+    """Make the parser raise an `AggdecError` of one line for unknown arguments that are options of this plugin."""
+    complain = parser.error
+
+    def error(message: str) -> None:
+        _, _, arguments = message.partition("unrecognized arguments: ")
+        unknown = [word.partition("=")[0] for word in arguments.split() if word.startswith("--")]
+        tasks = _own_options()
+        task = max(tasks, key=lambda name: len(tasks[name].intersection(unknown)))
+        for word in unknown:
+            if word in tasks[task]:
+                raise AggdecError(f"{word} is an option of --task {task}: add --task {task}")
+            known = [*parser._option_string_actions, *tasks[task]]
+            for nearest in get_close_matches(word, known, n=1, cutoff=0.8):
+                if nearest in tasks[task]:
+                    raise AggdecError(f"{word}: there is no such option; the nearest is {nearest}, of --task {task}")
+        complain(message)
+
+    parser.error = error
+
+
+def _own_options() -> dict[str, set[str]]:
+    """{task of this plugin: the options that it has and fairseq's task `translation` has not}"""
+    ordinary = {field.name for field in fields(TranslationConfig)}
+    return {
+        task: {option_name(f.name) for f in fields(config) if "help" in f.metadata and f.name not in ordinary}
+        for task, config in TASK_DATACLASS_REGISTRY.items()
+        if config.__module__.startswith("fairseq_aggdec.")
+    }

@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
-from fairseq_aggdec.text.model import Model, load
-from fairseq_aggdec.text.shipped import ShippedModel
 from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import runners_of
 from fairseq_aggdec.lab.benchmarking.machine import describe, machine
@@ -18,6 +16,8 @@ from fairseq_aggdec.lab.benchmarking.tables import speed_table
 from fairseq_aggdec.lab.reporting.trace import segments
 from fairseq_aggdec.lab.reporting.trace_text import kept, rejected
 from fairseq_aggdec.tasks.loading import batches_of
+from fairseq_aggdec.text.model import Model, load
+from fairseq_aggdec.text.shipped import ShippedModel
 
 
 def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: bool) -> None:

@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.dataclass import FairseqDataclass
 from torch import Tensor
 
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, Criterion, TopBeta, WithinDistance
@@ -15,45 +13,6 @@ from fairseq_aggdec.errors import AggdecError, check_least
 
 HIGH_QUALITY = (3, 1.0)
 """top-beta and tolerance of papers/000's high-quality setting, the default of `gad++` and `iad++`"""
-
-
-@dataclass
-class AcceptanceOptions(FairseqDataclass):
-    """Options of a task, for the command line and for hydra."""
-
-    top_beta: Optional[int] = field(  # noqa: UP045 (fairseq reads the annotation)
-        default=None,
-        metadata={
-            "help": "gad++, iad++, blockwise: accept a draft token that is among this many best ones of the verifier: "
-            "beta of Ge et al. 2022, Eq. 8 (gad++, iad++: 3 unless given, and 5 in their high-efficiency setting; "
-            "blockwise: no limit, and only the best one without --tolerance, too)"
-        },
-    )
-    tolerance: Optional[float] = field(  # noqa: UP045
-        default=None,
-        metadata={
-            "help": "gad++, iad++, blockwise: accept a draft token whose log-probability is below the best token's by "
-            "at most this: tau of Ge et al. 2022, Eq. 9 (gad++, iad++: 1.0 unless given, and 3.0 in their "
-            "high-efficiency setting; blockwise: no limit)"
-        },
-    )
-    eos_argmax: bool = field(
-        default=False,
-        metadata={
-            "help": "gad++, iad++, blockwise: accept a drafted end of sentence only where it is the verifier's choice"
-        },
-    )
-    accept_distance: Optional[float] = field(  # noqa: UP045
-        default=None,
-        metadata={
-            "help": "gad++, blockwise: for outputs that are numbers, such as intensities: accept a draft token whose "
-            "number differs from the verifier's by at most this"
-        },
-    )
-    min_block: int = field(
-        default=0,
-        metadata={"help": "gad++, blockwise: commit at least this many tokens in an iteration, accepted or not"},
-    )
 
 
 def check_acceptance_options(cfg: Any) -> None:

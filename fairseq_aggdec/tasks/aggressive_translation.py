@@ -24,36 +24,28 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
-from fairseq_aggdec.tasks.arithmetic_options import ArithmeticOptions, arithmetic_of, check_arithmetic_options
-from fairseq_aggdec.tasks.copying_options import CopyingOptions, check_copying_options, copy_limits_of
+from fairseq_aggdec.tasks.arithmetic_options import arithmetic_of, check_arithmetic_options
+from fairseq_aggdec.tasks.copying_options import check_copying_options, copy_limits_of
 from fairseq_aggdec.tasks.data_folder import check_data, naming_a_missing_split
 from fairseq_aggdec.tasks.drafting_options import (
-    DraftingOptions,
     check_drafting_options,
     heads_to_use,
     resolved_mode,
-    take_block_sizes_of_at_least_one,
     verifier_path,
 )
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 from fairseq_aggdec.tasks.interactive import InteractiveTask
+from fairseq_aggdec.tasks.option_fields import (
+    MODES,
+    MODES_HELP,
+    ArithmeticOptions,
+    CopyingOptions,
+    DraftingOptions,
+    take_block_sizes_of_at_least_one,
+)
 from fairseq_aggdec.tasks.refused_options import RefusableOptions, refuse, refuse_early
 
 logger = logging.getLogger(__name__)
-
-MODES = [
-    "beam",
-    "greedy",
-    "iad",
-    "iad++",
-    "gad",
-    "gad++",
-    "nar",
-    "blockwise",
-    "hybrid",
-    "aggressive",
-    "aggressive-beam",
-]
 
 
 @dataclass
@@ -64,18 +56,7 @@ class AggressiveTranslationConfig(
 
     decoding: ChoiceEnum(MODES) = field(  # type: ignore[valid-type]
         default="beam",
-        metadata={
-            "help": "beam: fairseq's own search, unchanged; greedy: the output of --beam 1 by this plugin's engine; "
-            "iad: the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input; "
-            "iad++: keeps the input where the model is not sure of another word (--top-beta, --tolerance); gad: the "
-            "output of --beam 1 by Generalized Aggressive Decoding with --drafter-path; gad++: nearly the same and "
-            "sooner, as it keeps draft tokens that the verifier finds good enough (--top-beta, --tolerance); nar: "
-            "the drafter's own output, unverified; blockwise: the output of --beam 1 by a model with proposal heads, "
-            "which drafts itself; hybrid: the output of --beam 1 with drafts copied as in iad where the output follows "
-            "its input, and made by --drafter-path or the model's proposal heads, or guessed, where it does not; "
-            "aggressive: a lossless mode by what is given: gad with --drafter-path, else blockwise where the model "
-            "has heads, else iad; aggressive-beam: the n-best list of beam, by any --beam, sooner"
-        },
+        metadata={"help": MODES_HELP},
     )
     block_ngrams: bool = field(
         default=False,
@@ -87,6 +68,10 @@ class AggressiveTranslationConfig(
         default=None,
         metadata={"help": "write a JSON line for each sentence to this file: iterations, drafted, accepted, ..."},
     )
+    # fairseq's own options; fairseq-generate converts models to fp16 itself, and does not read --bf16
+    path: Optional[str] = II("common_eval.path")  # noqa: UP045
+    bf16: bool = II("common.bf16")
+    fp16: bool = II("common.fp16")
     num_shards: int = II("dataset.num_shards")
     shard_id: int = II("dataset.shard_id")
 

@@ -1,39 +1,12 @@
 """Options for how the engine computes: in which precision, and whether the same to the last bit."""
 
-from dataclasses import dataclass, field
 from typing import Any
-
-from fairseq.dataclass import FairseqDataclass
-from omegaconf import II
 
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 
 _LOSSLESS = ("greedy", "iad", "gad", "blockwise", "hybrid", "aggressive")
-
-
-@dataclass
-class ArithmeticOptions(FairseqDataclass):
-    """Options of a task, for the command line and for hydra."""
-
-    int8: bool = field(
-        default=False,
-        metadata={
-            "help": "multiply 8-bit integers, on a CPU: faster, with nearly the same output. A lossless mode then has "
-            "the output of --decoding greedy --int8. (fairseq's --bf16 does the same with bfloat16)"
-        },
-    )
-    bit_exact: bool = field(
-        default=False,
-        metadata={
-            "help": "lossless modes: the same tokens and scores, to the last bit, in all these modes and in every "
-            "batch; refused on a device that cannot promise it"
-        },
-    )
-    # fairseq's own options; fairseq-generate converts models to fp16 itself, and does not read --bf16
-    bf16: bool = II("common.bf16")
-    fp16: bool = II("common.fp16")
 
 
 def check_arithmetic_options(cfg: Any) -> None:

@@ -1,17 +1,14 @@
 """Options of the modes that draft with a model, and which mode reads which option of drafting."""
 
-from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Optional
-
-from omegaconf import II
+from dataclasses import fields
+from typing import Any
 
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
-from fairseq_aggdec.tasks.acceptance_options import AcceptanceOptions, check_acceptance_options
-from fairseq_aggdec.tasks.copying_options import CopyingOptions
+from fairseq_aggdec.tasks.acceptance_options import check_acceptance_options
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
+from fairseq_aggdec.tasks.option_fields import CopyingOptions, DraftingOptions
 
 _COPYING = ("iad", "hybrid", "aggressive")
 """not `iad++`: behind a shorter draft the model's own word would stand, where the input's was to stay"""
@@ -28,42 +25,6 @@ READ_BY = {
     "min_block": ("gad++", "blockwise"),
 }
 """option: the modes that read it"""
-
-
-@dataclass
-class DraftingOptions(AcceptanceOptions):
-    """Options of a task, for the command line and for hydra."""
-
-    drafter_path: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
-        default=None,
-        metadata={
-            "help": "gad, gad++, nar, hybrid, aggressive-beam: checkpoint of the block drafter; --path is the verifier"
-        },
-    )
-    block_size: int = field(
-        default=0,
-        metadata={
-            "help": "gad, gad++, nar, hybrid, aggressive-beam: number of tokens drafted at once; blockwise, and hybrid "
-            "with proposal heads: number of heads used, head 1 included (default: what the drafter's "
-            "checkpoint says, or all heads)"
-        },
-    )
-    full_drafts: bool = field(
-        default=False,
-        metadata={
-            "help": "iad, gad, hybrid: always verify whole drafts; without this option they are shortened, or left "
-            "out, where that saves time: on a CPU in batches and with large models, in hybrid always"
-        },
-    )
-    adaptive_draft: bool = field(
-        default=False,
-        metadata={
-            "help": "iad, iad++, gad, gad++, blockwise, hybrid: at every batch size, draft only as many tokens, or "
-            "none, as save time by the acceptance rate so far; a lossless mode keeps its output. It helps on a CPU "
-            "with a drafter that is seldom right, and not with a good drafter or on a GPU"
-        },
-    )
-    path: Optional[str] = II("common_eval.path")  # noqa: UP045
 
 
 _DEFAULTS = {option.name: option.default for kind in (CopyingOptions, DraftingOptions) for option in fields(kind)}
@@ -112,21 +73,6 @@ def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
     if cfg.block_size > heads:
         raise AggdecError(f"--block-size {cfg.block_size}: the model has {heads} heads; give no more")
     return cfg.block_size or heads
-
-
-def take_block_sizes_of_at_least_one(parser: ArgumentParser) -> None:
-    """Make the command line refuse --block-size 0, which in a configuration stands for the default."""
-    next(action for action in parser._actions if action.dest == "block_size").type = _at_least_one
-
-
-def _at_least_one(word: str) -> int:
-    try:
-        number = int(word)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise ArgumentTypeError(f"{word}: must be a whole number of at least 1")
-    return number
 
 
 def check_drafting_options(cfg: Any) -> None:

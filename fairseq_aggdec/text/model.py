@@ -27,12 +27,12 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import (
-    MODES,
     AggressiveTranslationConfig,
     AggressiveTranslationTask,
     check_options,
 )
 from fairseq_aggdec.tasks.drafting_options import READ_BY
+from fairseq_aggdec.tasks.option_fields import MODES
 from fairseq_aggdec.text.edits import find_edits
 from fairseq_aggdec.text.guard import degenerated, without_added_stop
 from fairseq_aggdec.text.results import Hypothesis, Result, Sentence, Step

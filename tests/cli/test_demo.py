@@ -10,8 +10,8 @@ import pytest
 
 from fairseq_aggdec.cli.demo import main
 from fairseq_aggdec.demo.sentences import read_sentences
-from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.text.shipped import SHIPPED
 
 SENTENCE = "She have two brother in Zürich."
 

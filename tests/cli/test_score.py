@@ -5,12 +5,17 @@ import pytest
 
 from fairseq_aggdec.cli import score
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.evaluation.metrics import all_metrics
 
 
 def write(path: Path, *lines: str) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     return str(path)
+
+
+def test_the_help_names_every_metric() -> None:
+    assert score.METRICS.split(", ") == list(all_metrics())
 
 
 def test_single_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Tests of `aggdec verify`; what it finds out is tested in `tests/lab/lossless/test_verification.py`."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,26 +12,62 @@ from fairseq_aggdec.cli.verify import main
 from fairseq_aggdec.decoding.roles import Block
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.lossless import progress
 from fairseq_aggdec.models.sizes import SIZES
 from tests.helpers import ToyModel
 from tests.lab.benchmarking.tiny import TINY
+
+MODES = {"greedy", "iad", "hybrid", "aggressive-beam:5", "iad+whole", "hybrid+whole"}
 
 
 def test_a_data_bin_and_a_checkpoint_are_enough(
     toy_model_dir: ToyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "verified.json"
-    main([str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint), "--limit", "3", "--json", str(out)])
-    printed = capsys.readouterr().out
-    assert printed.startswith(f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 3 sentences, cpu\n")
+    main([str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint), "--limit", "9", "--json", str(out)])
+    printed, said = capsys.readouterr()
+    duration = r"about \d+ (seconds|minutes)"
+    assert re.match(rf"9 sentences, 6 modes, fp32, alone, in batches of 8: {duration}; --thorough: {duration}\n", said)
+    assert printed.startswith(f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 9 sentences, cpu\n")
     assert printed.rstrip().endswith("passed: no lossless mode differs from its reference")
     record = json.loads(out.read_text())
     assert record["passed"]
-    modes = {"greedy", "iad", "hybrid", "aggressive-beam:5", "iad+whole", "hybrid+whole"}
-    assert {check["mode"] for check in record["checks"]} == modes
-    tried = {check["precision"] for check in record["checks"]} | set(record["left_out"])
-    assert tried == {"fp32", "bf16", "int8", "exact"}
+    ways = {(check["mode"], check["precision"], check["batch_size"]) for check in record["checks"]}
+    assert ways == {(mode, "fp32", size) for mode in MODES for size in (1, 8)}
     assert "torch" in record["machine"]["versions"]
+
+
+def test_thorough_verifies_every_precision_and_large_batches(
+    toy_model_dir: ToyModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "verified.json"
+    model = [str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint)]
+    main([*model, "--limit", "3", "--thorough", "--modes", "greedy,iad", "--json", str(out)])
+    first, *_ = capsys.readouterr().err.splitlines()
+    assert first.startswith("3 sentences, 2 modes, fp32, bf16, int8, exact, alone, in batches of 8, in batches of 32: ")
+    assert "--thorough" not in first
+    record = json.loads(out.read_text())
+    assert {check["precision"] for check in record["checks"]} | set(record["left_out"]) == {
+        *("fp32", "bf16", "int8", "exact")
+    }
+
+
+def test_named_precisions_and_batch_sizes_replace_the_defaults(
+    toy_model_dir: ToyModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = [str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint)]
+    main([*model, "--limit", "2", "--modes", "iad", "--precisions", "exact", "--batch-sizes", "2"])
+    assert capsys.readouterr().err.startswith("2 sentences, 1 mode, exact, in batches of 2: about 5 seconds\n")
+
+
+def test_where_stderr_is_no_terminal_progress_is_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "_SECONDS", 0)
+    with progress.Progress(2) as bar:
+        bar.set_description("fp32, iad, batch size 1", refresh=False)
+        bar.update()
+    assert re.search(r"^fp32, iad, batch size 1: +50%.* 1/2 .*\n$", capsys.readouterr().err, re.MULTILINE)
 
 
 def test_a_fault_exits_with_1_after_the_report(

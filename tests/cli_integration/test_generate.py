@@ -1,22 +1,41 @@
 """fairseq-generate, in part in processes of its own: the plugin's output against stock `--beam 1`."""
 
 import json
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.cli_integration.correction import (
     EARLIER,
+    PLUGIN,
     SENTENCES,
     WITHOUT_LONG,
     Process,
     assert_same_hypotheses,
     assert_same_lists,
+    at_once,
     generate,
     generate_here,
     summaries,
 )
-from tests.helpers import ToyModel, parse_generate
+from tests.helpers import ToyModel, parse_generate, run_cli
+
+
+def test_beam_and_the_task_translation_print_what_stock_fairseq_prints_to_the_last_digit(tmp_path: Path) -> None:
+    """By a shipped model, which fairseq can read without this plugin, too."""
+    model = PLUGIN / "demo" / "mt"
+    sentences = (model / "sentences.txt").read_text(encoding="utf-8").splitlines()[:4]
+    (tmp_path / "input").write_text("".join(line + "\n" for line in sentences), encoding="utf-8")
+    command = [model, "-s", "en", "-t", "de", "--path", model / "model.pt", "--cpu"]
+    command += ["--beam", 3, "--nbest", 2, "--buffer-size", 4, "--input", tmp_path / "input"]
+    ours = ["--user-dir", PLUGIN]
+    beam = [*ours, "--task", "aggressive_translation", "--decoding", "beam"]
+    runs = at_once(*(partial(run_cli, "fairseq-interactive", *command, *options) for options in ([], ours, beam)))
+    stock, translation, searched = (re.findall(r"^[SHDP]-.*$", run.stdout, re.MULTILINE) for run in runs)
+    assert len(stock) == len(sentences) * (1 + 2 * 3)
+    assert stock == translation == searched
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from fairseq_aggdec.cli.user_dir import user_dir
-from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.lab.lossless.differences import NEAR_TIES, first_difference
+from fairseq_aggdec.text.shipped import SHIPPED
 from tests.helpers import Generated, parse_generate, run_cli
 
 MT = SHIPPED["mt"].folder

@@ -14,9 +14,9 @@ from fairseq_aggdec.data.preparation import encode, prepare, tokenise
 from fairseq_aggdec.data.prepare_config import Gpt2Files, PrepareConfig, Subwords, UsualPairs
 from fairseq_aggdec.data.subwords import gpt2
 from fairseq_aggdec.data.text_stages import write_text
-from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at
+from fairseq_aggdec.text.shipped import SHIPPED
 from tests.data.preparing import ROOT, digest, make_data, parallel, small, write_gzipped
 
 GEC = ROOT / "configs/gec_small/prepare.yaml"

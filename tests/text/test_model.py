@@ -6,6 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ CORRECTED = (
     "My number is +49 (0)30 123, see https://example.org/a?b=1&c=2 \n\n- we were happy\n\n\tShe has two brothers."
 )
 MT = SHIPPED["mt"].folder
-MOSES = {"tokenizer": "moses", "moses_no_escape": True, "moses_no_dash_splits": True}
+MOSES: dict[str, Any] = {"tokenizer": "moses", "moses_no_escape": True, "moses_no_dash_splits": True}
 
 
 @cache
@@ -86,7 +87,7 @@ def test_beam_is_what_fairseqs_own_interface_says_and_aggressive_beam_has_the_sa
     from fairseq.models.transformer import TransformerModel
 
     lines = ["Where do you live?", "I have two brothers, and you?"]
-    options = {"bpe": "subword_nmt", "bpe_codes": str(MT / "bpecodes"), **MOSES}
+    options: dict[str, Any] = {"bpe": "subword_nmt", "bpe_codes": str(MT / "bpecodes"), **MOSES}
     stock = TransformerModel.from_pretrained(str(MT), "model.pt", source_lang="en", target_lang="de", **options)
     results = shipped("mt").decode(lines, "beam", nbest=3)
     assert [result.text for result in results] == stock.translate(lines, beam=5)

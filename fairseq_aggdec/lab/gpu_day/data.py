@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 from fairseq_aggdec.data import subwords
 from fairseq_aggdec.data.text_files import read_lines, write_lines
-from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import folder_written_whole
+from fairseq_aggdec.text.shipped import SHIPPED
 
 _HELD_OUT = 0.05  # share of the pairs in `valid`, and likewise in `test`
 
@@ -21,8 +21,8 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
     Args:
         folder: the data-bin; nothing is done if it exists.
         data: folder of the data sets.
-        task: a key of `SHIPPED`, which names the model; for grammatical error correction, source and target are the same
-            English sentence.
+        task: a key of `SHIPPED`, which names the model; for grammatical error correction, source and target are the
+            same English sentence.
         pairs: about how many pairs to take.
 
     Raises:

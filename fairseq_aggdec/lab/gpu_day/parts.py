@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_aggdec.text.shipped import SHIPPED
 from fairseq_aggdec.lab.gpu_day.running import RESULT, Part, Step, shown
+from fairseq_aggdec.text.shipped import SHIPPED
 
 _PRECISIONS = ("fp32", "fp16", "bf16")
 _ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,hybrid,nar,aggressive-beam:5"

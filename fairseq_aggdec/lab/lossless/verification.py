@@ -7,12 +7,12 @@ with those of `greedy` on each sentence alone, in batches of similar length and 
 compared with fairseq's beam of one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from torch import Tensor
-from tqdm import tqdm
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
@@ -25,12 +25,15 @@ from fairseq_aggdec.lab.lossless.differences import (
     near_tie_of,
     stock_computes,
 )
+from fairseq_aggdec.lab.lossless.progress import Progress
 
 EXACT = "exact"
 """the precision of bit-exact decoding"""
 BEAM_ONE, GREEDY, ALONE = "fairseq's beam 1", "greedy", "greedy on each sentence alone"
 """names of the references"""
 _BEAM_ONE, _GREEDY = Mode.parse("beam1"), Mode.parse("greedy")
+_MEASURED = 3
+"""sentences that are decoded to tell how long all will take"""
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ def default_precisions(device: str) -> list[str]:
 def verify(
     subject: Subject, modes: Sequence[Mode], precisions: Sequence[str], sizes: Sequence[int], must_run: bool
 ) -> Verification:
-    """Decode and compare all modes; on a terminal, a bar shows the progress.
+    """Decode and compare all modes, and show the progress on stderr.
 
     Args:
         subject: what to decode.
@@ -151,20 +154,52 @@ def verify(
     Raises:
         AggdecError: the model, a mode or, if it must run, a precision cannot be used; or there is nothing to compare.
     """
-    sizes = list(dict.fromkeys(min(size, len(subject.sentences)) for size in sizes))
+    count = len(subject.sentences)
+    sizes = list(dict.fromkeys(min(size, count) for size in sizes))
     pairs = {precision: list(_pairs(subject, modes, precision, sizes)) for precision in precisions}
     if not any(pairs.values()):
         raise AggdecError(f"nothing to compare: greedy is itself the reference in {', '.join(precisions)}")
     done = Verification()
-    with tqdm(total=0, unit="sentence", disable=None, leave=False) as bar:
+    with Progress(count * sum(len(_ways(each)) for each in pairs.values())) as progress:
         for precision in precisions:
             try:
-                done.checks += _checks(replace(subject, precision=precision), pairs[precision], bar)
+                done.checks += _checks(replace(subject, precision=precision), pairs[precision], progress)
             except AggdecError as error:
                 if must_run or precision == "fp32":
                     raise
                 done.left_out[precision] = str(error)
+                progress.total -= count * len(_ways(pairs[precision]))
     return done
+
+
+def seconds_per_sentence(subject: Subject) -> float:
+    """How long fairseq's beam of one takes for a sentence alone, in fp32; measured on a few sentences."""
+    few = subject.sentences[:: max(1, len(subject.sentences) // _MEASURED)][:_MEASURED]
+    with Runners(replace(subject, precision="fp32", sentences=few)) as runners:
+        runner = runners.make(_BEAM_ONE, 1)
+        runner.decode(0)  # the first is slower
+        began = time.perf_counter()
+        for number in range(len(runner.batches)):
+            runner.decode(number)
+        runner.wait()
+    return (time.perf_counter() - began) / len(few)
+
+
+def relative_cost(subject: Subject, modes: Sequence[Mode], precisions: Sequence[str], sizes: Sequence[int]) -> float:
+    """About how often longer `verify` takes than fairseq's beam of one, alone: a rule of thumb from two small models.
+
+    In batches a sentence costs a third; this plugin's modes, a third; fairseq's beam of five, twice as much.
+    """
+    cost = 0.0
+    for precision in precisions:
+        for way in _ways(_pairs(subject, modes, precision, sizes)):
+            own = 0.75 + 0.25 * way.mode.beam if way.mode.decoding == "beam" else 0.33
+            cost += own if way.batch_size == 1 else own / 3
+    return cost
+
+
+def _ways(pairs: Iterable[tuple[_Way, _Way, str]]) -> set[_Way]:
+    return {way for pair in pairs for way in pair[:2]}
 
 
 def _pairs(
@@ -191,16 +226,17 @@ def _pairs(
                 yield way, _Way(_BEAM_ONE if stock else _GREEDY, size), BEAM_ONE if stock else GREEDY
 
 
-def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way, str]], bar: tqdm) -> list[Check]:
+def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way, str]], progress: Progress) -> list[Check]:
     """The checks of one precision; its models are freed afterwards."""
     near_tie = near_tie_of(subject.precision, subject.device)
-    bar.total += len(subject.sentences) * len({way for pair in pairs for way in pair[:2]})
     with Runners(subject) as runners:
 
         @cache
         def decoded(way: _Way) -> _Decoded:
-            bar.set_description(f"{subject.precision}, {way.mode.name}, batch size {way.batch_size}")
-            return _decode(runners, way, bar)
+            progress.set_description(
+                f"{subject.precision}, {way.mode.name}, batch size {way.batch_size}", refresh=False
+            )
+            return _decode(runners, way, progress)
 
         return [
             _check(subject.precision, way, decoded(way), name, decoded(other), _gap(runners, other.mode), near_tie)
@@ -208,7 +244,7 @@ def _checks(subject: Subject, pairs: Sequence[tuple[_Way, _Way, str]], bar: tqdm
         ]
 
 
-def _decode(runners: Runners, way: _Way, bar: tqdm) -> _Decoded:
+def _decode(runners: Runners, way: _Way, progress: Progress) -> _Decoded:
     runner = runners.make(way.mode, way.batch_size, way.shuffled)
     tokens: dict[int, list[int]] = {}
     scores: dict[int, Tensor] = {}
@@ -221,7 +257,7 @@ def _decode(runners: Runners, way: _Way, bar: tqdm) -> _Decoded:
             if output.stats is not None:
                 drafted += sum(output.stats.drafted)
                 accepted += sum(output.stats.accepted)
-            bar.update()
+            progress.update()
     return _Decoded(tokens, scores, drafted, accepted)
 
 

@@ -1,0 +1,28 @@
+"""How far `aggdec verify` is, on stderr: a bar on a terminal, elsewhere a line every ten seconds."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tqdm import tqdm
+
+_SECONDS = 10
+
+
+class Progress(tqdm):
+    """tqdm's bar of outputs, which is a plain line each time where stderr is no terminal, such as in a log."""
+
+    def __init__(self, total: int) -> None:
+        self._is_bar = sys.stderr.isatty()
+        wait = 0.1 if self._is_bar else _SECONDS
+        super().__init__(
+            total=total, unit=" outputs", leave=False, miniters=1, mininterval=wait, maxinterval=wait, delay=wait
+        )
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> Any:
+        """Overrides tqdm's."""
+        if self._is_bar:
+            return super().display(msg, pos)
+        if msg is None:  # else it is what clears the bar at the end
+            print(self, file=sys.stderr, flush=True)
