@@ -1,7 +1,7 @@
 """What fairseq lacks for today's Python, PyTorch and files, a module for each part; `install` puts it in its place.
 
 checkpoints         read without running code in them: allowed_classes, stored_options
-command_line        bfloat16 without a TPU, limits of batches
+command_line        bfloat16 without a TPU, limits of batches, an option without its task
 interactive_input   what fairseq-interactive reads
 whole_lines         what fairseq's commands write
 batches             none is lost

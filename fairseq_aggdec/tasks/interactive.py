@@ -32,12 +32,20 @@ class InteractiveTask(TranslationTask):
         self._batch_ids: Tensor | None = None  # the place in the buffer of each sentence of the current batch
         self._nbest = 1  # the number of hypotheses that are printed for a sentence
         self._as_written: AsWrittenTokenizer | None = None
+        self._may_lack_subwords = False  # nothing encodes them, and no line has said so yet
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
         """As fairseq's; the lines become the current buffer."""
         self._lines_before += len(self._buffer)
         self._buffer = lines
-        return super().get_interactive_tokens_and_lengths(lines, encode_fn)
+        found = super().get_interactive_tokens_and_lengths(lines, encode_fn)
+        if self._may_lack_subwords:
+            for line, tokens in zip(lines, found[0], strict=True):
+                if mostly_unknown(tokens, self.source_dictionary):
+                    logger.warning(missing_subwords(line))
+                    self._may_lack_subwords = False
+                    break
+        return found
 
     def filter_indices_by_size(
         self,
@@ -95,6 +103,12 @@ class InteractiveTask(TranslationTask):
         self._as_written = tokenizer if isinstance(tokenizer, AsWrittenTokenizer) else None
         return tokenizer
 
+    def build_bpe(self, args: Any) -> Any:
+        """As fairseq's; without subwords, a line of unknown words is pointed out."""
+        bpe = super().build_bpe(args)
+        self._may_lack_subwords = bpe is None
+        return bpe
+
     def inference_step(
         self, generator: Any, models: list[BaseFairseqModel], sample: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
@@ -107,6 +121,19 @@ class InteractiveTask(TranslationTask):
             for number, hypotheses in zip(self._batch_ids.tolist(), found, strict=True):
                 self._as_written.answered(number, self._buffer[number], min(len(hypotheses), self._nbest))
         return found
+
+
+def mostly_unknown(tokens: Tensor, dictionary: Dictionary) -> bool:
+    """Whether more than a third of a sentence's tokens, its EOS left out, are not in the dictionary."""
+    return 3 * int(tokens.eq(dictionary.unk()).sum()) > len(tokens) - 1
+
+
+def missing_subwords(line: str) -> str:
+    """What to say of a line of unknown words."""
+    return (
+        f"many words of '{line[:60]}' are unknown: name the subwords that the model was trained with (--bpe "
+        "subword_nmt --bpe-codes FILE, or --bpe sentencepiece --sentencepiece-model FILE), and its --tokenizer"
+    )
 
 
 def too_long(dataset: Any, number: int, first: int, limit: str, dictionary: Dictionary, others: int = 0) -> str:

@@ -32,6 +32,7 @@ from fairseq_aggdec.tasks.aggressive_translation import (
     check_options,
 )
 from fairseq_aggdec.tasks.drafting_options import READ_BY
+from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
 from fairseq_aggdec.tasks.option_fields import MODES
 from fairseq_aggdec.text.edits import find_edits
 from fairseq_aggdec.text.guard import degenerated, without_added_stop
@@ -248,7 +249,7 @@ class Model:
         """the most subwords of a sentence, EOS included"""
         self._drafter = (task.cfg.drafter_path, task.cfg.block_size)
         self._lock = Lock()
-        self._said_subwords = False
+        self._warned = False
 
     @property
     def modes(self) -> list[str]:
@@ -371,15 +372,14 @@ class Model:
             return _Part(text[start:end], start, None, note)
         if len(tokens) < 2:  # nothing that the model reads
             return _Part(text[start:end], start, None)
-        unknown = tokens.eq(self.task.source_dictionary.unk()).sum().item()
-        if self._bpe is None and unknown > (len(tokens) - 1) / 3:
-            self._warn_of_subwords(f"{unknown} of {len(tokens) - 1} words of '{text[start:end][:60]}' are unknown")
+        if self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
+            self._warn_once(missing_subwords(text[start:end]))
         return _Part(text[start:end], start, tokens)
 
-    def _warn_of_subwords(self, what: str) -> None:
-        if not self._said_subwords:
-            self._said_subwords = True
-            logger.warning(f"{what}: name the subwords that the model was trained with (--bpe, --bpe-codes)")
+    def _warn_once(self, message: str) -> None:
+        if not self._warned:
+            self._warned = True
+            logger.warning(message)
 
     @torch.inference_mode()
     def _decoded(
@@ -427,7 +427,7 @@ class Model:
             nbest.append(Hypothesis(self.text(hypothesis["tokens"], source), tokens, float(hypothesis["score"])))
         best, first = nbest[0], decoded[source][0]
         if self._bpe is None and any(map(_marks_subword, best.tokens)) and not any(map(_marks_subword, source.split())):
-            self._warn_of_subwords(f"the output '{best.text[:60]}' is in subwords")
+            self._warn_once(f"the output '{best.text[:60]}' is in subwords: name them (--bpe), and they are joined")
         text, note = best.text, None
         if self.corrects:
             reason = degenerated(
