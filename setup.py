@@ -55,6 +55,7 @@ setup(
             "demo/**/*",
             "engine/native/*.c",
             "lab/reporting/papers/*.yaml",
+            "serve/page.html",
         ]
     },
     ext_modules=[kernels(name) for name in VECTORS] if platform.machine() in ("x86_64", "AMD64") else [],
@@ -89,13 +90,18 @@ setup(
             "filelock",
             "hypothesis",
             "jieba",
+            "language_tool_python",
+            "libretranslatepy",
             "mypy",
             "pypinyin",
             "pytest",
             "pytest-xdist",
             "ruff",
+            "starlette",
+            "uvicorn",
         ],
         "ray": ["ray[data]"],  # aggdec decode --engine ray
+        "serve": ["starlette", "uvicorn"],
     },
     entry_points={
         "console_scripts": [

@@ -17,6 +17,7 @@ from fairseq_aggdec import load
 from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
 from fairseq_aggdec.data.lexicon import build_lexicon
 from fairseq_aggdec.text import model as text_model
+from fairseq_aggdec.text.shipped import CAREFUL
 
 FILES = (
     "mono-openstax-psychology/psychology2e.en.txt.gz",
@@ -59,7 +60,7 @@ def main() -> None:
     parser.add_argument("--clean", action="store_true")
     parser.add_argument("--whole", action="store_true")
     args = parser.parse_args()
-    least = {"tolerance": 2.0, "top_beta": 5} if args.mode == "iad++" else {}
+    settings = CAREFUL if args.mode == CAREFUL["mode"] else {"mode": args.mode}
     folder = Path(os.environ.get("AGGDEC_DATA") or "../shared/data")
     clean = paragraphs(folder, args.paragraphs)
     corruptor = Corruptor(build_lexicon({}), CorruptionConfig(error_rate=0.0 if args.clean else 0.1))
@@ -71,9 +72,9 @@ def main() -> None:
     if args.whole:
         model._splits, model.longest = False, 512
         with patch.object(text_model, "degenerated", lambda source, output: None):
-            results = model.decode(wrong, args.mode, **least, progress=True)
+            results = model.decode(wrong, **settings, progress=True)
     else:
-        results = model.decode(wrong, args.mode, **least, progress=True)
+        results = model.decode(wrong, **settings, progress=True)
     missing = [lost(sentences, result.text) for sentences, result in zip(clean, results, strict=True)]
     before = [lost(sentences, text) for sentences, text in zip(clean, wrong, strict=True)]
     notes = [note for result in results for note in result.notes]

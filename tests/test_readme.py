@@ -25,6 +25,8 @@ ELSEWHERE = {
     "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30": (
         "tests/cli_integration/test_drafter_command.py, few updates"
     ),
+    "source .venv/bin/activate": "every installed command of the tests",
+    "aggdec serve": "tests/serve",
     "bash scripts/demo.sh": "tests/cli/test_demo.py",
     "bash scripts/demo.sh --task mt": "tests/cli/test_demo.py",
     "bash scripts/prepare.sh gec_small": "tests/scripts/test_pipeline.py, on less data",
@@ -34,6 +36,13 @@ ELSEWHERE = {
     "bash scripts/reproduce.sh tatoeba_en_de": "tests/scripts/test_pipeline.py, on less data",
     "bash scripts/reproduce.sh --list": "tests/cli/test_experiments.py",
 }
+
+
+TEXTS = {
+    'aggdec correct --diff "She have two brother."': "She [-have-]{+has+} two [-brother-]{+brothers+}.",
+    'aggdec translate "Where do you live?"': "Wo wohnt ihr?",
+}
+"""commands for text, and what they print"""
 
 
 def blocks(language: str) -> list[str]:
@@ -49,7 +58,7 @@ def commands() -> list[str]:
 
 
 TRAINING = [line for line in commands() if line.startswith(("aggdec distill", "fairseq-train"))]
-FIRST, *RUN = [line for line in commands() if line not in [*ELSEWHERE, *TRAINING]]
+FIRST, *RUN = [line for line in commands() if line not in [*ELSEWHERE, *TEXTS, *TRAINING]]
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +123,12 @@ def test_command_runs(command: str, checkout: Path, names: dict[str, str], reque
     assert f"{decoding}: " in done.stdout + done.stderr
     if " | " in command:  # the shipped corrector
         assert "The student’s book is on the table." in done.stdout
+
+
+@pytest.mark.parametrize("command", TEXTS)
+def test_text_comes_out(command: str, checkout: Path) -> None:
+    assert command in commands()
+    assert run(command, checkout, {}).stdout == f"{TEXTS[command]}\n"
 
 
 def test_the_trainings_of_the_docs_leave_a_drafter_and_heads(drafter: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from fairseq_aggdec.cli.text_command import run, text_parser
+from fairseq_aggdec.text.shipped import CAREFUL
 
 _EXAMPLE = """\
 examples:
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--diff", action="store_true", help="print the text with its changes marked, in colour on a terminal"
     )
-    run(parser, argv, "gec", mode="iad++", top_beta=5, tolerance=2.0)  # damages least: docs/corrector.md
+    run(parser, argv, "gec", **CAREFUL)
 
 
 if __name__ == "__main__":

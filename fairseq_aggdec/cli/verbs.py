@@ -15,6 +15,11 @@ GROUPS = {
         "verify": "check that this plugin's output is fairseq's, for your model on your machine",
         "user-dir": "print the folder that fairseq's --user-dir needs",
     },
+    "text in, text out": {
+        "correct": "correct text or files, by a shipped model or your own",
+        "translate": "translate text or files, by a shipped model or your own",
+        "serve": "correct and translate over HTTP, for editors and programs, with a page to try it on",
+    },
     "decode": {
         "decode": "decode large text files, in any mode, in many processes",
         "compare": "compare two outputs of fairseq-generate, token by token",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ SHIPPED = {
         drafter="drafter.pt",
     ),
 }
+
+CAREFUL: dict[str, Any] = {"mode": "iad++", "top_beta": 5, "tolerance": 2.0}
+"""arguments of `Model.decode` by which the shipped corrector damages least (docs/corrector.md)"""
 
 
 def longest_learnt(checkpoint: Path) -> int | None:

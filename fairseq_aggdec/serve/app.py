@@ -1,0 +1,239 @@
+"""The web application of `aggdec serve`: its endpoints, its limits, its measures, and the loop that runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fairseq_aggdec.errors import AggdecError, reason_of
+from fairseq_aggdec.serve.batching import Batcher, QueueFullError
+from fairseq_aggdec.serve.languagetool import languagetool_routes
+from fairseq_aggdec.serve.libretranslate import libretranslate_routes
+from fairseq_aggdec.serve.requests import read_body, read_json
+
+if TYPE_CHECKING:
+    from fairseq_aggdec.text.model import Model
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 30.0
+"""a request's time, from its first byte to its answer"""
+RACED = ({"mode": "iad"}, {"mode": "greedy"}, {"mode": "beam", "beam": 5})
+"""arguments of `Model.decode`: what the page shows side by side"""
+LONGEST_RACE = 600
+"""characters"""
+
+
+def make_app(
+    corrector: Model,
+    translator: Model,
+    language: str | None = None,
+    seconds: float = SECONDS,
+    **settings: Any,
+) -> Starlette:
+    """The application; one thread decodes for all of its requests.
+
+    Args:
+        corrector, translator: models.
+        language: ISO code of what the corrector corrects; None: its `source_lang`.
+        seconds: a request's time.
+        settings: further arguments of the corrector's `decode`.
+    """
+    worker = ThreadPoolExecutor(1, "decoding")
+    batchers = {
+        "corrector": Batcher(corrector, worker, language, **settings),
+        "translator": Batcher(translator, worker),
+    }
+    measures = Measures(batchers)
+    page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+    )
+    racing = asyncio.Lock()
+
+    async def show(request: Request) -> Response:
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+
+    async def race(request: Request) -> Response:
+        text = read_json(await read_body(request)).get("text")
+        if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST_RACE:
+            raise HTTPException(400, f"give a text of at most {LONGEST_RACE} characters")
+        if racing.locked():
+            raise QueueFullError
+        async with racing:
+            loop = asyncio.get_running_loop()
+            runs = [await loop.run_in_executor(worker, _timed, corrector, text, raced) for raced in RACED]
+        return JSONResponse({"runs": runs})
+
+    async def healthy(request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def measured(request: Request) -> Response:
+        return PlainTextResponse(measures.page(), media_type="text/plain; version=0.0.4")
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        worker.shutdown()
+
+    routes = [
+        Route("/", show, methods=["GET"]),
+        Route("/race", race, methods=["POST"]),
+        *(Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/v2/healthcheck")),
+        Route("/metrics", measured, methods=["GET"]),
+        *languagetool_routes(batchers["corrector"]),
+        *libretranslate_routes(batchers["translator"]),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[
+            # a browser's extension or an office program asks from an origin of its own
+            Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["*"]),
+            Middleware(Limits, measures=measures, seconds=seconds, paths={route.path for route in routes}),
+        ],
+        exception_handlers={HTTPException: _refuse},
+        lifespan=lifespan,
+    )
+
+
+def _timed(model: Model, text: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """An entry of the race: its seconds are the least of three runs, none of which records its steps."""
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        model.decode([text], **arguments)
+        taken.append(time.perf_counter() - start)
+    (result,) = model.decode([text], trace=True, **arguments)
+    sentences = [
+        {"source": sentence.source, "text": sentence.text, "steps": [asdict(step) for step in sentence.trace]}
+        for sentence in result.sentences
+    ]
+    return {**arguments, "seconds": min(taken), "sentences": sentences}
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """An error in the form that the clients of its path read."""
+    assert isinstance(error, HTTPException)
+    if request.scope["path"].startswith("/v2/"):
+        return PlainTextResponse(error.detail, error.status_code, error.headers)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+class Measures:
+    """What /metrics shows, in the text format of Prometheus."""
+
+    def __init__(self, batchers: dict[str, Batcher]) -> None:
+        self._batchers = batchers
+        self.requests: Counter[tuple[str, int]] = Counter()
+        """{(path, status): number}"""
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        """{path: of all of its requests together}"""
+
+    def page(self) -> str:
+        """All measures, a line each."""
+        lines = ["# TYPE aggdec_requests_total counter"]
+        lines += [
+            f'aggdec_requests_total{{path="{path}",status="{status}"}} {number}'
+            for (path, status), number in sorted(self.requests.items())
+        ]
+        lines.append("# TYPE aggdec_request_seconds summary")
+        for path, seconds in sorted(self.seconds.items()):
+            number = sum(count for (of, _), count in self.requests.items() if of == path)
+            lines += [
+                f'aggdec_request_seconds_sum{{path="{path}"}} {seconds:.6f}',
+                f'aggdec_request_seconds_count{{path="{path}"}} {number}',
+            ]
+        for name, kind, attribute in (
+            ("sentences_total", "counter", "sentences"),
+            ("cache_hits_total", "counter", "cache_hits"),
+            ("queue_length", "gauge", "waiting"),
+        ):
+            lines.append(f"# TYPE aggdec_{name} {kind}")
+            lines += [
+                f'aggdec_{name}{{model="{model}"}} {getattr(batcher, attribute)}'
+                for model, batcher in self._batchers.items()
+            ]
+        return "\n".join(lines) + "\n"
+
+
+class Limits:
+    """Bounds the time of requests, counts them, and says what went wrong without a word of their texts."""
+
+    def __init__(self, app: ASGIApp, measures: Measures, seconds: float, paths: set[str]) -> None:
+        self._app, self._measures, self._seconds, self._paths = app, measures, seconds, paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope["path"] = scope["path"].rstrip("/") or "/"
+        start, status = time.perf_counter(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        refusal: HTTPException | None = None
+        again = {"Retry-After": "2"}
+        try:
+            await asyncio.wait_for(self._app(scope, receive, sending), self._seconds)
+        except QueueFullError:
+            refusal = HTTPException(429, "too many texts are waiting: try again later", again)
+        except asyncio.TimeoutError:
+            refusal = HTTPException(503, f"not done within {self._seconds:g} seconds: try again later", again)
+        except ClientDisconnect:
+            status = 499  # as nginx counts it
+        except Exception as error:  # its message may hold the text
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            logger.error("%s at %s\n%s", type(error).__name__, scope["path"], frames)
+            refusal = HTTPException(500, "internal error")
+        if refusal is not None and not status:
+            await (await _refuse(Request(scope), refusal))(scope, receive, sending)
+        path = scope["path"] if scope["path"] in self._paths else "other"
+        self._measures.requests[path, status] += 1
+        self._measures.seconds[path] += time.perf_counter() - start
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0 takes a free one.
+
+    Raises:
+        AggdecError: the address cannot be had.
+    """
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise AggdecError(f"--host {host} --port {port}: {reason}") from error
+
+
+def make_server(app: Starlette) -> uvicorn.Server:
+    """The loop that runs an application; `run(sockets=[...])` returns after SIGTERM or Ctrl-C, when all is answered."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app, loop="asyncio", http="h11", ws="none", log_level="warning", access_log=False, server_header=False,
+            limit_concurrency=512,
+        )
+    )  # fmt: skip

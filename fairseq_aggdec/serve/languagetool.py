@@ -1,0 +1,157 @@
+"""The part of LanguageTool's HTTP API, version 2, that writing programs use: /v2/check and /v2/languages."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+import fairseq_aggdec
+from fairseq_aggdec.serve.batching import Batcher
+from fairseq_aggdec.serve.requests import NAMES, read_body, read_form, read_json
+from fairseq_aggdec.text.edits import to_utf16, widened
+from fairseq_aggdec.text.results import Edit
+
+RULE = "AGGDEC_CORRECTION"
+"""the id of the one rule of all matches"""
+_VARIANTS = {"en": ("AU", "CA", "GB", "NZ", "US", "ZA"), "de": ("AT", "CH", "DE"), "pt": ("BR", "PT")}
+_CONTEXT = 40  # characters around a match
+
+
+def languagetool_routes(corrector: Batcher) -> list[Route]:
+    """The endpoints of a corrector."""
+    code = corrector.language
+
+    async def check(request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return Response(headers={"Allow": "GET, POST, OPTIONS"})
+        fields = read_form(request.url.query)
+        if request.method == "POST":
+            fields |= read_form(await read_body(request))
+        language = fields.get("language")
+        if not language:
+            raise HTTPException(400, "Error: Missing 'language' parameter")
+        if language != "auto" and language.lower().replace("_", "-").split("-")[0] != code:
+            raise HTTPException(
+                400, f"Error: '{language}' is not a language code known to this server, which has {code}"
+            )
+        parts = _parts(fields)
+        text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
+        rules = {name: fields.get(name, "").split(",") for name in ("disabledRules", "enabledRules")}
+        only = fields.get("enabledOnly") == "true"
+        wanted = RULE in rules["enabledRules"] if only else RULE not in rules["disabledRules"]
+        result = await corrector.decode_text(plain if wanted else "")
+        starts = [sentence.start for sentence in result.sentences]
+        found = [
+            (edit, result.sentences[max(0, bisect_right(starts, place) - 1)].source)
+            for edit, place in _placed(widened(plain, result.edits), parts)
+        ]
+        counted = to_utf16(text, [edit for edit, _ in found])
+        return JSONResponse(
+            {
+                "software": {
+                    "name": "fairseq-aggdec", "version": fairseq_aggdec.__version__, "buildDate": "", "apiVersion": 1,
+                    "premium": False, "status": "",
+                },
+                "warnings": {"incompleteResults": False},
+                "language": {
+                    "name": NAMES.get(code, code), "code": code if language == "auto" else language,
+                    # nothing is detected
+                    "detectedLanguage": {"name": NAMES.get(code, code), "code": code, "confidence": 0.0},
+                },
+                "matches": [
+                    _match(text, edit, units, sentence)
+                    for (edit, sentence), units in zip(found, counted, strict=True)
+                ],
+            }
+        )  # fmt: skip
+
+    async def languages(request: Request) -> Response:
+        name = NAMES.get(code, code)
+        variants = [(f"{name} ({country})", f"{code}-{country}") for country in _VARIANTS.get(code, ())]
+        return JSONResponse([{"name": n, "code": code, "longCode": long} for n, long in [(name, code), *variants]])
+
+    return [
+        Route("/v2/check", check, methods=["GET", "POST", "OPTIONS"]),
+        Route("/v2/languages", languages, methods=["GET"]),
+    ]
+
+
+def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
+    """The parts of the text as (what was sent, what is checked in its place); they are the same where it is no markup.
+
+    Raises:
+        HTTPException: neither `text` nor `data`, or both, or `data` is not an annotation (400).
+    """
+    if ("text" in fields) == ("data" in fields):
+        raise HTTPException(400, "Error: give either the 'text' or the 'data' parameter")
+    if "text" in fields:
+        return [(fields["text"], fields["text"])]
+    data = read_json(fields["data"])
+    if isinstance(data.get("text"), str):
+        return [(data["text"], data["text"])]
+    annotation = data.get("annotation")
+    parts = [_part(part) for part in annotation] if isinstance(annotation, list) else [None]
+    if None in parts:
+        raise HTTPException(400, "Error: 'data' needs 'text', or 'annotation', a list of 'text' or 'markup'")
+    return [part for part in parts if part is not None]
+
+
+def _part(part: Any) -> tuple[str, str] | None:
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return part["text"], part["text"]
+    if isinstance(part, dict) and isinstance(part.get("markup"), str):
+        return part["markup"], str(part.get("interpretAs", ""))
+    return None
+
+
+def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit, int]]:
+    """The edits with offsets into the sent text, and with their offsets in the checked one.
+
+    Those that would change markup are left out.
+    """
+    placed, sent, checked = [], 0, 0
+    waiting = deque(edits)
+    for text, plain in parts:
+        end = checked + len(plain)
+        while waiting and waiting[0].offset < end:
+            edit = waiting.popleft()
+            if text == plain and edit.offset + edit.length <= end:
+                placed.append((Edit(edit.offset - checked + sent, edit.length, edit.replacement), edit.offset))
+        sent, checked = sent + len(text), end
+    return placed
+
+
+def _match(text: str, edit: Edit, units: Edit, sentence: str) -> dict[str, Any]:
+    """An entry of `matches`; `units` is the edit in UTF-16 code units."""
+    end = edit.offset + edit.length
+    old = text[edit.offset : end]
+    before, after = text[max(0, edit.offset - _CONTEXT) : edit.offset], text[end : end + _CONTEXT]
+    advice = f"replace “{old}” by “{edit.replacement}”" if edit.replacement else f"leave out “{old}”"
+    return {
+        "message": f"The corrector would {advice}.",
+        "shortMessage": "Correction",
+        "offset": units.offset,
+        "length": units.length,
+        "replacements": [{"value": edit.replacement}],
+        "context": {
+            "text": "".join(" " if part in "\r\n\t" else part for part in before + old + after),
+            "offset": len(before.encode("utf-16-le")) // 2,
+            "length": units.length,
+        },
+        "sentence": sentence,
+        "type": {"typeName": "Other"},
+        "ignoreForIncompleteSentence": False,
+        "contextForSureMatch": -1,
+        "rule": {
+            "id": RULE,
+            "description": "What the model writes in its correction of the sentence",
+            "issueType": "grammar",
+            "category": {"id": "GRAMMAR", "name": "Grammar"},
+        },
+    }

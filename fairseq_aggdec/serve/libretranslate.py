@@ -1,0 +1,52 @@
+"""The part of LibreTranslate's HTTP API that clients need for plain text: /translate and /languages."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from fairseq_aggdec.serve.batching import Batcher
+from fairseq_aggdec.serve.requests import NAMES, read_body, read_form, read_json
+
+
+def libretranslate_routes(translator: Batcher) -> list[Route]:
+    """The endpoints of a translator."""
+    source, target = translator.language, translator.model.target_lang
+
+    async def translate(request: Request) -> Response:
+        body = await read_body(request)
+        fields: dict[str, Any] = read_json(body) if body.lstrip().startswith(b"{") else dict(read_form(body))
+        for name in ("q", "source", "target"):
+            if name not in fields:
+                raise HTTPException(400, f"Invalid request: missing {name} parameter")
+        q = fields["q"]
+        texts = q if isinstance(q, list) else [q]
+        if not all(isinstance(text, str) for text in texts):
+            raise HTTPException(400, "Invalid request: q must be a text or a list of texts")
+        if fields["source"] not in ("auto", source):
+            raise HTTPException(400, f"{fields['source']} is not supported: the source is {source}")
+        if fields["target"] != target:
+            raise HTTPException(400, f"{fields['target']} is not supported: the target is {target}")
+        if fields.get("format", "text") != "text":
+            raise HTTPException(400, f"format {fields['format']} is not supported: send text")
+        translations = [result.text for result in await asyncio.gather(*map(translator.decode_text, texts))]
+        answer: dict[str, Any] = {"translatedText": translations if isinstance(q, list) else translations[0]}
+        if fields["source"] == "auto":
+            detected = {"confidence": 0.0, "language": source}  # nothing is detected
+            answer["detectedLanguage"] = [detected] * len(texts) if isinstance(q, list) else detected
+        return JSONResponse(answer)
+
+    async def languages(request: Request) -> Response:
+        return JSONResponse(
+            [
+                {"code": source, "name": NAMES.get(source, source), "targets": [target]},
+                {"code": target, "name": NAMES.get(target, target), "targets": []},
+            ]
+        )
+
+    return [Route("/translate", translate, methods=["POST"]), Route("/languages", languages, methods=["GET"])]

@@ -1,0 +1,47 @@
+"""`aggdec serve` from its start to its end."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from fairseq_aggdec.cli import serve
+from fairseq_aggdec.errors import AggdecError
+
+
+@pytest.mark.usefixtures("quick_commands")
+def test_a_server_that_is_stopped_answers_what_it_has_taken() -> None:
+    command = [sys.executable, "-m", "fairseq_aggdec.cli.serve", "--port", "0", "--threads", "1"]
+    text = " ".join(f"She have {number} brother and he go to school." for number in range(100))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, ThreadPoolExecutor(1) as client:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        address = re.match(r"http://127\.0\.0\.1:\d+", line)
+        assert address, line
+        assert "no authentication" in line
+        answer = client.submit(requests.post, f"{address[0]}/v2/check", {"text": text, "language": "en"})
+        while 'aggdec_queue_length{model="corrector"} 0' in requests.get(f"{address[0]}/metrics").text:
+            assert not answer.done()
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert answer.result().status_code == 200
+        assert len(answer.result().json()["matches"]) >= 100
+        assert process.wait(10) in (0, -signal.SIGTERM)
+
+
+def test_an_address_that_cannot_be_had_is_named() -> None:
+    with pytest.raises(AggdecError, match=r"--host 192\.0\.2\.1 --port 0: "):
+        serve.main(["--host", "192.0.2.1", "--port", "0"])
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    with pytest.raises(AggdecError, match=r"pip install 'fairseq-aggdec\[serve\]'"):
+        serve.main([])

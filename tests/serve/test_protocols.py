@@ -1,0 +1,186 @@
+"""Clients of LanguageTool and LibreTranslate get from the shipped models what `Model.decode` gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from language_tool_python import LanguageTool
+from libretranslatepy import LibreTranslateAPI
+
+from fairseq_aggdec.serve.app import make_app
+from fairseq_aggdec.text.model import Model, load
+from tests.serve.serving import serving
+
+SETTINGS: dict[str, Any] = {"mode": "iad++", "tolerance": 2.0}
+TEXT = (
+    "😀 She have two brother. 他说 “hello”.\r\n\r\n"
+    "He go to school every day 🎉🎉 and\tlike it. I has a 𝔡og\r\nyesterday when he go home"  # a wrapped line
+)
+
+
+@pytest.fixture(scope="module")
+def corrector() -> Model:
+    return load.shipped("gec")
+
+
+@pytest.fixture(scope="module")
+def translator() -> Model:
+    return load.shipped("mt")
+
+
+@pytest.fixture(scope="module")
+def url(corrector: Model, translator: Model) -> Iterator[str]:
+    with serving(make_app(corrector, translator, **SETTINGS)) as address:
+        yield address
+
+
+def applied(text: str, matches: list[dict[str, Any]]) -> str:
+    """The text with all matches taken, as a client does that counts in UTF-16 code units."""
+    units = text.encode("utf-16-le")
+    for match in reversed(matches):
+        start, end = 2 * match["offset"], 2 * (match["offset"] + match["length"])
+        units = units[:start] + match["replacements"][0]["value"].encode("utf-16-le") + units[end:]
+    return units.decode("utf-16-le")
+
+
+def test_language_tool_python_corrects_as_decode_does(url: str, corrector: Model) -> None:
+    with LanguageTool("en-US", remote_server=url) as client:
+        corrected = client.correct(TEXT)
+        (match,) = client.check("She have two brothers.")
+    assert corrected == corrector.decode(TEXT, **SETTINGS).text != TEXT
+    assert (match.offset, match.error_length, match.replacements) == (4, 4, ["has"])
+
+
+@pytest.mark.parametrize("text", [TEXT, "yesterday he go", "   ", "", "I want go home."])
+def test_matches_are_in_order_have_a_length_and_make_the_correction(url: str, corrector: Model, text: str) -> None:
+    form = {"text": text, "language": "auto"}
+    answer = requests.post(
+        f"{url}/v2/check/", data=form, headers={"Content-Type": "text/plain"}, allow_redirects=False
+    ).json()
+    matches = answer["matches"]
+    ends = [match["offset"] + match["length"] for match in matches]
+    assert all(match["length"] for match in matches)
+    assert all(end <= match["offset"] for end, match in zip(ends, matches[1:], strict=False))
+    assert applied(text, matches) == corrector.decode(text, **SETTINGS).text
+    assert requests.get(f"{url}/v2/check", params=form).json() == answer
+
+
+def test_markup_is_kept_and_what_stands_for_it_is_read(url: str, corrector: Model) -> None:
+    parts: list[dict[str, str]] = [
+        {"markup": "<p title='🎉'>"},
+        {"text": "She have two "},
+        {"markup": "<b>"},
+        {"text": "brother"},
+        {"markup": "</b>"},
+        {"text": "."},
+        {"markup": "<br/>", "interpretAs": "\n\n"},
+        {"text": "He ha"},
+        {"markup": "<i>"},
+        {"text": "ve a dog."},
+        {"markup": "</i>"},
+        {"text": " I have two "},
+        {"markup": "brot&#104;er", "interpretAs": "brother"},
+        {"text": " and two sister."},
+    ]
+    sent = "".join(next(iter(part.values())) for part in parts)
+    data = json.dumps({"annotation": parts})
+    matches = requests.post(f"{url}/v2/check", data={"data": data, "language": "en"}).json()["matches"]
+    plain = "She have two brother.\n\nHe have a dog. I have two brother and two sister."
+    corrected = "She has two brothers.\n\nHe has a dog. I have two brothers and two sisters."
+    assert corrector.decode(plain, **SETTINGS).text == corrected
+    expected = sent.replace("She have", "She has").replace("brother", "brothers").replace("sister", "sisters")
+    assert applied(sent, matches) == expected
+    assert [match["sentence"] for match in matches[:2]] == ["She have two brother."] * 2
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"text": "Hallo.", "language": "de-DE"}, "'de-DE' is not a language code"),
+        ({"text": "Hello."}, "Missing 'language'"),
+        ({"language": "en"}, "'text' or the 'data'"),
+        ({"data": '{"annotation": [3]}', "language": "en"}, "'annotation'"),
+        ({"data": "[", "language": "en"}, "not a JSON object"),
+    ],
+)
+def test_a_wrong_check_is_refused_in_plain_text(url: str, form: dict[str, str], said: str) -> None:
+    answer = requests.post(f"{url}/v2/check", data=form)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (400, "text/plain; charset=utf-8")
+    assert said in answer.text
+
+
+def test_an_ignored_rule_has_no_matches(url: str) -> None:
+    with LanguageTool("en", remote_server=url) as client:
+        client.disabled_rules = {client.check("She have two brothers.")[0].rule_id}
+        assert client.check("She have two brothers.") == []
+        client.disabled_rules, client.enabled_rules, client.enabled_rules_only = set(), {"ANOTHER_RULE"}, True
+        assert client.check("She have two brothers.") == []
+
+
+def test_a_page_of_another_origin_may_ask(url: str) -> None:
+    origin = {"Origin": "https://editor.example", "Access-Control-Request-Method": "POST"}
+    for answer in (
+        requests.options(f"{url}/v2/check", headers=origin),
+        requests.head(f"{url}/v2/languages", headers=origin),
+    ):
+        assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (200, "*")
+    assert requests.options(f"{url}/v2/check").status_code == 200
+
+
+def test_libretranslatepy_translates_as_decode_does(url: str, translator: Model) -> None:
+    client = LibreTranslateAPI(url)
+    text = "Two men are playing football.\n\nA dog runs in the snow."
+    expected = translator.decode(text).text
+    assert client.translate(text, "en", "de") == expected == "\n\n".join(expected.split("\n\n"))
+    assert {language["code"] for language in client.languages()} == {"en", "de"}
+
+
+def test_a_list_is_translated_one_by_one_and_half_an_emoji_is_no_error(url: str, translator: Model) -> None:
+    texts = ["Two men are playing football.", "", "A dog \ud83d runs."]
+    answer = requests.post(f"{url}/translate", json={"q": texts, "source": "auto", "target": "de"}).json()
+    assert answer["translatedText"] == [result.text for result in translator.decode([*texts[:2], "A dog \ufffd runs."])]
+    assert [found["language"] for found in answer["detectedLanguage"]] == ["en"] * 3
+    data = json.dumps({"text": "She have two \ud83d brothers."})
+    assert requests.post(f"{url}/v2/check", data={"data": data, "language": "en"}).json()["matches"][0]["offset"] == 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"q": "Hello.", "source": "en"}, "missing target"),
+        ({"q": "Hello.", "source": "en", "target": "fr"}, "fr is not supported"),
+        ({"q": [1], "source": "en", "target": "de"}, "q must be"),
+        ({"q": "<p>", "source": "en", "target": "de", "format": "html"}, "html is not supported"),
+    ],
+)
+def test_a_wrong_translation_is_refused_in_json(url: str, fields: dict[str, Any], said: str) -> None:
+    answer = requests.post(f"{url}/translate", json=fields)
+    assert answer.status_code == 400
+    assert said in answer.json()["error"]
+
+
+def test_the_race_shows_each_pass_of_each_mode(url: str) -> None:
+    runs = requests.post(f"{url}/race", json={"text": "She have two brother. He is at school."}).json()["runs"]
+    assert [run["mode"] for run in runs] == ["iad", "greedy", "beam"]
+    outputs = [
+        [token for sentence in run["sentences"] for step in sentence["steps"] for token in step["tokens"]]
+        for run in runs
+    ]
+    assert outputs[0] == outputs[1]
+    assert [token for token in outputs[0] if token != "</s>"][:4] == ["She", "has", "two", "brothers"]
+    passes = [max(len(sentence["steps"]) for sentence in run["sentences"]) for run in runs]
+    assert passes[0] < passes[1]
+    assert all(run["seconds"] > 0 for run in runs)
+
+
+def test_the_page_asks_nobody_else(url: str) -> None:
+    page = requests.get(url)
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert "http" not in page.text
+    assert requests.get(f"{url}/healthz").text == "ok\n"
+    assert requests.get(f"{url}/..%2f..%2fetc/passwd").status_code == 404
