@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 import time
 import traceback
@@ -26,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairseq_aggdec.errors import AggdecError, reason_of
-from fairseq_aggdec.serve.batching import Batcher, QueueFullError
+from fairseq_aggdec.serve.batching import Batcher, QueueFullError, TextTooLongError
 from fairseq_aggdec.serve.languagetool import languagetool_routes
 from fairseq_aggdec.serve.libretranslate import libretranslate_routes
 from fairseq_aggdec.serve.requests import read_body, read_json
@@ -187,7 +188,7 @@ class Limits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope["path"] = scope["path"].rstrip("/") or "/"
+        scope["path"] = re.sub("/+", "/", scope["path"]).rstrip("/") or "/"
         start, status = time.perf_counter(), 0
 
         async def sending(message: Message) -> None:
@@ -201,6 +202,8 @@ class Limits:
             await asyncio.wait_for(self._app(scope, receive, sending), self._seconds)
         except QueueFullError:
             refusal = HTTPException(429, "too many texts are waiting: try again later", again)
+        except TextTooLongError as error:
+            refusal = HTTPException(413, str(error))
         except asyncio.TimeoutError:
             refusal = HTTPException(503, f"not done within {self._seconds:g} seconds: try again later", again)
         except ClientDisconnect:

@@ -32,6 +32,10 @@ class QueueFullError(Exception):
     """So many sentences wait that no more are taken."""
 
 
+class TextTooLongError(Exception):
+    """A text has more sentences than the queue."""
+
+
 class Batcher:
     """One model with its queue and its cache. All methods are for one event loop; only `worker` decodes.
 
@@ -71,6 +75,7 @@ class Batcher:
 
         Raises:
             QueueFullError: too many sentences wait.
+            TextTooLongError: they would be too many even if none waited.
         """
         spans = split_text(text, self.language)
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
@@ -93,6 +98,8 @@ class Batcher:
             self._cache.move_to_end(sentence)
         unknown = [sentence for sentence in dict.fromkeys(sentences) if sentence not in known]
         new = [sentence for sentence in unknown if sentence not in self._asked]
+        if len(new) > MOST_WAITING:
+            raise TextTooLongError(f"the text is too long: at most {MOST_WAITING} sentences are taken")
         if len(self._queue) + len(new) > MOST_WAITING:
             raise QueueFullError
         self.sentences += len(sentences)

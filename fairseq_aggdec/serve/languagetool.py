@@ -19,6 +19,8 @@ from fairseq_aggdec.text.results import Edit
 
 RULE = "AGGDEC_CORRECTION"
 """the id of the one rule of all matches"""
+CATEGORY = "GRAMMAR"
+"""and of its category"""
 _VARIANTS = {"en": ("AU", "CA", "GB", "NZ", "US", "ZA"), "de": ("AT", "CH", "DE"), "pt": ("BR", "PT")}
 _CONTEXT = 40  # characters around a match
 
@@ -28,8 +30,8 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
     code = corrector.language
 
     async def check(request: Request) -> Response:
-        if request.method == "OPTIONS":
-            return Response(headers={"Allow": "GET, POST, OPTIONS"})
+        if request.method in ("HEAD", "OPTIONS"):
+            return Response(headers={"Allow": "GET, HEAD, POST, OPTIONS"})
         fields = read_form(request.url.query)
         if request.method == "POST":
             fields |= read_form(await read_body(request))
@@ -42,10 +44,7 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
             )
         parts = _parts(fields)
         text, plain = ("".join(part[column] for part in parts) for column in (0, 1))
-        rules = {name: fields.get(name, "").split(",") for name in ("disabledRules", "enabledRules")}
-        only = fields.get("enabledOnly") == "true"
-        wanted = RULE in rules["enabledRules"] if only else RULE not in rules["disabledRules"]
-        result = await corrector.decode_text(plain if wanted else "")
+        result = await corrector.decode_text(plain if _wants_corrections(fields) else "")
         starts = [sentence.start for sentence in result.sentences]
         found = [
             (edit, result.sentences[max(0, bisect_right(starts, place) - 1)].source)
@@ -82,6 +81,16 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
     ]
 
 
+def _wants_corrections(fields: dict[str, str]) -> bool:
+    """Whether the one rule, by its id or its category, is enabled; where not only enabled ones count: not disabled."""
+
+    def named(switch: str) -> bool:
+        rules, categories = (fields.get(f"{switch}{kind}", "") for kind in ("Rules", "Categories"))
+        return RULE in map(str.strip, rules.split(",")) or CATEGORY in map(str.strip, categories.split(","))
+
+    return named("enabled") if fields.get("enabledOnly") == "true" else not named("disabled")
+
+
 def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
     """The parts of the text as (what was sent, what is checked in its place); they are the same where it is no markup.
 
@@ -106,7 +115,7 @@ def _part(part: Any) -> tuple[str, str] | None:
     if isinstance(part, dict) and isinstance(part.get("text"), str):
         return part["text"], part["text"]
     if isinstance(part, dict) and isinstance(part.get("markup"), str):
-        return part["markup"], str(part.get("interpretAs", ""))
+        return part["markup"], str(part.get("interpretAs") or "")
     return None
 
 
@@ -152,6 +161,6 @@ def _match(text: str, edit: Edit, units: Edit, sentence: str) -> dict[str, Any]:
             "id": RULE,
             "description": "What the model writes in its correction of the sentence",
             "issueType": "grammar",
-            "category": {"id": "GRAMMAR", "name": "Grammar"},
+            "category": {"id": CATEGORY, "name": "Grammar"},
         },
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -18,6 +19,11 @@ NAMES = {
     "ro": "Romanian", "ru": "Russian", "sv": "Swedish", "tr": "Turkish", "uk": "Ukrainian", "zh": "Chinese",
 }  # fmt: skip
 """{ISO code: a language}; another code is its own name"""
+
+_UNENCODED = re.compile(
+    r"text=(?P<text>.*[^!-~].*)&language=(?P<language>[\w-]+)(?:&username=.*&apiKey=.*)?", re.DOTALL
+)
+"""the form of LibreOffice 7.4, which encodes nothing; an encoded one has neither blanks nor letters beyond ASCII"""
 
 
 async def read_body(request: Request) -> bytes:
@@ -39,7 +45,8 @@ async def read_body(request: Request) -> bytes:
 def read_form(query: str | bytes) -> dict[str, str]:
     """The fields of a URL-encoded form or query; of a repeated one, the last."""
     text = query.decode(errors="replace") if isinstance(query, bytes) else query
-    return dict(parse_qsl(text, keep_blank_values=True))
+    raw = _UNENCODED.fullmatch(text)
+    return raw.groupdict() if raw else dict(parse_qsl(text, keep_blank_values=True))
 
 
 def read_json(text: str | bytes) -> dict[str, Any]:

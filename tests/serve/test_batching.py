@@ -92,9 +92,11 @@ def test_what_is_too_much_is_refused_and_later_texts_are_served(monkeypatch: pyt
     with serving(make_app(model, model)) as url:
         many = requests.post(f"{url}/translate", data={"q": "A. B c.\n" * 10, "source": "en", "target": "en"})
         assert many.status_code == 200
-        text = " ".join(f"Sentence {number} ends." for number in range(101))
-        refused = requests.post(f"{url}/v2/check", data={"text": text, "language": "en"})
+        texts = [f"Sentence {number} ends." for number in range(101)]
+        refused = requests.post(f"{url}/translate", json={"q": texts, "source": "en", "target": "en"})
         assert (refused.status_code, refused.headers["Retry-After"]) == (429, "2")
+        never = requests.post(f"{url}/v2/check", data={"text": " ".join(texts), "language": "en"})
+        assert (never.status_code, "Retry-After" in never.headers) == (413, False)
         long = requests.post(f"{url}/translate", data={"q": "a" * 300_000, "source": "en", "target": "en"})
         assert long.status_code == 413
         assert "too long" in long.json()["error"]

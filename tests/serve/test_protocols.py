@@ -13,9 +13,10 @@ from libretranslatepy import LibreTranslateAPI
 
 from fairseq_aggdec.serve.app import make_app
 from fairseq_aggdec.text.model import Model, load
+from fairseq_aggdec.text.shipped import CAREFUL
 from tests.serve.serving import serving
 
-SETTINGS: dict[str, Any] = {"mode": "iad++", "tolerance": 2.0}
+SETTINGS = CAREFUL
 TEXT = (
     "😀 She have two brother. 他说 “hello”.\r\n\r\n"
     "He go to school every day 🎉🎉 and\tlike it. I has a 𝔡og\r\nyesterday when he go home"  # a wrapped line
@@ -70,8 +71,8 @@ def test_matches_are_in_order_have_a_length_and_make_the_correction(url: str, co
 
 
 def test_markup_is_kept_and_what_stands_for_it_is_read(url: str, corrector: Model) -> None:
-    parts: list[dict[str, str]] = [
-        {"markup": "<p title='🎉'>"},
+    parts: list[dict[str, str | None]] = [
+        {"markup": "<p title='🎉'>", "interpretAs": None},
         {"text": "She have two "},
         {"markup": "<b>"},
         {"text": "brother"},
@@ -86,7 +87,7 @@ def test_markup_is_kept_and_what_stands_for_it_is_read(url: str, corrector: Mode
         {"markup": "brot&#104;er", "interpretAs": "brother"},
         {"text": " and two sister."},
     ]
-    sent = "".join(next(iter(part.values())) for part in parts)
+    sent = "".join(str(next(iter(part.values()))) for part in parts)
     data = json.dumps({"annotation": parts})
     matches = requests.post(f"{url}/v2/check", data={"data": data, "language": "en"}).json()["matches"]
     plain = "She have two brother.\n\nHe have a dog. I have two brother and two sister."
@@ -121,11 +122,32 @@ def test_an_ignored_rule_has_no_matches(url: str) -> None:
         assert client.check("She have two brothers.") == []
 
 
+@pytest.mark.parametrize(
+    ("switches", "count"),
+    [
+        ({"disabledCategories": "TYPOS, GRAMMAR"}, 0),
+        ({"enabledOnly": "true", "enabledCategories": "GRAMMAR"}, 2),
+        ({"disabledRules": "A, AGGDEC_CORRECTION"}, 0),
+        ({"disabledRules": "A"}, 2),
+    ],
+)
+def test_rules_and_categories_are_switched(url: str, switches: dict[str, str], count: int) -> None:
+    form = {"text": "She have two brother.", "language": "en", **switches}
+    assert len(requests.post(f"{url}/v2/check", data=form).json()["matches"]) == count
+
+
+def test_a_form_of_libreoffice_that_encodes_nothing_is_read_as_it_stands(url: str, corrector: Model) -> None:
+    text = "Tom & Jerry has two cat. It are 100%20 done in C++."
+    answer = requests.post(f"{url}//v2/check", data=f"text={text}&language=en-US".encode())
+    assert applied(text, answer.json()["matches"]) == corrector.decode(text, **SETTINGS).text != text
+
+
 def test_a_page_of_another_origin_may_ask(url: str) -> None:
     origin = {"Origin": "https://editor.example", "Access-Control-Request-Method": "POST"}
     for answer in (
         requests.options(f"{url}/v2/check", headers=origin),
         requests.head(f"{url}/v2/languages", headers=origin),
+        requests.head(f"{url}/v2/check", headers=origin),
     ):
         assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (200, "*")
     assert requests.options(f"{url}/v2/check").status_code == 200
