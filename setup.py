@@ -32,8 +32,7 @@ def kernels(name: str) -> Extension:
     return Extension(
         f"fairseq_aggdec.engine.native.kernels_{name}",
         [str(source) for source in SOURCES],
-        # compiled for OpenMP and not linked with it: the library that PyTorch has loaded is the one to use
-        extra_compile_args=["-std=gnu11", "-O3", "-fopenmp", *VECTORS[name]],
+        extra_compile_args=["-std=gnu11", "-O3", "-pthread", *VECTORS[name]],
         define_macros=[("SOURCE", f"{zlib.crc32(b''.join((ROOT / source).read_bytes() for source in SOURCES))}u")],
         depends=["setup.py"],
         optional=True,  # without a compiler the plugin is slower, and whole

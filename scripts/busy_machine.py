@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 BUSY = "while True: pass"
@@ -63,7 +64,11 @@ def main() -> None:
         measure(args.modes, args.precision, args.rounds)
         return
     print(f"seconds with one thread and with all, and their ratio; load of the last minute {os.getloadavg()[0]:.1f}")
-    rows = [("quiet", 0, None), ("one core busy", 1, None), ("all cores busy", os.cpu_count() or 1, None)]
+    rows: list[tuple[str, int, Callable[[], None] | None]] = [
+        ("quiet", 0, None),
+        ("one core busy", 1, None),
+        ("all cores busy", os.cpu_count() or 1, None),
+    ]
     rows += [("on CPU 0 alone", 0, lambda: os.sched_setaffinity(0, {0})), ("half a core", 0, half_a_core)]
     for name, hogs, before in rows:
         busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(hogs)]

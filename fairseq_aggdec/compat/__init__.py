@@ -6,5 +6,6 @@ interactive_input   what fairseq-interactive reads
 whole_lines         what fairseq's commands write
 batches             none is lost
 training            resuming on several workers, averaged weights, BART from YAML
+openmp              PyTorch's threads on a busy machine
 nat                 fairseq's non-autoregressive models
 """

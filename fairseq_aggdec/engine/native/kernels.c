@@ -2,19 +2,21 @@
    or with 8-bit integers in the products.
 
    Compiled once for each set of vector instructions (setup.py), loaded by library.py, and called with addresses of
-   tensors: so it needs neither Python's nor PyTorch's headers. Threads are those of the OpenMP library that PyTorch has
-   loaded; a second one would keep a second set of threads awake.
+   tensors: so it needs neither Python's nor PyTorch's headers.
 
    A number does not depend on how many others are computed with it, nor on the number of threads: all sums are taken in
    one order, over a product's inputs in parts of PART, over an attention's keys by their places in the cache. */
 
+#include <immintrin.h>
+#include <linux/futex.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <immintrin.h>
-
-extern int omp_get_thread_num(void);
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #if defined(__AVX512F__)
 #define LANES 16
@@ -29,6 +31,10 @@ extern int omp_get_thread_num(void);
 #define LINE 64           /* bytes that come from memory at once */
 #define LEVELS 127.0f     /* of a byte on either side of ZERO */
 #define ZERO 128
+#define LOOP_SPINS 1000   /* looks at a word before a thread sleeps until it changes: some 20 microseconds in a job, */
+#define JOB_SPINS 60000   /* and a millisecond between jobs, which is longer than Python takes from one to the next */
+#define MEMBERS 256       /* a team has fewer */
+#define LOSS 20           /* one part in so many, of the time, is what may be lost to teams that are slower than one thread */
 #define GAP 16            /* numbers behind a row: rows a power of two apart would share few places of the first cache */
 
 typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
@@ -91,6 +97,109 @@ typedef struct {
     int64_t cross_layer, cross_row, source;
     int64_t threads;
 } Block;
+
+/* ---- threads ---- */
+
+/* The threads that wait for work: not OpenMP's, which wait awake for so long that on a busy machine two threads take up to
+   thirty times as long as one. One caller at a time has them; another one works alone meanwhile. */
+static struct {
+    atomic_flag taken;
+    _Atomic uint32_t job;  /* MEMBERS times how many jobs there were, plus the members of the last: one word to wait for */
+    _Atomic uint32_t loop; /* how many loops all members have done */
+    _Atomic uint32_t arrived, asleep;
+    _Atomic uint64_t alone; /* until when callers work alone, in ticks of the processor's clock */
+    int64_t workers;
+    void (*work)(const void *);
+    const void *what; /* of the job: what `work` is called with */
+} team = {.taken = ATOMIC_FLAG_INIT};
+
+static __thread int64_t member = 0, members = 1; /* the number of this thread in its team, and its team's size */
+static __thread uint64_t waited;                 /* for its team, in ticks */
+
+/* Waits until the word is no longer `old`: awake for a moment, which is enough where every thread has a core, and then
+   asleep, so as not to keep a core from the thread that is waited for. */
+static void wait_for_change(_Atomic uint32_t *word, uint32_t old, int spins) {
+    for (int i = 0; i < spins; i++) {
+        if (*word != old) return;
+        _mm_pause();
+    }
+    team.asleep++;
+    while (*word == old) syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, NULL);
+    team.asleep--;
+}
+
+static void change(_Atomic uint32_t *word, uint32_t value) {
+    *word = value;
+    if (team.asleep) syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+/* Returns 0 when all members of the team are here. */
+static int64_t meet(void) {
+    if (members == 1) return 0;
+    uint32_t loop = team.loop;
+    if (++team.arrived < members) {
+        uint64_t start = __rdtsc();
+        wait_for_change(&team.loop, loop, LOOP_SPINS);
+        waited += __rdtsc() - start;
+    } else {
+        team.arrived = 0;
+        change(&team.loop, loop + 1);
+    }
+    return 0;
+}
+
+/* the first of `count` parts that a member of the team does; a single one is the caller's */
+static inline int64_t share(int64_t count, int64_t number) { return (count * number + members - 1) / members; }
+
+/* A loop over i = 0 ... count - 1, each done by one member of the team; none goes on before all have done theirs. */
+#define SHARED(i, count) \
+    for (int64_t i = share(count, member), i##_end = share(count, member + 1); i < i##_end || meet(); i++)
+
+/* `start`: the worker's number, times 2^32, plus the job that stood when it was started */
+static void *worker(void *start) {
+    uint32_t job = (uint32_t)(uintptr_t)start;
+    member = (int64_t)((uintptr_t)start >> 32);
+    for (;;) {
+        wait_for_change(&team.job, job, JOB_SPINS);
+        job = team.job;
+        members = job % MEMBERS;
+        if (member < members) team.work(team.what);
+    }
+    return NULL;
+}
+
+/* In a child process there are no workers, and the caller that had them may not be there either. */
+static void forget_workers(void) { memset(&team, 0, sizeof team); }
+
+__attribute__((constructor)) static void at_load(void) { pthread_atfork(NULL, NULL, forget_workers); }
+
+/* Runs work(what), whose last statement is a SHARED loop, in a team of at most so many threads, the caller the first.
+
+   Where other processes take the cores, members wait for one that is not running, and a team may take longer than one thread.
+   A job's time without the caller's waiting, times the members, is what the caller would have taken alone. Where a team takes
+   longer, callers work alone for LOSS times as long as was lost. */
+static void in_team(void (*work)(const void *), const void *what, int64_t threads) {
+    uint64_t start = __rdtsc();
+    if (threads < 2 || start < team.alone || atomic_flag_test_and_set(&team.taken)) {
+        work(what);
+        return;
+    }
+    for (pthread_t thread; team.workers < threads - 1 && team.workers < MEMBERS - 2; team.workers++) {
+        uintptr_t number = (uintptr_t)(team.workers + 1);
+        if (pthread_create(&thread, NULL, worker, (void *)(number << 32 | team.job)) != 0) break;
+        pthread_detach(thread);
+    }
+    members = threads - 1 < team.workers ? threads : team.workers + 1;
+    team.work = work;
+    team.what = what;
+    waited = 0;
+    change(&team.job, (team.job / MEMBERS + 1) * MEMBERS + members);
+    work(what);
+    uint64_t end = __rdtsc(), took = end - start, alone = (took - waited) * members;
+    if (took > alone) team.alone = end + LOSS * (took - alone);
+    members = 1;
+    atomic_flag_clear(&team.taken);
+}
 
 /* ---- sums over vectors ---- */
 
@@ -220,8 +329,7 @@ static inline vec activated(vec x, int64_t activation) {
 
 /* Rounds rows of inputs, each by its own scale, so that a row does not depend on others. */
 static void quantise(const float *x, int64_t x_stride, int64_t rows, int64_t inputs, Levels *levels) {
-#pragma omp for schedule(static)
-    for (int64_t r = 0; r < rows; r++) {
+    SHARED(r, rows) {
         const float *from = x + r * x_stride;
         uint8_t *to = levels->bytes + r * levels->stride;
         vec peaks = {0};
@@ -313,13 +421,12 @@ static void panel_of(const Product *p, int64_t first, const float *x, int64_t x_
         for (int half = 0; half < 2; half++) found[r][half] += bias[half];
 }
 
-/* y = activation(x W^T + b) (+ residual, which may be y), by all threads of a team; none returns before all have done */
+/* y = activation(x W^T + b) (+ residual, which may be y) */
 static void product(const Product *p, const float *x, int64_t x_stride, int64_t rows, float *y, int64_t y_stride,
                     int64_t activation, const float *residual, Levels *levels) {
     int64_t panels = (p->outputs + PANEL - 1) / PANEL, tiles = (rows + TILE - 1) / TILE;
     if (p->scales) quantise(x, x_stride, rows, p->inputs, levels);
-#pragma omp for schedule(static)
-    for (int64_t panel = 0; panel < panels; panel++) {
+    SHARED(panel, panels) {
         int64_t first = panel * PANEL, wide = p->outputs - first < PANEL ? p->outputs - first : PANEL;
         for (int64_t number = 0; number < tiles; number++) {
             int64_t from = rows * number / tiles, to = rows * (number + 1) / tiles;
@@ -339,8 +446,7 @@ static void product(const Product *p, const float *x, int64_t x_stride, int64_t 
 /* ---- normalisation and attention ---- */
 
 static void normalise(const Norm *norm, const float *x, int64_t rows, int64_t dim, int64_t stride, float *y) {
-#pragma omp for schedule(static)
-    for (int64_t r = 0; r < rows; r++) {
+    SHARED(r, rows) {
         const float *from = x + r * stride;
         float *to = y + r * stride;
         int64_t whole = dim - dim % LANES, i;
@@ -458,15 +564,22 @@ static inline int64_t keys_of(const Block *b, int64_t token) {
     return (b->reach ? b->reach[row_of(b, token) * b->width + column_of(b, token)] : slot_of(b, token)) + 1;
 }
 
-/* By all threads of a team. */
-static void run_decoder(const Stack *d, const Block *b, Work work) {
+typedef struct {
+    const Stack *stack;
+    const Block *block;
+    Work work;
+} Decoding;
+
+static void run_decoder(const void *decoding) {
+    const Stack *d = ((const Decoding *)decoding)->stack;
+    const Block *b = ((const Decoding *)decoding)->block;
+    Work work = ((const Decoding *)decoding)->work;
     float *x = work.x, *normed = work.normed, *attended = work.attended, *qkv = work.qkv, *inner = work.inner;
-    float *scores = work.scores + omp_get_thread_num() * work.each;
+    float *scores = work.scores + member * work.each;
     const int64_t dim = d->dim, heads = d->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
     const int64_t returned = b->wanted ? b->tokens / b->width * b->wanted_columns : b->tokens;
     int64_t tokens = b->tokens; /* of which the layer returns something */
-#pragma omp for schedule(static)
-    for (int64_t n = 0; n < tokens; n++) memcpy(x + n * stride, b->x + n * dim, dim * sizeof *x);
+    SHARED(n, tokens) memcpy(x + n * stride, b->x + n * dim, dim * sizeof *x);
 
     for (int64_t number = 0; number < d->count; number++) {
         const Layer *layer = d->layers + number;
@@ -479,21 +592,17 @@ static void run_decoder(const Stack *d, const Block *b, Work work) {
             input = normed;
         }
         product(&layer->self_qkv, input, stride, tokens, qkv, wide, NO_ACTIVATION, NULL, &work.levels);
-#pragma omp for schedule(static)
-        for (int64_t n = 0; n < tokens; n++)
+        SHARED(n, tokens)
             for (int64_t h = 0; h < heads; h++)
                 memcpy(memory + row_of(b, n) * b->memory_row + (h * b->capacity + slot_of(b, n)) * 2 * size,
                        qkv + n * wide + dim + h * 2 * size, 2 * size * sizeof *memory);
         if (wanted) tokens = returned;
 #define TOKEN(m) (wanted ? (m) / b->wanted_columns * b->width + wanted[m] : (m))
         if (wanted) { /* the others' inputs are not looked at again */
-#pragma omp single
-            for (int64_t m = 0; m < tokens; m++) memcpy(normed + m * stride, x + TOKEN(m) * stride, dim * sizeof *x);
-#pragma omp for schedule(static)
-            for (int64_t m = 0; m < tokens; m++) memcpy(x + m * stride, normed + m * stride, dim * sizeof *x);
+            SHARED(m, tokens) memcpy(normed + m * stride, x + TOKEN(m) * stride, dim * sizeof *x);
+            SHARED(m, tokens) memcpy(x + m * stride, normed + m * stride, dim * sizeof *x);
         }
-#pragma omp for schedule(static)
-        for (int64_t part = 0; part < tokens * heads; part++) {
+        SHARED(part, tokens * heads) {
             int64_t m = part / heads, h = part % heads, n = TOKEN(m);
             attend(qkv + n * wide + h * size, memory + row_of(b, n) * b->memory_row + h * b->capacity * 2 * size, size,
                    2 * size, keys_of(b, n), b->paths ? b->paths + n * b->longest : NULL, NULL, scores,
@@ -503,8 +612,7 @@ static void run_decoder(const Stack *d, const Block *b, Work work) {
 
         normalise(d->norm_first ? &layer->cross_norm : &layer->self_norm, x, tokens, dim, stride, normed);
         product(&layer->cross_q, normed, stride, tokens, qkv, wide, NO_ACTIVATION, NULL, &work.levels);
-#pragma omp for schedule(static)
-        for (int64_t part = 0; part < tokens * heads; part++) {
+        SHARED(part, tokens * heads) {
             int64_t m = part / heads, h = part % heads, row = row_of(b, TOKEN(m));
             attend(qkv + m * wide + h * size, cross + row * b->cross_row + h * b->source * 2 * size, size, 2 * size, b->source,
                    NULL, b->padding ? b->padding + row * b->source : NULL, scores, attended + m * stride + h * size);
@@ -517,8 +625,7 @@ static void run_decoder(const Stack *d, const Block *b, Work work) {
         if (!d->norm_first) normalise(&layer->final_norm, x, tokens, dim, stride, x);
     }
     if (d->last) normalise(d->last, x, tokens, dim, stride, x);
-#pragma omp for schedule(static)
-    for (int64_t m = 0; m < tokens; m++) memcpy(b->y + m * dim, x + m * stride, dim * sizeof *x);
+    SHARED(m, tokens) memcpy(b->y + m * dim, x + m * stride, dim * sizeof *x);
 }
 
 /* ---- an encoder's layers ---- */
@@ -544,16 +651,32 @@ static Text text_of(const uint8_t *padding, int64_t rows, int64_t width) {
     return text;
 }
 
-static void run_encoder(const Stack *e, const Text *text, int64_t tokens, Work work) {
+typedef struct {
+    const Stack *stack;
+    const Text *text;
+    const float *x;
+    float *y;
+    const uint8_t *padding;
+    int64_t rows, tokens;
+    Work work;
+} Encoding;
+
+static void run_encoder(const void *encoding) {
+    const Encoding *given = encoding;
+    const Stack *e = given->stack;
+    const Text *text = given->text;
+    const uint8_t *padding = given->padding;
+    const int64_t tokens = given->tokens;
+    Work work = given->work;
     float *x = work.x, *normed = work.normed, *attended = work.attended, *qkv = work.qkv, *inner = work.inner;
-    float *scores = work.scores + omp_get_thread_num() * work.each;
+    float *scores = work.scores + member * work.each;
     const int64_t dim = e->dim, heads = e->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
+    SHARED(n, tokens) memcpy(x + n * stride, given->x + text->places[n] * dim, dim * sizeof *x);
     for (int64_t number = 0; number < e->count; number++) {
         const Layer *layer = e->layers + number;
         if (e->norm_first) normalise(&layer->self_norm, x, tokens, dim, stride, normed);
         product(&layer->self_qkv, e->norm_first ? normed : x, stride, tokens, qkv, wide, NO_ACTIVATION, NULL, &work.levels);
-#pragma omp for schedule(static)
-        for (int64_t part = 0; part < tokens * heads; part++) {
+        SHARED(part, tokens * heads) {
             int64_t n = part / heads, h = part % heads;
             const int64_t *row = text->firsts + text->places[n] / text->width;
             attend(qkv + n * wide + h * size, qkv + row[0] * wide + dim + h * 2 * size, size, wide, row[1] - row[0], NULL, NULL,
@@ -566,33 +689,23 @@ static void run_encoder(const Stack *e, const Text *text, int64_t tokens, Work w
         if (!e->norm_first) normalise(&layer->final_norm, x, tokens, dim, stride, x);
     }
     if (e->last) normalise(e->last, x, tokens, dim, stride, x);
+    if (padding) {
+        SHARED(place, given->rows * text->width)
+            if (padding[place]) memset(given->y + place * dim, 0, dim * sizeof *x);
+    }
+    SHARED(n, tokens) memcpy(given->y + text->places[n] * dim, x + n * stride, dim * sizeof *x);
 }
 
 /* y = the layers' output for x, both B x S x D; `padding`: B x S, what no token sees, or NULL: 0 in y. Returns 0, or 1
    where memory is not to be had. */
 int64_t aggdec_encode(const Stack *e, const float *x, float *y, const uint8_t *padding, int64_t rows, int64_t width,
                       int64_t threads) {
-    const int64_t dim = e->dim, stride = dim + GAP;
     Text text = text_of(padding, rows, width);
     if (!text.places) return 1;
     const int64_t tokens = text.firsts[rows];
     Work work = work_for(e, tokens, width, threads);
     const int64_t failed = !work.x;
-    if (!failed) {
-#pragma omp parallel num_threads(threads)
-        {
-#pragma omp for schedule(static)
-            for (int64_t n = 0; n < tokens; n++) memcpy(work.x + n * stride, x + text.places[n] * dim, dim * sizeof *x);
-            run_encoder(e, &text, tokens, work);
-            if (padding) {
-#pragma omp for schedule(static)
-                for (int64_t n = 0; n < rows * width; n++)
-                    if (padding[n]) memset(y + n * dim, 0, dim * sizeof *y);
-            }
-#pragma omp for schedule(static)
-            for (int64_t n = 0; n < tokens; n++) memcpy(y + text.places[n] * dim, work.x + n * stride, dim * sizeof *x);
-        }
-    }
+    if (!failed) in_team(run_encoder, &(Encoding){e, &text, x, y, padding, rows, tokens, work}, threads);
     free(text.places);
     free(work.x);
     return failed;
@@ -607,10 +720,27 @@ int64_t aggdec_decode(const Stack *d, const Block *b) {
     }
     Work work = work_for(d, tokens, keys, b->threads);
     if (!work.x) return 1;
-#pragma omp parallel num_threads(b->threads)
-    run_decoder(d, b, work);
+    in_team(run_decoder, &(Decoding){d, b, work}, b->threads);
     free(work.x);
     return 0;
+}
+
+typedef struct {
+    const Product *product;
+    const float *x;
+    float *copy; /* x with gaps between the rows; or NULL */
+    float *y;
+    int64_t stride, rows, activation; /* stride: of the copy */
+    Levels levels;
+} Multiplying;
+
+static void multiply(const void *multiplying) {
+    const Multiplying *m = multiplying;
+    const int64_t inputs = m->product->inputs;
+    Levels levels = m->levels;
+    if (m->copy) SHARED(r, m->rows) memcpy(m->copy + r * m->stride, m->x + r * inputs, inputs * sizeof *m->x);
+    product(m->product, m->copy ? m->copy : m->x, m->copy ? m->stride : inputs, m->rows, m->y, m->product->outputs,
+            m->activation, NULL, &levels);
 }
 
 /* y = activation(x W^T + b), x of `rows` rows one behind the other; 0, or 1 where memory is not to be had */
@@ -626,15 +756,7 @@ int64_t aggdec_product(const Product *p, const float *x, float *y, int64_t rows,
         levels.peaks = own;
         levels.bytes = (uint8_t *)(levels.peaks + rows);
     }
-    float *copy = apart ? own : NULL;
-#pragma omp parallel num_threads(threads)
-    {
-        if (copy) {
-#pragma omp for schedule(static)
-            for (int64_t r = 0; r < rows; r++) memcpy(copy + r * stride, x + r * p->inputs, p->inputs * sizeof *x);
-        }
-        product(p, copy ? copy : x, stride, rows, y, p->outputs, activation, NULL, &levels);
-    }
+    in_team(multiply, &(Multiplying){p, x, apart ? own : NULL, y, stride, rows, activation, levels}, threads);
     free(own);
     return 0;
 }
@@ -683,14 +805,6 @@ static void best_of_row(const float *from, int64_t width, int64_t count, int64_t
     for (; i < width; i++) TAKE_IN(i);
 }
 
-/* Of each row of `width` scores the `count` highest, at most as many as there are, as `best_of_row` has them. */
-void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count, float *values, int64_t *places,
-                 int64_t threads) {
-#pragma omp parallel for schedule(static) num_threads(threads) if (rows > 1 && rows * width > 20000)
-    for (int64_t row = 0; row < rows; row++)
-        best_of_row(scores + row * width, width, count, -1, -1, values + row * count, places + row * count);
-}
-
 /* log of the sum of e^(x - highest) */
 static float log_sum(const float *x, int64_t width, float highest) {
     vec sums[4] = {0}, rest = (vec){0} - INFINITY;
@@ -702,27 +816,81 @@ static float log_sum(const float *x, int64_t width, float highest) {
     return logf(sum_of((sums[0] + sums[1]) + (sums[2] + sums[3] + exponential(rest))));
 }
 
-/* As `aggdec_best`, of the rows' log-probabilities, those of the token `never` left out, and of `late` in the rows that are
-   `early` (or NULL). `normals`: rows x 2, the two numbers whose subtraction, one after the other, makes log-probabilities of a
-   row's scores. */
-void aggdec_likeliest(const float *scores, int64_t rows, int64_t width, int64_t count, int64_t never, int64_t late,
-                      const uint8_t *early, float *values, int64_t *places, float *normals, int64_t threads) {
-#pragma omp parallel for schedule(static) num_threads(threads) if (rows > 1 && rows * width > 20000)
-    for (int64_t row = 0; row < rows; row++) {
-        const float *from = scores + row * width;
-        float *own = values + row * count, *normal = normals + 2 * row;
-        const int64_t other = early && early[row] ? late : never;
-        best_of_row(from, width, count, never, other, own, places + row * count);
-        normal[0] = fmaxf(own[0], fmaxf(from[never], from[other]));
-        normal[1] = log_sum(from, width, normal[0]);
-        for (int64_t i = 0; i < count; i++) {
+typedef struct {
+    const float *scores;
+    int64_t rows, width, count, never, late;
+    const uint8_t *early;
+    float *values;
+    int64_t *places;
+    float *normals; /* or NULL: the scores are to stay as they are */
+} Choice;
+
+static void choose(const void *choice) {
+    const Choice *c = choice;
+    SHARED(row, c->rows) {
+        const float *from = c->scores + row * c->width;
+        float *own = c->values + row * c->count, *normal = c->normals + 2 * row;
+        const int64_t other = c->early && c->early[row] ? c->late : c->never;
+        best_of_row(from, c->width, c->count, c->never, other, own, c->places + row * c->count);
+        if (!c->normals) continue;
+        normal[0] = fmaxf(own[0], fmaxf(from[c->never], from[other]));
+        normal[1] = log_sum(from, c->width, normal[0]);
+        for (int64_t i = 0; i < c->count; i++) {
             own[i] = own[i] - normal[0] - normal[1];
             if (own[i] != own[i]) own[i] = -INFINITY;
         }
     }
 }
 
+/* Of each row of `width` scores the `count` highest, at most as many as there are, as `best_of_row` has them. */
+void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count, float *values, int64_t *places,
+                 int64_t threads) {
+    Choice choice = {scores, rows, width, count, -1, -1, NULL, values, places, NULL};
+    in_team(choose, &choice, rows * width > 20000 ? threads : 1);
+}
+
+/* As `aggdec_best`, of the rows' log-probabilities, those of the token `never` left out, and of `late` in the rows that are
+   `early` (or NULL). `normals`: rows x 2, the two numbers whose subtraction, one after the other, makes log-probabilities of a
+   row's scores. */
+void aggdec_likeliest(const float *scores, int64_t rows, int64_t width, int64_t count, int64_t never, int64_t late,
+                      const uint8_t *early, float *values, int64_t *places, float *normals, int64_t threads) {
+    Choice choice = {scores, rows, width, count, never, late, early, values, places, normals};
+    in_team(choose, &choice, rows * width > 20000 ? threads : 1);
+}
+
 /* ---- what a decoder reads ---- */
+
+typedef struct {
+    const float *words;
+    int64_t symbols;
+    float scale;
+    const float *further;
+    int64_t more;
+    const float *places;
+    int64_t limit;
+    const int64_t *tokens, *positions;
+    int64_t first, count, dim;
+    float *x;
+    _Atomic int64_t *unknown;
+} Reading;
+
+static void look_up(const void *reading) {
+    const Reading *r = reading;
+    const int64_t dim = r->dim;
+    SHARED(n, r->count) {
+        const int64_t token = r->tokens[n], position = r->positions ? r->positions[n] : r->first + n;
+        if (token < 0 || token >= r->symbols + r->more) {
+            *r->unknown = 1;
+            continue;
+        }
+        const float by = token < r->symbols ? r->scale : 1;
+        const float *word = token < r->symbols ? r->words + token * dim : r->further + (token - r->symbols) * dim;
+        const float *place = r->places ? r->places + (position < r->limit ? position : r->limit - 1) * dim : NULL;
+        float *own = r->x + n * dim;
+        for (int64_t i = 0; i < dim; i++) own[i] = by * word[i];
+        for (int64_t i = 0; place && i < dim; i++) own[i] += place[i];
+    }
+}
 
 /* x = `scale` times the rows of `words` (V x D) for N tokens, or for V and the numbers after it the rows of `further` (F x D) as
    they are, plus the rows of `places` (P x D, or NULL for none) for their positions: those given, the last row behind the table,
@@ -730,21 +898,10 @@ void aggdec_likeliest(const float *scores, int64_t rows, int64_t width, int64_t 
 int64_t aggdec_embed(const float *words, int64_t symbols, double scale, const float *further, int64_t more, const float *places,
                      int64_t limit, const int64_t *tokens, const int64_t *positions, int64_t first, int64_t count, int64_t dim,
                      float *x, int64_t threads) {
-    int64_t unknown = 0;
-#pragma omp parallel for schedule(static) num_threads(threads) reduction(| : unknown) if (count * dim > 50000)
-    for (int64_t n = 0; n < count; n++) {
-        const int64_t token = tokens[n], position = positions ? positions[n] : first + n;
-        if (token < 0 || token >= symbols + more) {
-            unknown = 1;
-            continue;
-        }
-        const float by = token < symbols ? (float)scale : 1;
-        const float *word = token < symbols ? words + token * dim : further + (token - symbols) * dim;
-        const float *place = places ? places + (position < limit ? position : limit - 1) * dim : NULL;
-        float *own = x + n * dim;
-        for (int64_t i = 0; i < dim; i++) own[i] = by * word[i];
-        for (int64_t i = 0; place && i < dim; i++) own[i] += place[i];
-    }
+    _Atomic int64_t unknown = 0;
+    Reading reading = {words, symbols, (float)scale, further, more, places, limit, tokens, positions,
+                       first, count, dim, x, &unknown};
+    in_team(look_up, &reading, count * dim > 50000 ? threads : 1);
     return unknown;
 }
 

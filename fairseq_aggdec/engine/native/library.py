@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import math
 import os
 import zlib
 from functools import cache
@@ -53,6 +54,33 @@ class Kernels:
         self.candidates, self.take = library.aggdec_candidates, library.aggdec_take
         for function in (self.candidates, self.take):
             function.argtypes, function.restype = (_ADDRESS,), _I64
+
+
+def available_cpus(root: Path = Path("/")) -> int:
+    """How many CPUs this process may run on, at most as many as its cgroups' quotas pay for, rounded up.
+
+    `root`: where the folders proc and sys are.
+    """
+    if not hasattr(os, "sched_getaffinity"):  # macOS, which has no cgroups, either
+        return os.cpu_count() or 1
+    count = float(len(os.sched_getaffinity(0)))
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        mount = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        folder = mount / path.strip("/")
+        while folder != mount.parent:  # the quota of a folder above holds, too
+            limit = [_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+            quota, period = _text(folder / "cpu.max").split() or limit
+            if quota.isdigit():  # otherwise it is "max", -1, or not there
+                count = min(count, int(quota) / int(period))
+            folder = folder.parent
+    return max(1, math.ceil(count))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
 @cache

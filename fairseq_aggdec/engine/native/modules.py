@@ -17,7 +17,7 @@ from fairseq_aggdec.decoding.roles import Ragged
 from fairseq_aggdec.decoding.search_rules import Bans, LogProbs
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import fused_weights, head_by_head
-from fairseq_aggdec.engine.native.library import Kernels, kernels
+from fairseq_aggdec.engine.native.library import Kernels, available_cpus, kernels
 from fairseq_aggdec.models.layer_list import layers_of
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class PackedProduct:
             raise RuntimeError(f"{x.dtype} of {tuple(x.shape)} for a product of {self.as_c.inputs} single numbers")
         x = x.contiguous()
         y = x.new_empty(*x.shape[:-1], self.as_c.outputs)
-        rows, threads = x.numel() // self.as_c.inputs, torch.get_num_threads()
+        rows, threads = x.numel() // self.as_c.inputs, _threads()
         address = ctypes.addressof(self.as_c)
         _check(self._kernels.product(address, x.data_ptr(), y.data_ptr(), rows, self._activation, threads))
         return y
@@ -206,7 +206,7 @@ class EncoderStack(_Stack):
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
         """B x S x C -> B x S x C, normalised where the encoder does; `padding`: booleans, B x S, what no token sees."""
         x, hidden = x.contiguous(), None if padding is None else padding.contiguous()
-        y, threads = torch.empty_like(x), torch.get_num_threads()
+        y, threads = torch.empty_like(x), _threads()
         stack = ctypes.addressof(self._stack)
         _check(self._kernels.encode(stack, x.data_ptr(), y.data_ptr(), _address(hidden), x.size(0), x.size(1), threads))
         return y
@@ -261,7 +261,7 @@ class DecoderStack(_Stack):
             cross_layer=cross.stride(0),
             cross_row=cross.stride(1),
             source=cross.size(3),
-            threads=torch.get_num_threads(),
+            threads=_threads(),
             **{name: number.data_ptr() for name, number in numbers.items()},
         )
         _check(self._kernels.decode(ctypes.addressof(self._stack), ctypes.addressof(block)))
@@ -311,7 +311,7 @@ class Embedding:
         more = (self._further.data_ptr(), self._further.size(0))
         tables = (self._words.data_ptr(), symbols, self._scale, *more, _address(places), limit)
         numbers = (tokens.data_ptr(), _address(given), first, tokens.numel(), dim)
-        if self._kernels.embed(*tables, *numbers, x.data_ptr(), torch.get_num_threads()) != 0:
+        if self._kernels.embed(*tables, *numbers, x.data_ptr(), _threads()) != 0:
             raise IndexError(f"a token is not one of the {symbols} symbols")
         return x
 
@@ -358,7 +358,7 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     scores = scores.contiguous()
     values, tokens = scores.new_empty(scores.size(0), count), scores.new_empty(scores.size(0), count, dtype=torch.long)
     addresses = (values.data_ptr(), tokens.data_ptr())
-    found.best(scores.data_ptr(), *scores.shape, count, *addresses, torch.get_num_threads())
+    found.best(scores.data_ptr(), *scores.shape, count, *addresses, _threads())
     return values, tokens
 
 
@@ -372,7 +372,7 @@ def likeliest(logits: Tensor, count: int, bans: Bans) -> tuple[Tensor, Tensor, L
     normals = logits.new_empty(rows, 2)
     addresses = (values.data_ptr(), tokens.data_ptr(), normals.data_ptr())
     banned = (bans.never, bans.late, _address(bans.early))
-    found.likeliest(logits.data_ptr(), rows, width, count, *banned, *addresses, torch.get_num_threads())
+    found.likeliest(logits.data_ptr(), rows, width, count, *banned, *addresses, _threads())
     return values, tokens, LogProbs(logits, normals, bans)
 
 
@@ -408,6 +408,14 @@ def chain(
     as_c = _CChain(*addresses, *candidates.shape, before.size(1))
     found.chain(ctypes.addressof(as_c))
     return tokens
+
+
+_CPUS = available_cpus()
+
+
+def _threads() -> int:
+    """How many threads a kernel gets."""
+    return min(torch.get_num_threads(), _CPUS)
 
 
 def _check(status: int) -> None:

@@ -1,0 +1,133 @@
+"""The threads of the kernels: on a busy machine, in child processes, and for several callers at once."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_aggdec import load
+from fairseq_aggdec.engine.native.library import available_cpus, kernels
+from fairseq_aggdec.engine.native.modules import PackedProduct
+
+LINES = (Path(__file__).parents[2] / "fairseq_aggdec/demo/gec/sentences.txt").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture(autouse=True)
+def number_of_threads() -> Iterator[None]:
+    """What a test sets is PyTorch's number afterwards no more."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def product() -> PackedProduct:
+    found = kernels()
+    if found is None:
+        pytest.skip("no kernels for this processor")
+    draw = torch.Generator().manual_seed(0)
+    return PackedProduct(found, torch.randn(300, 200, generator=draw), None)
+
+
+def test_two_threads_take_at_most_three_times_as_long_as_one_while_others_use_the_cores() -> None:
+    """Together, of eight runs that take turns. Threads that wait awake take seven to thirty times as long as one."""
+    model = load.shipped("gec")
+    model.decode(LINES[0], mode="greedy")  # the first call does more
+    seconds = {1: 0.0, 2: 0.0}
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        for _ in range(8):
+            for threads in seconds:
+                torch.set_num_threads(threads)
+                start = time.perf_counter()
+                model.decode(LINES[:12], mode="greedy", batch_size=1)
+                seconds[threads] += time.perf_counter() - start
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert seconds[2] < 3 * seconds[1]
+
+
+def test_a_child_process_has_threads_of_its_own(product: PackedProduct) -> None:
+    torch.set_num_threads(2)
+    x = torch.randn(3, 200, generator=torch.Generator().manual_seed(1))
+    expected = product(x)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all(torch.equal(product(x), expected) for _ in range(200)) else 1)
+    ended = time.monotonic() + 60
+    while (status := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < ended:
+        time.sleep(0.01)
+    if status == (0, 0):
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert status == (child, 0)
+
+
+def test_several_callers_at_once_get_their_own_results(product: PackedProduct) -> None:
+    torch.set_num_threads(2)
+    inputs = [torch.randn(5, 200, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
+    expected = [product(x) for x in inputs]
+
+    def repeated(number: int) -> bool:
+        return all(torch.equal(product(inputs[number]), expected[number]) for _ in range(500))
+
+    with ThreadPoolExecutor(3) as callers:
+        assert all(callers.map(repeated, range(3)))
+
+
+@pytest.mark.parametrize(("variable", "threads"), [({}, 1), ({"GOMP_SPINCOUNT": "5"}, 0)])
+def test_openmp_is_kept_from_waiting_awake_unless_the_user_has_said_how_long(
+    variable: dict[str, str], threads: int
+) -> None:
+    program = (
+        "import threading; from fairseq_aggdec import load; load.shipped('gec').decode('a', 'beam'); "
+        "print([thread.name for thread in threading.enumerate()].count('aggdec-openmp'))"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GOMP_", "OMP_"))}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env={**environment, **variable}, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == threads
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, 8),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "max 100000\n"}, 8),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "250000 100000\n"}, 3),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "50000 100000\n"}, 1),
+        ({"proc/self/cgroup": "0::/../a\n", "sys/fs/cgroup/cpu.max": "200000 100000\n"}, 2),
+        (
+            {
+                "proc/self/cgroup": "5:memory:/b\n3:cpu,cpuacct:/a\n",
+                "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us": "400000\n",
+                "sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "100000\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+            },
+            4,
+        ),
+    ],
+)
+def test_a_quota_of_cpus_bounds_the_threads(
+    files: dict[str, str], expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the process's cgroup or one above it, in either version of cgroups; eight CPUs without one."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert available_cpus(tmp_path) == expected
+
+
+def test_the_affinity_of_a_process_bounds_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 3})
+    assert available_cpus(tmp_path) == 2
