@@ -19,26 +19,21 @@ from fairseq_aggdec.data.lexicon import build_lexicon
 from fairseq_aggdec.text import model as text_model
 from fairseq_aggdec.text.shipped import CAREFUL
 
-FILES = (
-    "mono-openstax-psychology/psychology2e.en.txt.gz",
-    "mono-litbank/litbank.en.txt.gz",
-    "mono-peps/peps.en.txt.gz",
-)
+FILE = "onestopenglish/onestop.sentences.en.txt.gz"
+"""news for learners, which the shipped corrector was not trained on"""
 
 
 def paragraphs(folder: Path, count: int, words: int = 90) -> list[list[str]]:
-    """Neighbouring sentences of the clean texts, at least so many words together, from all parts of each file."""
+    """Neighbouring sentences of the clean text, at least so many words together, from all of its parts."""
+    with gzip.open(folder / FILE, "rt", encoding="utf-8") as file:
+        lines = [line.strip() for line in file]
     found = []
-    for number, name in enumerate(FILES):
-        with gzip.open(folder / name, "rt", encoding="utf-8") as file:
-            lines = [line.strip() for line in file]
-        wanted = len(range(number, count, len(FILES)))
-        for place in range(wanted):
-            sentences: list[str] = []
-            rest = iter(lines[len(lines) * place // wanted :])
-            while sum(len(sentence.split()) for sentence in sentences) < words:
-                sentences.append(next(rest))
-            found.append(sentences)
+    for place in range(count):
+        sentences: list[str] = []
+        rest = iter(lines[len(lines) * place // count :])
+        while sum(len(sentence.split()) for sentence in sentences) < words:
+            sentences.append(next(rest))
+        found.append(sentences)
     return found
 
 
