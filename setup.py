@@ -89,7 +89,7 @@ setup(
             "filelock",
             "hypothesis",
             "jieba",
-            "language_tool_python",
+            "language-tool-python",
             "libretranslatepy",
             "mypy",
             "pypinyin",
