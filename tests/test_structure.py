@@ -30,7 +30,7 @@ KNOWS: dict[str, set[str]] = {
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
     "tasks": {"compat", "criterions", "data", "decoding", "engine", "generation", "models", "writing"},
     "distillation": {"engine", "generation", "tasks"},
-    "text": {"models", "tasks", "writing"},
+    "text": {"compat", "models", "tasks", "writing"},
     "bulk": {"distillation", "tasks", "text"},
     "serve": {"text", "writing"},
 }

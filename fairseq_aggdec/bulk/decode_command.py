@@ -80,7 +80,8 @@ def decode(args: argparse.Namespace, task_options: dict[str, Any], given: dict[s
         if skipped:
             named = "; ".join(f"{path}, line {number}: {why}" for path, number, why in skipped[:_NAMED])
             logger.warning(
-                f"{len(skipped):,} lines were skipped, and their outputs are empty ({output.skipped_file}): "
+                f"{len(skipped):,} lines were not decoded as a whole: their outputs are empty, or, of a corrector, "
+                f"as they were ({output.skipped_file}): "
                 f"{named}{'; ...' if len(skipped) > _NAMED else ''}"
             )
         for path in paths:

@@ -44,7 +44,7 @@ class Worker:
         skipped: dict[int, str] = {}
         for place, line in enumerate(shard.read()):
             try:
-                lines.append(line.decode("utf-8").strip())
+                lines.append(line.decode("utf-8"))
             except UnicodeDecodeError:
                 skipped[place] = "not valid UTF-8"
                 lines.append("")

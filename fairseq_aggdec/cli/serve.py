@@ -29,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         group.add_argument(f"--{name}-data", metavar="FOLDER", help="folder of its dictionaries and subword codes")
         group.add_argument(f"--{name}-tokenizer", metavar="NAME", help="as in fairseq-interactive's --tokenizer")
         group.add_argument(f"--{name}-bpe", metavar="NAME", help="as in fairseq-interactive's --bpe")
+        group.add_argument(f"--{name}-languages", metavar="FROM-TO", help="of its dictionaries (default: as trained)")
         if name == "corrector":
             group.add_argument("--language", metavar="CODE", help="of its texts (default: its source language)")
             group.add_argument("--mode", default=CAREFUL["mode"], help="mode that corrects (default: %(default)s)")
@@ -48,13 +49,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     with listen(args.host, args.port) as listening:
         models = []
         for name, shipped in (("corrector", "gec"), ("translator", "mt")):
-            checkpoint, data, tokenizer, bpe = (
-                getattr(args, field) for field in (name, f"{name}_data", f"{name}_tokenizer", f"{name}_bpe")
-            )
+            fields = (name, *(f"{name}_{field}" for field in ("data", "tokenizer", "bpe", "languages")))
+            checkpoint, data, tokenizer, bpe, languages = (getattr(args, field) for field in fields)
             if checkpoint is None:
                 models.append(load.shipped(shipped))
             else:
-                models.append(load(checkpoint, data, tokenizer=tokenizer, bpe=bpe, corrects=name == "corrector"))
+                source, _, target = (languages or "").partition("-")
+                pair = {"source_lang": source or None, "target_lang": target or None}
+                corrects = name == "corrector"
+                models.append(load(checkpoint, data, tokenizer=tokenizer, bpe=bpe, corrects=corrects, **pair))
         corrector, translator = models
         settings = dict(CAREFUL) if args.mode == CAREFUL["mode"] else {"mode": args.mode}
         if args.tolerance is not None:

@@ -77,7 +77,7 @@ class Batcher:
             QueueFullError: too many sentences wait.
             TextTooLongError: they would be too many even if none waited.
         """
-        spans = split_text(text, self.language)
+        spans = split_text(text, self.language, markers=self.model.corrects)
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
         results = await self._decode([re.sub(r"\s", " ", text[start:end]) for start, end in spans])
         parts, sentences, edits, place = [], [], [], 0

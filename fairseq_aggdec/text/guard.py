@@ -1,9 +1,16 @@
-"""Corrections that are none: words repeated, without end or lost, and a full stop behind a greeting or a title."""
+"""What a correction may not do: repeat words, have no end, lose half of a sentence, or change what is no prose."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+
+from fairseq_aggdec.text.results import Edit
+
+_END = re.compile(r"[.!?…][\"'”’»)\]]*$")
+_NOT_PROSE = re.compile(r"[\d_\\/@#<>{}\[\]=*+|~^$]|\w[:(]\w|\w\.[a-z]")
+_CODE_SPAN = re.compile(r"`[^`]+`")
 
 
 def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
@@ -22,10 +29,43 @@ def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
     return None
 
 
-def without_added_stop(source: str, output: str) -> str:
-    """An output without a full stop at its end that its source has not: lines of letters, lists and poems have none."""
-    ended = source.rstrip("\"'”’»)]")[-1:] in (".", "!", "?", "…")
-    return output if ended or not output.endswith(".") else output[:-1].rstrip()
+def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
+    """The edits of a sentence that a small model may be trusted with.
+
+    Left out are those that change or make a number, a word with other signs than prose has (code, addresses, markup),
+    or code between backticks; and, of what does not end as a sentence does (greetings, titles, lines of lists and
+    poems), a full stop that is put in and a capital at its beginning.
+    """
+    code = [found.span() for found in _CODE_SPAN.finditer(source)]
+    is_sentence = bool(_END.search(source))
+    kept = []
+    for edit in edits:
+        end = edit.offset + edit.length
+        old, new = source[edit.offset : end], edit.replacement
+        if not is_sentence and new.endswith(".") and not old.endswith("."):
+            new = new[:-1].rstrip()
+        recased = edit.offset == 0 and old[1:] == new[1:] and old[:1].lower() == new[:1].lower()
+        if (
+            new == old
+            or (recased and not is_sentence and old != "i")
+            or any(char.isdigit() for char in new)
+            or _NOT_PROSE.search(_chunk(source, edit.offset, end))
+            or any(start < max(end, edit.offset + 1) and edit.offset < stop for start, stop in code)
+        ):
+            continue
+        kept.append(Edit(edit.offset, edit.length, new))
+    return kept
+
+
+def _chunk(source: str, start: int, end: int) -> str:
+    """What is changed between two positions, and all that stands at it; an insertion beside white space: nothing."""
+    if start == end and not (source[start - 1 : start].strip() and source[start : start + 1].strip()):
+        return ""
+    while start > 0 and not source[start - 1].isspace():
+        start -= 1
+    while end < len(source) and not source[end].isspace():
+        end += 1
+    return source[start:end]
 
 
 def _trigrams(words: Sequence[str]) -> Counter[tuple[str, ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +21,11 @@ from fairseq import utils
 from fairseq.data import encoders
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
+from fairseq.registry import REGISTRIES
 from tqdm import tqdm
 
 import fairseq_aggdec
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
@@ -34,8 +37,8 @@ from fairseq_aggdec.tasks.aggressive_translation import (
 from fairseq_aggdec.tasks.drafting_options import READ_BY
 from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
 from fairseq_aggdec.tasks.option_fields import MODES
-from fairseq_aggdec.text.edits import find_edits
-from fairseq_aggdec.text.guard import degenerated, without_added_stop
+from fairseq_aggdec.text.edits import apply_edits, find_edits
+from fairseq_aggdec.text.guard import degenerated, kept_edits
 from fairseq_aggdec.text.results import Hypothesis, Result, Sentence, Step
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
 from fairseq_aggdec.text.shipped import SHIPPED, longest_learnt
@@ -46,6 +49,7 @@ logger = logging.getLogger(__name__)
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_ESCAPE = re.compile(r"&(?:quot|apos|amp|lt|gt|#\d+);")
 _OF_DRAFTER, _OF_BEAMS = ("gad", "gad++", "nar"), ("beam", "aggressive-beam")
 _SUBWORD_FILES = {
     "bpecodes": ("subword_nmt", "bpe_codes"),
@@ -94,15 +98,22 @@ def _load(
     Raises:
         AggdecError: a file or an option cannot be used, or they do not fit each other.
     """
-    for name in ("fairseq", "fairseq_aggdec"):  # silent unless asked
-        if logging.getLogger(name).level == logging.NOTSET:
-            logging.getLogger(name).setLevel(logging.WARNING)
+    for logger_name in ("fairseq", "fairseq_aggdec"):  # silent unless asked
+        if logging.getLogger(logger_name).level == logging.NOTSET:
+            logging.getLogger(logger_name).setLevel(logging.WARNING)
     fairseq_aggdec.register()
     if precision not in PRECISIONS:
         raise AggdecError(f"precision {precision}: choose one of {', '.join(PRECISIONS)}")
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = _usable(device)
     path = os.fspath(path)
+    for name in path.split(":"):
+        if not Path(name).is_file():
+            raise AggdecError(f"checkpoint {name}: no such file; check the path")
     folder = Path(data) if data is not None else Path(path.split(":")[0]).parent
+    if source_lang is None and target_lang is None and not any(folder.glob("*.idx")):  # only dictionaries
+        stored = read_checkpoint(path.split(":")[0])
+        of_training = stored["cfg"]["task"] if stored.get("cfg") else vars(stored["args"])
+        source_lang, target_lang = of_training.get("source_lang"), of_training.get("target_lang")
     of_task = {
         name: options.pop(name) for name in list(options) if name in AggressiveTranslationConfig.__dataclass_fields__
     }
@@ -114,12 +125,41 @@ def _load(
             bpe, options[option] = kind, str(folder / name)
     languages = {"source_lang": task.cfg.source_lang, "target_lang": task.cfg.target_lang}
     text_options = Namespace(tokenizer=tokenizer, bpe=bpe, **languages, **options)
+    _check_text_options(tokenizer, bpe, options)
     if corrects is None:
         corrects = corrects_by(tokenizer, task.cfg.source_lang, task.cfg.target_lang)
     if splits is None:
         splits = reads_text(tokenizer, bpe)
     longest = longest or longest_learnt(Path(path))
     return Model(task, models, *encoders_of(text_options), corrects=corrects, longest=longest, splits=splits)
+
+
+def _usable(device: str | torch.device | None) -> torch.device:
+    """A device; None: a GPU where there is one.
+
+    Raises:
+        AggdecError: it is not here.
+    """
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=device).device
+    except (AssertionError, RuntimeError) as error:
+        raise AggdecError(f"device {device}: cannot be used here ({str(error)[:60]}); take cpu") from error
+
+
+def _check_text_options(tokenizer: str | None, bpe: str | None, options: dict[str, Any]) -> None:
+    """Raises `AggdecError` for a tokeniser or subwords that fairseq has not, and for an option that nothing reads."""
+    known: set[str] = set()
+    for kind, name in (("tokenizer", tokenizer), ("bpe", bpe)):
+        registry = REGISTRIES[kind]
+        if name is not None and name not in registry["registry"]:
+            raise AggdecError(f"{kind} {name}: choose one of {', '.join(sorted(registry['registry']))}")
+        if name in registry["dataclass_registry"]:
+            known |= set(registry["dataclass_registry"][name].__dataclass_fields__)
+    for name in options:
+        if name not in known:
+            raise AggdecError(f"{name}: neither an option of the task nor of tokenizer {tokenizer} and bpe {bpe}")
 
 
 def load_models(
@@ -300,6 +340,9 @@ class Model:
         unknown = [name for name in search if name not in GenerationConfig.__dataclass_fields__]
         if unknown:
             raise AggdecError(f"{unknown[0]}: neither an option of Model.decode nor of fairseq's generation")
+        for name, value in {"beam": beam, "nbest": nbest, "max_tokens": max_tokens, "batch_size": batch_size}.items():
+            if value is not None and value < 1:
+                raise AggdecError(f"{name} {value}: must be at least 1")
         if mode not in MODES:
             raise AggdecError(f"mode {mode}: choose one of {', '.join(self.modes)}")
         parts = [self._parts(text) for text in several]
@@ -327,7 +370,9 @@ class Model:
             tokens = self._bpe.decode(tokens)
         text = tokens if self._tokenizer is None else decode_for(self._tokenizer, tokens, sentence)
         text = " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds
-        return without_added_stop(sentence, match_spacing(sentence, text)) if self.corrects else text
+        if not self.corrects:
+            return text
+        return apply_edits(sentence, kept_edits(sentence, find_edits(sentence, match_spacing(sentence, text))))
 
     def tokens(self, output: torch.Tensor) -> list[str]:
         """The subwords of an output, EOS included."""
@@ -350,7 +395,7 @@ class Model:
     def _parts(self, text: str) -> list[_Part]:
         """The sentences of a text; one that is too long is cut at clauses."""
         if self._splits:
-            spans = split_text(text, self.source_lang or "en")
+            spans = split_text(text, self.source_lang or "en", markers=self.corrects)
         else:
             start = len(text) - len(text.lstrip())
             spans = [(start, start + len(text.strip()))] if text.strip() else []
@@ -372,6 +417,12 @@ class Model:
             return _Part(text[start:end], start, None, note)
         if len(tokens) < 2:  # nothing that the model reads
             return _Part(text[start:end], start, None)
+        escapes = set(_ESCAPE.findall(self._tokenizer.encode(text[start:end]))) if self._tokenizer else set()
+        if any(escape not in self.task.source_dictionary.indices for escape in escapes):
+            self._warn_once(
+                f"the tokenizer writes {', '.join(sorted(escapes))}, which the model has not learnt: moses_no_escape "
+                "(--moses-no-escape) leaves that out"
+            )
         if self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
             self._warn_once(missing_subwords(text[start:end]))
         return _Part(text[start:end], start, tokens)

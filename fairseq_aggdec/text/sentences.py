@@ -11,6 +11,9 @@ _LIST_ITEM = re.compile(r"\s*\w{1,2}[.)]\s")
 _LIST_MARKER = re.compile(r"\(?(?:\d{1,3}|\w)[.)]")
 _ORDINAL = re.compile(r"\b\d{1,2}\.$")
 _LANGUAGES_WITH_ORDINALS = ("cs", "da", "de", "et", "fi", "hr", "hu", "lv", "nb", "nn", "no", "pl", "sk", "sl", "sr")
+_MARKER = re.compile(r"(?:(?:[>#*+•|–—-]+|\d{1,3}[.)]|\(?[a-z][.)])\s+)+")
+_FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[^\n]*$", re.DOTALL | re.MULTILINE)
+_WORD = re.compile(r"(?<!\S)[^\w\s]*(\w[\w-]*)[^\w\s]*(?!\S)")
 _CUTS = (  # where a long sentence is cut: best first. White space is the last resort.
     re.compile(r"(?<=[.!?…;:])[\"'”’»)\]]*(\s+)|(\s+)(?=[-–—]\s)"),
     re.compile(r"(?<=,)[\"'”’»)\]]*(\s+)"),
@@ -18,26 +21,39 @@ _CUTS = (  # where a long sentence is cut: best first. White space is the last r
 )
 
 
-def split_text(text: str, language: str = "en") -> list[tuple[int, int]]:
-    """The sentences of a text as spans (start, end) of characters, in order; between them is nothing but white space.
+def split_text(text: str, language: str = "en", markers: bool = True) -> list[tuple[int, int]]:
+    """The sentences of a text as spans (start, end) of characters, in order.
+
+    Between them are white space, and what is not to be decoded: what has no words, or stands in fenced code.
 
     A line break ends a sentence, except within a paragraph that a mail program or an editor has wrapped: there the line
     break is part of the sentence.
 
     Args:
         language: its ISO code. A code that the rules do not know is treated as one that they fall back to.
+        markers: whether what stands before the lines of lists, quotations and titles (`-`, `1.`, `>`, `#`) belongs to
+            their sentences. A corrector reads it; a translator would translate it.
     """
+    fences = [found.span() for found in _FENCE.finditer(text)]
     spans = []
-    for start, end in _blocks(text):
+    for block, end in _blocks(text):
+        start = block
         line = re.sub(r"\s", " ", text[start:end])
         line = re.sub("[\ud800-\udfff]", "\ufffd", line)  # sentencex takes no halves of characters (JSON has them)
         for piece in _pieces(line, language):
             words = piece.strip()
-            if words:
-                begin = start + piece.index(words)
+            begin = start + piece.index(words)
+            if not markers and start == block and (marker := _MARKER.match(words)):
+                words, begin = words[marker.end() :], begin + marker.end()
+            if has_words(words) and not any(first <= begin < last for first, last in fences):
                 spans.append((begin, begin + len(words)))
             start += len(piece)
     return spans
+
+
+def has_words(text: str) -> bool:
+    """Whether there is anything to decode: a word of letters, apart from the signs around it. A URL is none."""
+    return any(word.strip("-'’").replace("-", "").isalpha() for word in _WORD.findall(re.sub("['’]", "", text)))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
@@ -45,7 +61,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     start = end = 0
     before = ""
     for line in text.splitlines(keepends=True):
-        if not _goes_on(before.strip(), line):
+        if before.rstrip("\r\n").endswith("  ") or not _goes_on(before.strip(), line):  # Markdown's line break
             yield start, end
             start = end
         end += len(line)
@@ -56,7 +72,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 def _goes_on(line: str, following: str) -> bool:
     """Whether a line was wrapped: as long as in mail, without an end, and the next one begins with a small letter."""
     return (
-        50 <= len(line) <= 100
+        30 <= len(line) <= 100
         and line[-1] not in ".!?…:;"
         and following.lstrip()[:1].islower()
         and not _LIST_ITEM.match(following)
@@ -67,21 +83,21 @@ def _pieces(line: str, language: str) -> list[str]:
     """The sentences of a line with the white space around them: joined, they are the line."""
     pieces: list[str] = []
     for piece in segment(language, line):
-        if pieces and (_has_no_words(piece) or _is_unfinished(pieces[-1].strip(), language)):
+        if pieces and (_is_punctuation(piece) or _is_unfinished(pieces[-1].strip(), language)):
             pieces[-1] += piece
         else:
             pieces.append(piece)
     return pieces if "".join(pieces) == line else [line]
 
 
-def _has_no_words(piece: str) -> bool:
+def _is_punctuation(piece: str) -> bool:
     return not any(character.isalnum() for character in piece)
 
 
 def _is_unfinished(piece: str, language: str) -> bool:
     """Whether sentencex took the full stop of a list item's number, or of "19. Jahrhundert", for a sentence's end."""
     ordinal = language in _LANGUAGES_WITH_ORDINALS and _ORDINAL.search(piece)
-    return _has_no_words(piece) or bool(ordinal or _LIST_MARKER.fullmatch(piece))
+    return _is_punctuation(piece) or bool(ordinal or _LIST_MARKER.fullmatch(piece))
 
 
 def cut_at_clauses(sentence: str, fits: Callable[[str], bool]) -> list[tuple[int, int]]:

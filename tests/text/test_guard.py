@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairseq_aggdec.text.guard import degenerated, without_added_stop
+from fairseq_aggdec.text.edits import apply_edits, find_edits
+from fairseq_aggdec.text.guard import degenerated, kept_edits
 
 LONG = "It was a long day and the whole family went home by train in the evening ."
 
@@ -42,8 +43,27 @@ def test_a_loop_or_a_loss_has_a_reason(source: str, output: str, reason: str) ->
     assert degenerated(source.split(), output.split()) == reason
 
 
-def test_no_full_stop_is_added_behind_a_greeting_a_title_or_an_address() -> None:
-    assert without_added_stop("Dear Anna,", "Dear Anna,.") == "Dear Anna,"
-    assert without_added_stop("My holiday", "My holidays.") == "My holidays"
-    assert without_added_stop('He said "go."', 'He said "goes."') == 'He said "goes."'
-    assert without_added_stop("Is he?", "He is.") == "He is."
+@pytest.mark.parametrize(
+    ("source", "output", "kept"),
+    [
+        ("Dear Anna,", "Dear Anna,.", "Dear Anna,"),
+        ("my holiday in the snow 🎿", "My holidays in the snow. 🎿", "my holidays in the snow 🎿"),
+        ("i has a dog", "I have a dog.", "I have a dog"),
+        ('he said "go."', 'He said "goes."', 'He said "goes."'),
+        ("The 2 id are ab12-ef, it go on.", "The 20 ids are ab12, it goes on.", "The 2 ids are ab12-ef, it goes on."),
+        ("It cost 5€ more.", "It costs 5€ , 5 more.", "It costs 5€ more."),
+        (
+            "See foo_bar, they is good in a.b/c.",
+            "See fobar, they are good in a.b.",
+            "See foo_bar, they are good in a.b/c.",
+        ),
+        (
+            "Call `for i in x` and it are well.",
+            "Call `for I in x` and it is well.",
+            "Call `for i in x` and it is well.",
+        ),
+        ("I like it.But he go.", "I like it. But he goes.", "I like it. But he goes."),
+    ],
+)
+def test_numbers_code_and_the_ends_of_what_is_no_sentence_stay(source: str, output: str, kept: str) -> None:
+    assert apply_edits(source, kept_edits(source, find_edits(source, output))) == kept

@@ -6,7 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -108,6 +108,22 @@ def test_ones_own_checkpoint_needs_its_tokeniser_and_finds_its_subwords_beside_i
         own.decode(text, "gad")
 
 
+def test_what_is_no_prose_stays_and_is_not_translated() -> None:
+    text = (
+        "```\nif x: has_two(brother)\n```\n---\n|---|\n😀\n+1 (555) 123\nhttps://example.org/she-have\n> Yes.\n- Yes.\n"
+    )
+    assert shipped("gec").decode(text, "iad").text == text
+    assert shipped("mt").decode(text).text == text.replace("Yes", "Ja")
+
+
+def test_a_tokeniser_that_escapes_what_the_model_has_not_learnt_is_pointed_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    own = load(MT / "model.pt", tokenizer="moses")  # the languages are the checkpoint's
+    own.decode('He said: "Yes." & left.', "greedy")
+    assert "&amp;, &quot;, which the model has not learnt: moses_no_escape" in caplog.text
+
+
 def test_tokens_are_taken_as_they_are_one_sentence_a_text() -> None:
     own = load(MT / "model.pt", source_lang="en", target_lang="de", bpe="subword_nmt")
     result = own.decode("Where do you live ? I live in Berlin .", "greedy")
@@ -147,6 +163,15 @@ def test_bad_input_is_named() -> None:
         model.decode("a", lenpan=1)
     with pytest.raises(AggdecError, match="cannot honour --nbest"):
         model.decode("a", "iad", nbest=2)
+    with pytest.raises(AggdecError, match="batch_size 0: must be at least 1"):
+        model.decode("a", batch_size=0)
+    for options, message in (
+        ({"foo": 1}, "foo: neither an option of the task"),
+        ({"device": "cuda:99"}, "device cuda:99: cannot be used here"),
+        ({"tokenizer": "mosses"}, "tokenizer mosses: choose one of as_written, moses"),
+    ):
+        with pytest.raises(AggdecError, match=message):
+            load(MT / "model.pt", **cast(dict[str, Any], options))
     with pytest.raises(AggdecError, match="no such file"):
         load("nowhere/model.pt", data=MT, source_lang="en", target_lang="de")
     with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
