@@ -55,9 +55,17 @@ def main(argv: Sequence[str] | None = None) -> None:
                 models.append(load.shipped(shipped))
             else:
                 source, _, target = (languages or "").partition("-")
-                pair = {"source_lang": source or None, "target_lang": target or None}
-                corrects = name == "corrector"
-                models.append(load(checkpoint, data, tokenizer=tokenizer, bpe=bpe, corrects=corrects, **pair))
+                models.append(
+                    load(
+                        checkpoint,
+                        data,
+                        source_lang=source or None,
+                        target_lang=target or None,
+                        tokenizer=tokenizer,
+                        bpe=bpe,
+                        corrects=name == "corrector",
+                    )
+                )
         corrector, translator = models
         settings = dict(CAREFUL) if args.mode == CAREFUL["mode"] else {"mode": args.mode}
         if args.tolerance is not None:
