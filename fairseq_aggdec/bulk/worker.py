@@ -77,11 +77,13 @@ class Worker:
         languages = (data.source_lang, data.target_lang)
         precision = args.precision or "fp32"
         task, models = load_models(args.path, args.data, *languages, device, precision, **self._task_options)
+        learnt = longest_learnt(Path(args.path))
         return Model(
             task,
             models,
             *text_encoders(args, data),
-            longest=args.longest or longest_learnt(Path(args.path)),
+            longest=args.longest or learnt,
+            cautious=learnt is not None,
             corrects=corrects_by(args.tokenizer, *languages),
             splits=not args.one_sentence_a_line and reads_text(args.tokenizer, args.bpe),
         )

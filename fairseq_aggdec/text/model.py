@@ -130,8 +130,16 @@ def _load(
         corrects = corrects_by(tokenizer, task.cfg.source_lang, task.cfg.target_lang)
     if splits is None:
         splits = reads_text(tokenizer, bpe)
-    longest = longest or longest_learnt(Path(path))
-    return Model(task, models, *encoders_of(text_options), corrects=corrects, longest=longest, splits=splits)
+    learnt = longest_learnt(Path(path))
+    return Model(
+        task,
+        models,
+        *encoders_of(text_options),
+        corrects=corrects,
+        longest=longest or learnt,
+        splits=splits,
+        cautious=learnt is not None,
+    )
 
 
 def _usable(device: str | torch.device | None) -> torch.device:
@@ -272,6 +280,7 @@ class Model:
         corrects: bool = False,
         longest: int | None = None,
         splits: bool = True,
+        cautious: bool = False,
     ) -> None:
         """
         Args:
@@ -279,11 +288,12 @@ class Model:
             tokenizer, bpe: encoders of fairseq.
             corrects, longest: as in `load`.
             splits: whether a text can hold several sentences.
+            cautious: take of a correction only what `guard.kept_edits` trusts a small model with.
         """
         self.task, self.models = task, models
         self.corrects = corrects
         self.source_lang, self.target_lang = task.cfg.source_lang, task.cfg.target_lang
-        self._tokenizer, self._bpe, self._splits = tokenizer, bpe, splits
+        self._tokenizer, self._bpe, self._splits, self._cautious = tokenizer, bpe, splits, cautious
         takes = min(int(model.max_positions()[0]) for model in models)
         self.longest = min(takes, longest or takes)
         """the most subwords of a sentence, EOS included"""
@@ -370,9 +380,11 @@ class Model:
             tokens = self._bpe.decode(tokens)
         text = tokens if self._tokenizer is None else decode_for(self._tokenizer, tokens, sentence)
         text = " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds
-        if not self.corrects:
-            return text
-        return apply_edits(sentence, kept_edits(sentence, find_edits(sentence, match_spacing(sentence, text))))
+        if self.corrects:
+            text = match_spacing(sentence, text)
+            if self._cautious:
+                text = apply_edits(sentence, kept_edits(sentence, find_edits(sentence, text)))
+        return text
 
     def tokens(self, output: torch.Tensor) -> list[str]:
         """The subwords of an output, EOS included."""
@@ -417,7 +429,8 @@ class Model:
             return _Part(text[start:end], start, None, note)
         if len(tokens) < 2:  # nothing that the model reads
             return _Part(text[start:end], start, None)
-        escapes = set(_ESCAPE.findall(self._tokenizer.encode(text[start:end]))) if self._tokenizer else set()
+        may_warn = self._tokenizer is not None and not self._warned
+        escapes = set(_ESCAPE.findall(self._tokenizer.encode(text[start:end]))) if may_warn else set()
         if any(escape not in self.task.source_dictionary.indices for escape in escapes):
             self._warn_once(
                 f"the tokenizer writes {', '.join(sorted(escapes))}, which the model has not learnt: moses_no_escape "

@@ -1,6 +1,7 @@
 """`load` and `Model.decode`: text in, text out."""
 
 import logging
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -106,6 +107,14 @@ def test_ones_own_checkpoint_needs_its_tokeniser_and_finds_its_subwords_beside_i
     assert not own.corrects
     with pytest.raises(AggdecError, match="--decoding gad needs a drafter"):
         own.decode(text, "gad")
+
+
+def test_a_corrector_of_ones_own_speaks_for_itself_and_the_shipped_one_is_held_back(tmp_path: Path) -> None:
+    shutil.copytree(SHIPPED["gec"].folder, tmp_path / "own")
+    own = load(tmp_path / "own/model.pt", tokenizer="as_written")
+    assert own.corrects
+    assert own.decode("Dear Anna,", "greedy").text == "Dear Anna,."
+    assert shipped("gec").decode("Dear Anna,", "greedy").text == "Dear Anna,"
 
 
 def test_what_is_no_prose_stays_and_is_not_translated() -> None:
