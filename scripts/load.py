@@ -46,7 +46,7 @@ def client(url: str, until: float, numbers: count[int]) -> tuple[list[float], in
             text = " ".join(sentence.format(number) for sentence in ERRONEOUS)
             matches, taken = check(session, url, text)
             seconds.append(taken)
-            corrects = any(match["replacements"][0]["value"] == "has" for match in matches)
+            corrects = any(match["replacements"][0]["value"] == "brothers" for match in matches)
             wrong += not corrects or not all(number in match["sentence"] for match in matches)
     return seconds, wrong
 
