@@ -31,6 +31,8 @@ _OF_OWN_MODEL = (
     "bpe",
     "bpe_codes",
     "sentencepiece_model",
+    "moses_no_escape",
+    "moses_no_dash_splits",
 )
 
 
@@ -84,8 +86,7 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None, shipped: st
     options.check_least(parser, args, 1, "threads", "beam", "top_beta")
     if args.texts and args.input:
         parser.error("give texts or --input, not both")
-    own = {name: getattr(args, name) for name in (*_OF_OWN_MODEL, "moses_no_escape", "moses_no_dash_splits")}
-    own = {name: value for name, value in own.items() if value is not None}
+    own = {name: value for name in _OF_OWN_MODEL if (value := getattr(args, name)) is not None}
     if own and not args.path:
         parser.error(f"--{next(iter(own)).replace('_', '-')} is for a model of your own: give its checkpoint by --path")
     if args.mode is None and not args.path:

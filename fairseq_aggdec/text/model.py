@@ -50,6 +50,7 @@ logger = logging.getLogger(__name__)
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _ESCAPE = re.compile(r"&(?:quot|apos|amp|lt|gt|#\d+);")
+_ESCAPED = re.compile(r"[&<>'\"|\[\]]")
 _OF_DRAFTER, _OF_BEAMS = ("gad", "gad++", "nar"), ("beam", "aggressive-beam")
 _SUBWORD_FILES = {
     "bpecodes": ("subword_nmt", "bpe_codes"),
@@ -429,7 +430,8 @@ class Model:
             return _Part(text[start:end], start, None, note)
         if len(tokens) < 2:  # nothing that the model reads
             return _Part(text[start:end], start, None)
-        may_warn = self._tokenizer is not None and not self._warned
+        # most sentences have nothing to escape, and need no second tokenisation
+        may_warn = self._tokenizer is not None and not self._warned and _ESCAPED.search(text[start:end])
         escapes = set(_ESCAPE.findall(self._tokenizer.encode(text[start:end]))) if may_warn else set()
         if any(escape not in self.task.source_dictionary.indices for escape in escapes):
             self._warn_once(

@@ -846,7 +846,7 @@ static void choose(const void *choice) {
 void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count, float *values, int64_t *places,
                  int64_t threads) {
     Choice choice = {scores, rows, width, count, -1, -1, NULL, values, places, NULL};
-    in_team(choose, &choice, rows * width > 20000 ? threads : 1);
+    in_team(choose, &choice, rows > 1 && rows * width > 20000 ? threads : 1);
 }
 
 /* As `aggdec_best`, of the rows' log-probabilities, those of the token `never` left out, and of `late` in the rows that are
@@ -855,7 +855,7 @@ void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count
 void aggdec_likeliest(const float *scores, int64_t rows, int64_t width, int64_t count, int64_t never, int64_t late,
                       const uint8_t *early, float *values, int64_t *places, float *normals, int64_t threads) {
     Choice choice = {scores, rows, width, count, never, late, early, values, places, normals};
-    in_team(choose, &choice, rows * width > 20000 ? threads : 1);
+    in_team(choose, &choice, rows > 1 && rows * width > 20000 ? threads : 1);
 }
 
 /* ---- what a decoder reads ---- */
