@@ -1,4 +1,4 @@
-"""docs/extending.md: the drafter on the page is lossless, and some of its drafts pass."""
+"""docs/developing.md: the drafter on the page is lossless, and some of its drafts pass."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from fairseq_aggdec.decoding.roles import VERIFY_ALL
 from tests.random_models import ENGINE_SHAPES, random_batch
 from tests.test_generator import JOINED, assert_same_up_to_near_ties, cached_model, decode, stock_beam_one
 
-PAGE = Path(__file__).resolve().parents[1] / "docs/extending.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs/developing.md"
 
 
 def test_the_drafter_on_the_page_is_lossless() -> None:
