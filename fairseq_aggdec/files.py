@@ -196,3 +196,16 @@ def file_sha256(path: Path) -> str:
         while piece := file.read(_PIECE):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def fingerprints(path: str) -> list[str]:
+    """The SHA-256 of each checkpoint of an ensemble, the files of which are joined by `:`.
+
+    Raises:
+        AggdecError: a file does not exist.
+    """
+    for name in path.split(":"):
+        if not Path(name).is_file():
+            what = "a folder; name a file in it" if Path(name).is_dir() and name else "no such file"
+            raise AggdecError(f"checkpoint {name or 'without a name in ' + path}: {what}")
+    return [file_sha256(Path(name)) for name in path.split(":")]

@@ -16,7 +16,7 @@ find_python() { # prints nothing where there is none
     done
 }
 
-tests=(tests/test_compat.py tests/test_generator.py tests/distillation/test_translator.py tests/bulk tests/decoding tests/tasks
+tests=(tests/test_compat.py tests/test_generator.py tests/shards tests/decoding tests/tasks
     tests/cli_integration/test_generate.py)
 few= processes=2
 if [[ ${1:-} == --few ]]; then

@@ -29,9 +29,8 @@ KNOWS: dict[str, set[str]] = {
     "engine": {"decoding", "models"},
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
     "tasks": {"compat", "criterions", "data", "decoding", "engine", "generation", "models", "writing"},
-    "distillation": {"engine", "generation", "tasks"},
     "text": {"compat", "models", "tasks", "writing"},
-    "bulk": {"distillation", "tasks", "text"},
+    "shards": {"tasks", "text"},
     "serve": {"text", "writing"},
 }
 """folder: others that it may import; `lab`, `demo` and `cli` may import all"""

@@ -21,7 +21,7 @@ stage_verifier() { run_model verifier "checkpoint.finetune_from_model=$work/pret
 # The drafter's targets are the verifier's own greedy output, on the validation set too, and in train1, which fairseq always
 # adds to the training set; splits that are not distilled are copied unchanged.
 stage_distill() {
-    run distill --teacher "$model" --beam 1 --subset train,train1,valid --shards 2 --decoding aggressive-beam \
+    run distill --teacher "$model" --beam 1 --subset train,train1,valid --workers 2 --decoding aggressive-beam \
         --batch-size 32 --max-len-b 80 --max-len-a 0
 }
 

@@ -27,7 +27,7 @@ stage_prepare() { run prepare; }
 stage_teacher() { run_model teacher; }
 # the targets of fairseq's own search, in less time on a CPU
 fast_search=(--decoding aggressive-beam --batch-size 64 --max-len-a 1.5 --max-len-b 10)
-stage_distill() { run distill --shards 2 "${fast_search[@]}"; }
+stage_distill() { run distill --workers 2 "${fast_search[@]}"; }
 
 stage_verifier() {
     run_model verifier --data "$distilled" "checkpoint.finetune_from_model=$work/teacher/model.pt"
@@ -37,7 +37,7 @@ stage_verifier() {
 # measures agreement with the verifier.
 stage_redistill() {
     run distill --output "$redistilled" --teacher "$work/verifier/model.pt" --beam 1 --subset train,valid \
-        --shards 2 "${fast_search[@]}"
+        --workers 2 "${fast_search[@]}"
 }
 
 # Further sources for the drafter, which the verifier translates; to be run before the stage `drafter`.
@@ -45,7 +45,7 @@ stage_novels() {
     local novels="$work/novels" file
     python -m fairseq_aggdec.cli.prepare "$here/novels.yaml" --data "$data" --work "$novels" --workers "$(nproc)"
     run distill --data "$novels/data-bin" --output "$novels/distilled" --teacher "$model" --beam 1 --subset train \
-        --shards 2 "${fast_search[@]}"
+        --workers 2 "${fast_search[@]}"
     for file in "$novels/distilled"/train.*; do
         [[ ! -f "$file" ]] || cp "$file" "$redistilled/train1.${file##*/train.}"
     done
@@ -86,12 +86,12 @@ stage_ensemble() {
         run_model teacher --as "teacher-$seed" "common.seed=$seed"
         teachers+=":$work/teacher-$seed/model.pt"
     done
-    run distill --teacher "$teachers" --output "$folder/distilled" --shards 2 "${fast_search[@]}"
+    run distill --teacher "$teachers" --output "$folder/distilled" --workers 2 "${fast_search[@]}"
     run decode --decoding beam5 --label ensemble-teacher-beam5 --model "$teachers"
     run_model verifier --as verifier-ensemble --data "$folder/distilled" \
         "checkpoint.finetune_from_model=$work/teacher/model.pt"
     run distill --output "$folder/redistilled" --teacher "$work/verifier-ensemble/model.pt" --beam 1 \
-        --subset train,valid --shards 2 "${fast_search[@]}"
+        --subset train,valid --workers 2 "${fast_search[@]}"
     run_model drafter --as drafter-ensemble --data "$folder/redistilled" \
         "model.encoder_from=$work/verifier-ensemble/model.pt"
     decode_pair ensemble- verifier-ensemble drafter-ensemble "3 1" "5 3"

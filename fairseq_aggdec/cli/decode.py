@@ -10,10 +10,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
-from fairseq_aggdec.bulk.shards import STDIN
-from fairseq_aggdec.cli.options import add_batch_options, check_least
-from fairseq_aggdec.distillation.settings import MAX_TOKENS
+from fairseq_aggdec.cli.options import add_batch_options, add_work_options, check_least
 from fairseq_aggdec.errors import on_command_line, option_name
+from fairseq_aggdec.shards.settings import MAX_TOKENS, STDIN
 from fairseq_aggdec.tasks.option_fields import (
     MODES,
     MODES_HELP,
@@ -54,14 +53,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     import fairseq_aggdec
 
     fairseq_aggdec.register()
-    from fairseq_aggdec.bulk import decode_command
+    from fairseq_aggdec.shards.text import decode_text
 
-    decode_command.logger.setLevel(logging.INFO)
-    decode_command.decode(*parsed)
+    logging.getLogger("fairseq_aggdec.shards").setLevel(logging.INFO)
+    decode_text(*parsed)
 
 
 def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, Any], dict[str, Any]]:
-    """All options, the options of the plugin's task, and the options that differ from their defaults."""
+    """All options, those for the model and its text encoders, and the options that differ from their defaults."""
     parser = argparse.ArgumentParser(
         prog="aggdec decode",
         usage="aggdec decode DATA-BIN --path CKPT --input FILE... --output OUT [options]",
@@ -93,24 +92,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     )
 
     work = parser.add_argument_group("work")
-    work.add_argument(
-        "--engine",
-        choices=("local", "ray"),
-        default="local",
-        help="local: processes of this machine; ray: a Ray cluster (default: local)",
-    )
-    work.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        help="number of processes, or of Ray's actors, each of which loads the models (default: 1)",
-    )
-    work.add_argument(
-        "--threads",
-        type=int,
-        default=1,
-        help="number of threads of a worker, which can change outputs at near-ties (default: 1)",
-    )
+    add_work_options(work, 1, "which can change outputs at near-ties (default: 1)")
     work.add_argument(
         "--shard-lines", type=int, default=_SHARD_LINES, help="number of lines in a shard (default: %(default)s)"
     )
@@ -130,33 +112,31 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
         how: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
         modes.add_argument(option_name(option.name), default=option.default, help=option.metadata["help"], **how)
     take_block_sizes_of_at_least_one(parser)
-    of_task = {action.dest for action in modes._group_actions}
+    passed = {action.dest for action in modes._group_actions} - {"decoding", "top_beta", "tolerance"}
 
     chosen, _ = parser.parse_known_args(argv)
     for name in ("tokenizer", "bpe"):
         if choice := getattr(chosen, name):
-            _add_options_of_encoder(text, name, choice)
+            passed |= _add_options_of_encoder(parser.add_argument_group(f"{name} {choice}"), name, choice)
     args = parser.parse_args(argv)
     _check(parser, args)
     values = vars(args)
     given = {name: value for name, value in values.items() if value != parser.get_default(name)}
-    return args, {name: values[name] for name in of_task}, given
+    return args, {name: values[name] for name in passed}, given
 
 
-def _add_options_of_encoder(group: Any, kind: str, name: str) -> None:
-    """Adds the further options of a tokeniser or of subwords, which fairseq knows."""
+def _add_options_of_encoder(group: Any, kind: str, name: str) -> set[str]:
+    """Adds the further options of a tokeniser or of subwords, which fairseq knows; returns their fields' names."""
     import fairseq_aggdec
 
     fairseq_aggdec.register()
     from fairseq.dataclass.utils import gen_parser_from_dataclass
     from fairseq.registry import REGISTRIES
 
-    encoder = REGISTRIES[kind]["registry"][name]
     dataclass = REGISTRIES[kind]["dataclass_registry"].get(name)
     if dataclass is not None:
         gen_parser_from_dataclass(group, dataclass())
-    elif hasattr(encoder, "add_args"):
-        encoder.add_args(group)
+    return {action.dest for action in group._group_actions}
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:

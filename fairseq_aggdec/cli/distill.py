@@ -1,20 +1,19 @@
 """`aggdec distill DATA-BIN OUT-BIN --teacher CKPT[:CKPT2...]`: training targets written by a teacher."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.distillation.settings import DECODINGS
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.tasks.search_options import add_search_options
+from fairseq_aggdec.shards.settings import DECODINGS, MAX_TOKENS, SHARD_SENTENCES, SearchOptions
+from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
 _EPILOG = """\
-Without shards one process does everything. With shards each one is a process, and --gather is run last:
-  aggdec distill data-bin distilled --teacher model.pt --num-shards 8 --shard-id 0     (... up to --shard-id 7)
-  aggdec distill data-bin distilled --gather
-Under torchrun the ranks are the shards. To go on after a command was killed, start it again. Shards are kept in
-OUT-BIN.shards; OUT-BIN exists only when it is complete."""
+To go on after a command was killed, start it again. Shards are kept in OUT-BIN.shards; OUT-BIN exists only when it is
+complete. Several commands with RANK and WORLD_SIZE in the environment, as under torchrun, share the shards: start the
+command once more, without these two, to put them together."""
 
 
 @on_command_line()
@@ -24,9 +23,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     _check(parser, args)
     options.start_distilling()
-    from fairseq_aggdec.distillation.distill_command import distill
+    from fairseq_aggdec.shards.data_bin import DataBin
+    from fairseq_aggdec.shards.distilling import Distillation, Teacher
+    from fairseq_aggdec.shards.running import Workers
 
-    distill(args)
+    data = DataBin.find(args.data, args.source_lang, args.target_lang)
+    splits = list(dict.fromkeys(split for names in args.subset or () for split in names.split(",")))
+    job = Distillation(data, args.output, splits or data.training_splits(), args.keep_skipped)
+    if args.from_generate:
+        job.from_generate(args.from_generate, args.max_source_len)
+        return
+    threads = args.threads or (max(1, (os.cpu_count() or 1) // args.workers) if args.workers > 1 else None)
+    search = SearchOptions(**{"beam": args.beam, **given_search_options(args)})
+    teacher = Teacher(args.teacher, data, search, args.decoding, args.precision or "fp32", args.cpu, threads)
+    workers = Workers(args.engine, args.workers, threads or 1, args.cpu)
+    job.by_teacher(teacher, workers, args.max_tokens, args.batch_size, args.max_source_len, args.shard_sentences)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,26 +63,32 @@ def _parser() -> argparse.ArgumentParser:
         "--keep-skipped", action="store_true", help="keep skipped sentences, with their original target"
     )
 
-    shards = parser.add_argument_group("shards")
-    shards.add_argument("--num-shards", type=int, help="number of processes that share the work (default: 1)")
-    shards.add_argument("--shard-id", type=int, help="number of this one, from 0 to NUM-SHARDS - 1")
-    shards.add_argument("--gather", action="store_true", help="decode nothing, put the finished shards together")
-    shards.add_argument(
-        "--from-generate", type=Path, nargs="+", metavar="FILE", help="with --gather: outputs of fairseq-generate"
+    parser.add_argument(
+        "--from-generate", type=Path, nargs="+", metavar="FILE", help="decode nothing, read outputs of fairseq-generate"
+    )
+
+    work = parser.add_argument_group("work")
+    options.add_work_options(work, None, "(default: the processor's cores, shared out among the workers)")
+    work.add_argument(
+        "--shard-sentences",
+        type=int,
+        default=SHARD_SENTENCES,
+        help="number of different sources in a shard, which a killed run loses (default: %(default)s)",
     )
 
     search = parser.add_argument_group("search (as in fairseq-generate)")
-    search.add_argument("--beam", type=int, help="default: 5")
+    search.add_argument("--beam", type=int, default=5, help="default: %(default)s")
     search.add_argument(
         "--decoding",
         choices=DECODINGS,
+        default=DECODINGS[0],
         help="beam: fairseq's own search; aggressive-beam: the same targets by this plugin's, which is faster in small "
         "batches (default: beam)",
     )
     add_search_options(search)
 
     speed = parser.add_argument_group("batches and device")
-    options.add_batch_options(speed, default=None)
+    options.add_batch_options(speed, MAX_TOKENS)
     speed.add_argument(
         "--max-source-len", type=int, help="skip longer sources, EOS included (default: what the teacher takes)"
     )
@@ -79,16 +96,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    names = ("beam", "max_tokens", "batch_size", "max_source_len", "num_shards", "max_len_b")
+    names = ("beam", "max_tokens", "batch_size", "max_source_len", "max_len_b", "workers", "threads", "shard_sentences")
     options.check_least(parser, args, 1, *names)
-    if args.from_generate and not args.gather:
-        parser.error("--from-generate goes with --gather")
-    if args.gather and args.shard_id is not None:
-        parser.error("--shard-id does not go with --gather, which takes all shards")
-    if not args.gather and not args.teacher:
-        parser.error("--teacher is needed: the checkpoint that decodes the data")
-    if args.shard_id is not None and args.num_shards is None:
-        parser.error("--shard-id needs --num-shards")
+    if bool(args.from_generate) == bool(args.teacher):
+        parser.error("give --teacher, the checkpoint that decodes the data, or --from-generate")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec import errors
-from fairseq_aggdec.distillation.settings import MAX_TOKENS
 from fairseq_aggdec.models.sizes import SIZES
+from fairseq_aggdec.shards.settings import MAX_TOKENS
 
 
 def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", required: bool = False) -> None:
@@ -107,6 +107,23 @@ def add_batch_options(group: argparse._ActionsContainer, default: int | None) ->
     add_half_precision_options(group)
 
 
+def add_work_options(group: argparse._ActionsContainer, threads: int | None, note: str) -> None:
+    """Adds the options for who decodes; `threads` is the default of --threads, and `note` stands in its help text."""
+    group.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="local: processes of this machine; ray: a Ray cluster (default: local)",
+    )
+    group.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="number of processes, or of Ray's actors, each of which loads the models (default: 1)",
+    )
+    group.add_argument("--threads", type=int, default=threads, help=f"number of threads of a worker, {note}")
+
+
 def add_data_sets_option(parser: argparse.ArgumentParser, what: str) -> None:
     """Adds --data, the folder of the data sets, with the help text `what`."""
     parser.add_argument(
@@ -160,8 +177,6 @@ def start_distilling() -> None:
     """Makes the plugin known to fairseq, and logs to stderr how far the work is."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    for name in ("tasks", "generation"):  # a generator is made for each batch, and would repeat itself
-        logging.getLogger(f"fairseq_aggdec.{name}").setLevel(logging.ERROR)
     import fairseq_aggdec
 
     fairseq_aggdec.register()

@@ -83,7 +83,7 @@ def _load(
         source_lang, target_lang: suffixes of the dictionaries; None: as the folder has them.
         tokenizer, bpe: as in fairseq's `from_pretrained` (`moses`, `as_written`; `subword_nmt`, `sentencepiece`, ...),
             with their further options (`bpe_codes=...`, `sentencepiece_model=...`, `moses_no_escape=True`). A file
-            `bpecodes` or `sentencepiece.bpe.model` in the data folder is used by itself.
+            `bpecodes` or `sentencepiece.bpe.model` in the data folder is used by itself, unless bpe is "".
         drafter: the checkpoint of a drafter, for `gad`, `gad++`, `nar`, `hybrid` and `aggressive-beam`.
         corrects: whether the output is a correction of its input, in the same language: it then has edits, keeps the
             spacing of what was not changed, and a degenerate output is replaced by its source. None: whether
@@ -124,6 +124,7 @@ def _load(
     for name, (kind, option) in _SUBWORD_FILES.items():
         if bpe in (None, kind) and option not in options and (folder / name).is_file():
             bpe, options[option] = kind, str(folder / name)
+    bpe = bpe or None
     languages = {"source_lang": task.cfg.source_lang, "target_lang": task.cfg.target_lang}
     text_options = Namespace(tokenizer=tokenizer, bpe=bpe, **languages, **options)
     _check_text_options(tokenizer, bpe, options)

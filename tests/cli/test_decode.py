@@ -1,4 +1,4 @@
-"""What `aggdec decode --help` lists without loading fairseq; what it decodes is tested in `tests/bulk`."""
+"""What `aggdec decode --help` lists without loading fairseq; what it decodes is tested in `tests/shards`."""
 
 from fairseq.data.encoders import BPE_REGISTRY, TOKENIZER_REGISTRY
 

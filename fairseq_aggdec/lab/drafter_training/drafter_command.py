@@ -18,11 +18,6 @@ from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints, write_av
 from fairseq_aggdec.checkpoint_tools.draft_length import keep_draft_length
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.compat.training import is_bfloat16_fast
-from fairseq_aggdec.distillation.data_bin import DataBin
-from fairseq_aggdec.distillation.environment import device_of_environment
-from fairseq_aggdec.distillation.pipeline import DecodingOptions, Distillation
-from fairseq_aggdec.distillation.sampling import write_sample
-from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at, file_sha256
 from fairseq_aggdec.lab.benchmarking.subject import Subject
@@ -30,6 +25,11 @@ from fairseq_aggdec.lab.drafter_training import measuring, planning
 from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, Recipe
 from fairseq_aggdec.lab.drafter_training.record import Plan, Record, Settings
 from fairseq_aggdec.lab.drafter_training.training import train
+from fairseq_aggdec.shards.data_bin import DataBin, write_sample
+from fairseq_aggdec.shards.distilling import Distillation, Teacher
+from fairseq_aggdec.shards.environment import device_of_environment
+from fairseq_aggdec.shards.running import Workers
+from fairseq_aggdec.shards.settings import SearchOptions
 
 DRAFTER = "drafter.pt"
 """the file of the finished drafter"""
@@ -153,9 +153,9 @@ class _Work:
         part = write_sample(self.folder / "data-bin", self.data, plan.sentences)
         distilled = self.folder / "distilled"
         precision = "bf16" if plan.bf16 else "fp32"
-        options = DecodingOptions(MAX_TOKENS, None, None, precision, SearchOptions(beam=1), planning.DECODING)
-        job = Distillation(part, distilled, list(plan.sentences))
-        job.decode(str(self.recipe.verifier), options, self.device, 0, 1)
+        verifier, on_cpu = str(self.recipe.verifier), self.device.type == "cpu"
+        teacher = Teacher(verifier, part, SearchOptions(beam=1), planning.DECODING, precision, on_cpu)
+        Distillation(part, distilled, list(plan.sentences)).by_teacher(teacher, Workers())
         return DataBin(distilled, part.source_lang, part.target_lang)
 
     def _train(self, plan: Plan, data: DataBin) -> None:

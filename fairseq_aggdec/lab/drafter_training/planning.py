@@ -9,14 +9,13 @@ from statistics import median
 
 import torch
 
-from fairseq_aggdec.distillation.batches import plan_batches
-from fairseq_aggdec.distillation.data_bin import DataBin
-from fairseq_aggdec.distillation.sampling import write_sample
-from fairseq_aggdec.distillation.settings import MAX_TOKENS, SearchOptions
-from fairseq_aggdec.distillation.translator import Translator
 from fairseq_aggdec.lab.drafter_training.recipe import TOKENS, Recipe
 from fairseq_aggdec.lab.drafter_training.record import Plan
 from fairseq_aggdec.lab.drafter_training.training import logged
+from fairseq_aggdec.shards.batches import plan_batches
+from fairseq_aggdec.shards.data_bin import DataBin, write_sample
+from fairseq_aggdec.shards.distilling import Teacher
+from fairseq_aggdec.shards.settings import MAX_TOKENS, SearchOptions
 
 DECODING = "greedy"
 """how the verifier distils: by this plugin's engine, with the output of fairseq's beam of 1"""
@@ -67,7 +66,7 @@ def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, fol
 
 def _decoding_costs(data: DataBin, verifier: Path, device: torch.device, precision: str) -> tuple[float, float]:
     """Seconds of a source token in a batch, and of a sentence alone."""
-    teacher = Translator(str(verifier), data, SearchOptions(beam=1), device, precision, decoding=DECODING)
+    teacher = Teacher(str(verifier), data, SearchOptions(beam=1), DECODING, precision, device.type == "cpu")
     sources = data.source("train")
     plan = plan_batches((sources[number] for number in range(len(sources))), teacher.longest_source, MAX_TOKENS)
     first, *alone = [int(batch[0]) for batch in plan.batches[-4:]] * 2

@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fairseq_aggdec.distillation.settings import difference
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
+from fairseq_aggdec.shards.settings import difference
 from fairseq_aggdec.structured_files import made_of, read_json
 
 NAME = "drafter.json"

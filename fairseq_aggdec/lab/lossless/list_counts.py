@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from fairseq_aggdec.distillation.generate_output import GenerateOutput
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.shards.generate_output import GenerateOutput
 
 SAME_SCORE = 1e-5
 """scores that are nearer to each other than this are the same, up to rounding"""
@@ -58,13 +58,9 @@ def lists_in(lines: Iterable[bytes], name: str) -> dict[int, list[Hypothesis]]:
     output.add_lines(lines, name)
     lists: dict[int, list[Hypothesis]] = {}
     for number, sentence in output.sentences.items():
-        if not sentence.hypotheses or any(len(readings) != 1 for readings in sentence.hypotheses):
-            raise AggdecError(
-                f"{sentence.place}: a hypothesis of sentence {number} is missing, damaged or can be read in several "
-                "ways; decode again with --no-progress-bar"
-            )
-        texts = (readings[0] for readings in sentence.hypotheses)
-        lists[number] = list(map(Hypothesis, sentence.totals, texts))
+        if not sentence.hypotheses:
+            raise AggdecError(f"{sentence.place}: a hypothesis of sentence {number} is missing; decode again")
+        lists[number] = list(map(Hypothesis, sentence.scores, sentence.hypotheses))
     return lists
 
 

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairseq_aggdec.distillation.settings import difference
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import decode_text, written_whole
+from fairseq_aggdec.shards.settings import difference
 from fairseq_aggdec.structured_files import made_of, parse_json
 
 

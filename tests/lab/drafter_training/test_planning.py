@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.distillation.data_bin import DataBin
 from fairseq_aggdec.lab.drafter_training.planning import Costs, describe, plan_of
 from fairseq_aggdec.lab.drafter_training.recipe import TOKENS, Recipe
+from fairseq_aggdec.shards.data_bin import DataBin
 
 
 @pytest.fixture

@@ -1,0 +1,55 @@
+"""The command of bulk decoding with the shipped models, and what tests do to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+from fairseq_aggdec.cli import decode
+from fairseq_aggdec.text.shipped import SHIPPED
+
+GEC, MT = SHIPPED["gec"].folder, SHIPPED["mt"].folder
+TOKENS = ["--tokenizer", "moses", "--moses-no-escape", "--moses-no-dash-splits", "--bpe", "subword_nmt", "--bpe-codes"]
+SUBWORDS = [GEC, "--path", GEC / "model.pt", "-s", "en", "-t", "en"]
+CORRECT = [*SUBWORDS, *TOKENS, GEC / "bpecodes"]
+TRANSLATE = [MT, "--path", MT / "model.pt", "-s", "en", "-t", "de", *TOKENS, MT / "bpecodes"]
+IN_SHARDS = ["--cpu", "--decoding", "iad", "--shard-lines", 4]
+SENTENCES = (GEC / "sentences.txt").read_text(encoding="utf-8").splitlines()[:24]
+
+
+def run(*options: object) -> None:
+    decode.main([*map(str, options)])
+
+
+def outputs(folder: Path) -> list[str]:
+    """Of all shards, in order; none may be unfinished."""
+    assert not list(folder.rglob("*.partial"))
+    return [line for path in sorted(folder.glob("*.txt")) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def count(folder: Path) -> int:
+    """Finished shards."""
+    return len([*folder.glob("*.txt")])
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.005)
+
+
+@contextmanager
+def at_the_first_shard(folder: Path, action: Callable[[], None]) -> Iterator[None]:
+    """Acts, beside the block, once a shard is finished."""
+
+    def watch() -> None:
+        wait_for(lambda: count(folder) > 0)
+        action()
+
+    thread = Thread(target=watch)
+    thread.start()
+    yield
+    thread.join()

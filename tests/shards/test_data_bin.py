@@ -1,0 +1,54 @@
+"""Binarised data as fairseq-preprocess made it: what is found, what is refused, what tells two of them apart."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.shards.data_bin import DataBin
+
+
+@pytest.fixture
+def data(toy_data: Path, tmp_path: Path) -> DataBin:
+    """A copy to be written to."""
+    shutil.copytree(toy_data, tmp_path / "bin")
+    return DataBin.find(tmp_path / "bin")
+
+
+def copy_split(data: DataBin, source: str, target: str) -> None:
+    for path in list(data.folder.glob(f"{source}.src-tgt.*")):
+        shutil.copyfile(path, data.folder / path.name.replace(source, target, 1))
+
+
+def test_training_splits_in_their_order(data: DataBin) -> None:
+    for name in ("train10", "train2", "train1", "training"):
+        copy_split(data, "valid", name)
+    assert data.training_splits() == ["train", "train1", "train2", "train10"]
+    for path in data.folder.glob("train*"):
+        path.unlink()
+    with pytest.raises(AggdecError, match=r"has no training split \(train\.src-tgt\.src\.idx\)"):
+        data.training_splits()
+
+
+def test_what_cannot_be_used_is_named(data: DataBin) -> None:
+    with pytest.raises(AggdecError, match=r"has no dict\.xx\.txt; check --source-lang"):
+        DataBin.find(data.folder, "xx", "tgt")
+    with pytest.raises(AggdecError, match=r"dev\.src-tgt\.src\.idx and \.bin: not binarised data"):
+        data.source("dev")
+    for suffix in ("idx", "bin"):
+        shutil.copyfile(data.folder / f"test.src-tgt.tgt.{suffix}", data.folder / f"valid.src-tgt.tgt.{suffix}")
+    with pytest.raises(AggdecError, match=r"valid\.src-tgt\.tgt: 60 targets, but 15 sources"):
+        data.target("valid")
+
+
+@pytest.mark.parametrize("changed", ["test.src-tgt.src.bin", "dict.tgt.txt"])
+def test_a_fingerprint_covers_both_sides_and_the_dictionaries(data: DataBin, changed: str) -> None:
+    before = data.fingerprint("test")
+    assert before == DataBin.find(data.folder).fingerprint("test") != data.fingerprint("valid")
+    content = (data.folder / changed).read_bytes()
+    (data.folder / changed).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    after = data.fingerprint("test")
+    part = {"src": "source", "tgt": "target"}[changed.split(".")[-2]]
+    expected = f"{part} dictionary" if changed.startswith("dict") else part
+    assert [name for name in before if before[name] != after[name]] == [expected]
