@@ -1,4 +1,4 @@
-"""Decoding takes no more memory after some thousand sentences than after some hundred; more: docs/long-runs.md."""
+"""Decoding takes no more memory after some thousand sentences than after some hundred."""
 
 import ctypes
 import gc

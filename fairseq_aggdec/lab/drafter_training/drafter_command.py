@@ -28,11 +28,9 @@ from fairseq_aggdec.files import alone_at, file_sha256
 from fairseq_aggdec.lab.benchmarking.subject import Subject
 from fairseq_aggdec.lab.drafter_training import measuring, planning
 from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, Recipe
-from fairseq_aggdec.lab.drafter_training.record import Plan, Record, Settings
+from fairseq_aggdec.lab.drafter_training.record import DRAFTER, Plan, Record, Settings
 from fairseq_aggdec.lab.drafter_training.training import train
 
-DRAFTER = "drafter.pt"
-"""the file of the finished drafter"""
 _LAST = "checkpoint_last.pt"
 """fairseq's name of a training's last checkpoint"""
 
@@ -195,7 +193,12 @@ class _Work:
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
         verdict = f"k = {best.block_size} is the fastest: {DRAFTER} drafts so many tokens without --block-size."
         if best.speed_up <= 1:
-            verdict += " gad is not faster than greedy here: more training, in another folder, may make it so."
+            plan = self.record.plan
+            updates = 2 * plan.updates if plan else 0
+            verdict += (
+                f" gad is not faster than greedy here. More training may change that, or not: the same command with "
+                f"--updates {updates} in place of its --updates or --minutes goes on in this folder."
+            )
         return f"{verdict} To decode with the drafter, with the output of --beam 1:\n{text}"
 
 
