@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).resolve().parents[1]
 Fault = dict[str, str]

@@ -48,14 +48,9 @@ def make_drafter(args: argparse.Namespace) -> None:
     data = DataBin.find(args.data.absolute(), args.source_lang, args.target_lang)
     weights = _verifiers_weights(verifier, data)
     fingerprints = [value for split in ("train", "valid") for value in _fingerprint(data, split).values()]
-    settings = Settings(
-        file_sha256(verifier),
-        hashlib.sha256("".join(fingerprints).encode()).hexdigest(),
-        args.minutes,
-        args.updates,
-        args.decoder_layers,
-        args.block_size,
-    )
+    sha256 = hashlib.sha256("".join(fingerprints).encode()).hexdigest()
+    length, shape = (args.minutes, args.updates), (args.decoder_layers, args.block_size)
+    settings = Settings(file_sha256(verifier), sha256, *length, *shape)
     device = device_of_environment(args.cpu)
     layers = len(fnmatch.filter(weights, "decoder.layers.*.fc1.weight"))
     if layers < args.decoder_layers:
@@ -65,13 +60,8 @@ def make_drafter(args: argparse.Namespace) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with alone_at(out):
         record = Record.open(out, settings)
-        recipe = Recipe(
-            verifier,
-            weights["decoder.layers.0.fc1.weight"].size(1),
-            min(args.decoder_layers, layers),
-            args.block_size,
-            cpu=device.type == "cpu",
-        )
+        width = weights["decoder.layers.0.fc1.weight"].size(1)
+        recipe = Recipe(verifier, width, min(args.decoder_layers, layers), args.block_size, cpu=device.type == "cpu")
         _Work(out, data, record, recipe, device).do()
 
 
@@ -170,16 +160,10 @@ class _Work:
         return [sources[number].tolist() for number in range(min(most, len(sources)))]
 
     def _subject(self, drafter: Path, most: int = measuring.SENTENCES) -> Subject:
-        return Subject(
-            str(self.recipe.verifier),
-            str(self.data.folder),
-            self._measured_sentences(most),
-            self.data.source_lang,
-            self.data.target_lang,
-            str(drafter),
-            self.recipe.block_size,
-            self.device.type,
-        )
+        data, size = self.data, self.recipe.block_size
+        names = (data.source_lang, data.target_lang, str(drafter))
+        verifier, sentences = str(self.recipe.verifier), self._measured_sentences(most)
+        return Subject(verifier, str(data.folder), sentences, *names, size, self.device.type)
 
     def _conclusion(self, drafter: Path) -> str:
         """How to decode with the drafter, and whether it is worth it."""

@@ -81,8 +81,7 @@ class Record:
             found: Record = made_of(cls, read_json(path, advice), str(path), advice, complete=False)
             if found.plan is None:  # nothing was done by which other settings would be bound
                 found.settings = settings
-            length = {"minutes": settings.minutes, "updates": settings.updates}
-            before = replace(found.settings, **length)
+            before = replace(found.settings, minutes=settings.minutes, updates=settings.updates)
             if other := difference(asdict(settings), asdict(before), "now", "there"):
                 raise AggdecError(
                     f"--out {folder}: was begun with other settings ({other}); go on with those, or {advice}"
