@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Set up if needed, then decode with random models, options, batches and drafts, and compare with stock fairseq.
-# usage: bash scripts/fuzz.sh [--sentences N] [--output FILE]      bash scripts/fuzz.sh --help lists the options
+# Set up if needed, then decode random cases (models, options, batches, drafts) and compare with stock fairseq.
+# usage: bash scripts/fuzz.sh [--minutes N] [--seed N]      a counterexample is made smaller, printed and kept in work/fuzz
 set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-bash "$root/scripts/setup.sh"
-exec "$root/.venv/bin/python" -m fairseq_aggdec.cli.fuzz "$@"
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bash scripts/setup.sh
+exec .venv/bin/python -m tests.fuzzing.run "$@"

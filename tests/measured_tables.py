@@ -22,12 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.beam_ablation import SOURCES, Counts, passes_table, shares
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.lab.benchmarking.tables import Table, module_table, speed_table
 from fairseq_aggdec.lab.grid import text_table
-from fairseq_aggdec.lab.lossless import beam_lists
-from fairseq_aggdec.structured_files import made_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
@@ -175,31 +172,6 @@ def beams(*names: str) -> Table:
     ], rows  # fmt: skip
 
 
-def lists(*names: str) -> Table:
-    """The n-best lists of whole test sets that are fairseq's, from docs/beam_lists."""
-    return beam_lists.table([_counted("beam_lists", name) for name in names])
-
-
-def passes(name: str) -> Table:
-    """What each part of the look-ahead brings, from docs/beam_ablation."""
-    return passes_table(_variants(name))
-
-
-def borrowed(*names: str) -> Table:
-    """Where the planner had rows from with 64 prefixes, a row for each RECORD=LABEL."""
-    rows = []
-    for name, label in (argument.split("=") for argument in names):
-        rows.append([label, *(cell or "none" for cell in shares(_variants(name)["64 prefixes"]))])
-    return ["", *SOURCES[:-1]], rows
-
-
-def _variants(name: str) -> dict[str, Counts]:
-    variants = _counted("beam_ablation", name)["variants"]
-    return {
-        variant: made_of(Counts, counts, name, "see scripts/beam_ablation.sh") for variant, counts in variants.items()
-    }
-
-
 def verified(*names: str) -> Table:
     """Runs of `aggdec verify`, from docs/verify; outputs are counted once for each mode, precision and batch size."""
     rows = []
@@ -229,8 +201,7 @@ def _counted(folder: str, name: str) -> dict[str, Any]:
 
 KINDS: dict[str, Callable[..., Table]] = {
     "overview": overview, "beside": beside, "speed": speed, "by_size": by_size, "modules": modules, "batches": batches,
-    "milliseconds": milliseconds, "beams": beams, "lists": lists, "passes": passes, "borrowed": borrowed,
-    "verified": verified,
+    "milliseconds": milliseconds, "beams": beams, "verified": verified,
 }  # fmt: skip
 
 

@@ -9,8 +9,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.bart import BARTModel
 from torch import Tensor
 
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import TINY, random_network
-from tests.random_models import random_batch
+from tests.random_models import TINY, random_batch, random_network
 
 BARTS = ("bart_base", "bart_large", "bart_12_2", "mbart_base")
 

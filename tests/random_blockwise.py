@@ -9,11 +9,8 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import draw_heads, random_network
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel, blockwise_transformer
-from tests.random_models import SHAPES
-
-__all__ = ["draw_heads"]
+from tests.random_models import SHAPES, random_network
 
 HEAD_KINDS: dict[str, dict[str, Any]] = {
     "identity": {"identity_head": True},

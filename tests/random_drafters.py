@@ -6,11 +6,8 @@ from typing import Any
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import random_network, share_encoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.random_models import SHAPES
-
-__all__ = ["share_encoder"]
+from tests.random_models import SHAPES, random_network
 
 DRAFTER_SHAPES: dict[str, dict[str, Any]] = {
     **{f"causal, {name}": shape for name, shape in SHAPES.items()},

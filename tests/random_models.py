@@ -1,22 +1,177 @@
-"""Small random fairseq models of every supported shape, and stock fairseq's answer for them."""
+"""Small random fairseq models of every kind, whose outputs depend on the source, vary and end; stock fairseq's answer.
 
+`tests/fuzzing` draws the kinds and options of such models; other tests name them by their shapes.
+"""
+
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
 from fairseq.models.lightconv import LightConvModel
 from fairseq.models.transformer import TransformerModel
+from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import dictionary, draw_weights, random_network
+import fairseq_aggdec
+from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
-__all__ = ["dictionary", "draw_weights"]
+fairseq_aggdec.register()
+
+TINY: dict[str, Any] = {
+    **{
+        f"{side}_{name}": size
+        for side in ("encoder", "decoder")
+        for name, size in {"embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2, "layers": 2}.items()
+    },
+    "max_source_positions": 64,
+    "max_target_positions": 64,
+    "dropout": 0.0,
+}
+"""fairseq's options for a Transformer of two layers"""
+TINY_OF: dict[str, dict[str, Any]] = {
+    "lightconv": {
+        **TINY, "encoder_kernel_size_list": [3, 5], "decoder_kernel_size_list": [3, 5], "weight_softmax": True,
+        "input_dropout": 0.0,
+    },
+    "fconv": {
+        "encoder_embed_dim": 16, "encoder_layers": "[(16, 3)] * 2", "decoder_embed_dim": 16,
+        "decoder_layers": "[(16, 3)] * 2", "decoder_out_embed_dim": 16, "dropout": 0.0, "max_source_positions": 64,
+        "max_target_positions": 64,
+    },
+    "lstm": {
+        "encoder_embed_dim": 16, "encoder_hidden_size": 16, "encoder_layers": 1, "decoder_embed_dim": 16,
+        "decoder_hidden_size": 16, "decoder_layers": 1, "decoder_out_embed_dim": 16, "dropout": 0.0,
+        "criterion": "cross_entropy", "max_source_positions": 64, "max_target_positions": 64,
+    },
+}  # fmt: skip
+"""options of architectures that are no Transformers"""
+
+
+def dictionary(words: int, offset: int = 0) -> Dictionary:
+    """A dictionary of the words w0, w1, ... and fairseq's four special symbols."""
+    symbols = Dictionary()
+    for number in range(words):
+        symbols.add_symbol(f"w{number + offset}")
+    return symbols
+
+
+def random_network(
+    arch: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **options: Any
+) -> Any:
+    """A model whose scores differ clearly from token to token, so that near-ties are rare.
+
+    Args:
+        arch: fairseq's or this plugin's name of an architecture.
+        seed: seed of the weights.
+        src_dict: source dictionary.
+        tgt_dict: target dictionary.
+        eos_share: approximate share of positions at which EOS is the best token; with 0, EOS is rare.
+        options: options of the architecture that differ from `TINY`.
+    """
+    torch.manual_seed(seed)
+    args = Namespace(arch=arch, task="translation", **{**TINY_OF.get(arch, TINY), **options})
+    ARCH_CONFIG_REGISTRY[arch](args)
+    dictionaries = SimpleNamespace(source_dictionary=src_dict, target_dictionary=tgt_dict)
+    model = ARCH_MODEL_REGISTRY[arch].build_model(args, dictionaries)
+    draw_weights(model)
+    if arch == "blockwise_transformer":
+        draw_heads(model)
+    let_end(model.eval(), tgt_dict, eos_share)
+    return model
+
+
+@torch.no_grad()
+def draw_weights(model: Any) -> None:
+    """Draw weights of such sizes that the output depends on the source instead of repeating one token."""
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1:
+            parameter.normal_(0, 2.0 / parameter.size(-1) ** 0.5)
+        else:
+            parameter.add_(0.2 * torch.randn_like(parameter))
+        if name.endswith("weight_g"):  # the lengths of fconv's weights
+            parameter.mul_(0.5)
+        if name.startswith("decoder") and ("encoder_attn.v_proj" in name or "encoder_attn.out_proj" in name):
+            parameter.mul_(0.3)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None:
+            module.weight.normal_(0, 1.0 if isinstance(module, LearnedPositionalEmbedding) else 0.2)
+            module.weight[module.padding_idx] = 0
+
+
+@torch.no_grad()
+def draw_heads(model: Any) -> None:
+    """Draw proposal heads whose tokens sometimes equal those of head 1."""
+    for parameter in model.decoder.heads.parameters():
+        parameter.normal_(0, 1.0 / parameter.size(-1) ** 0.5)
+
+
+@torch.no_grad()
+def let_end(model: Any, tgt_dict: Dictionary, share: float) -> None:
+    """Change the EOS row of the output projection so that EOS is the best token at this share of positions."""
+    if share == 0:
+        return
+    decoder = model.decoder
+    projection = _projection(decoder)
+    read = torch.randint(tgt_dict.nspecial, len(tgt_dict), (8, min(24, int(decoder.max_positions()))))
+    read[:, 0] = tgt_dict.eos()
+    encoded = model.encoder(torch.randint(4, 9, (8, 10)), torch.full((8,), 10))
+    states: list[Tensor] = []
+    hook = projection.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0].flatten(0, -2)))
+    to_best = _to_best(model, tgt_dict, read, encoded)
+    hook.remove()
+    if projection.bias is not None:  # fconv and LSTM; the weights of fconv are computed from others
+        projection.bias[tgt_dict.eos()] += to_best.quantile(share)
+        return
+    mean = states[0].mean(dim=0)
+    weight = projection.weight
+    weight -= torch.outer(weight @ mean, mean) / mean.dot(mean)  # the mean state then favours no token
+    to_best = _to_best(model, tgt_dict, read, encoded)
+    weight[tgt_dict.eos()] += mean / mean.dot(mean) * to_best.quantile(share)
+
+
+@torch.no_grad()
+def twin_words(model: Any, apart: bool = False) -> None:
+    """Let words come in pairs that are read alike and have the same score.
+
+    `apart`: they are read as before, and their scores differ in the last bit or not at all. Models whose output
+    projection is not a plain one stay as they are.
+    """
+    projection = getattr(model.decoder, "output_projection", None)
+    if projection is None or projection.bias is not None:
+        return
+    for weight in [projection.weight] if apart else [projection.weight, model.decoder.embed_tokens.weight]:
+        ordinary = weight[4:]
+        first, second = ordinary[: len(ordinary) // 2 * 2].unflatten(0, (-1, 2)).unbind(1)
+        second.copy_(torch.nextafter(first, 2 * first) if apart else first)
+
+
+def _projection(decoder: Any) -> torch.nn.Linear:
+    """The output projection, whose weights can be changed."""
+    for name in ("output_projection", "fc_out", "fc3"):
+        if getattr(decoder, name, None) is not None:
+            return getattr(decoder, name)
+    return decoder.adaptive_softmax.head
+
+
+def _to_best(model: Any, tgt_dict: Dictionary, read: Tensor, encoded: Any) -> Tensor:
+    """Log-probability of the best token minus that of EOS, at every position."""
+    log_probs = model.get_normalized_probs(model.decoder(read, encoder_out=encoded), log_probs=True)
+    return log_probs.max(dim=-1).values - log_probs[..., tgt_dict.eos()]
+
+
+def share_encoder(drafter: Any, verifier: Any) -> None:
+    """Give a drafter the verifier's encoder, as after training with --encoder-from VERIFIER --freeze-encoder."""
+    drafter.encoder.load_state_dict(verifier.encoder.state_dict())
+    drafter.encoder_fingerprint.copy_(encoder_fingerprint(verifier.encoder))
+
 
 SHAPES: dict[str, dict[str, Any]] = {
     "post-norm sinusoidal": {},

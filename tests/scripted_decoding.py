@@ -10,7 +10,7 @@ from fairseq_aggdec.decoding.drafters.block import BlockModel, best_tokens
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.lab.lossless.fuzzing.drafters import OracleDrafter
+from tests.fuzzing.drafters import OracleDrafter
 
 __all__ = ["OracleDrafter"]
 

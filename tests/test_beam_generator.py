@@ -19,7 +19,6 @@ from fairseq_aggdec.generation import beam_generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import twin_words
 from tests.random_drafters import random_drafter
 from tests.random_models import (
     ENGINE_SHAPES,
@@ -28,6 +27,7 @@ from tests.random_models import (
     mended_ngram_blocker,
     model_of_shape,
     random_batch,
+    twin_words,
 )
 from tests.scripted_beams import WildPlanner
 from tests.scripted_decoding import examples

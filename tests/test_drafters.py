@@ -17,8 +17,8 @@ from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.random_drafters import random_drafter, share_encoder
-from tests.random_models import dictionary, random_model
+from tests.random_drafters import random_drafter
+from tests.random_models import dictionary, random_model, share_encoder
 
 fairseq_aggdec.register()
 WORDS = dictionary(20)

@@ -17,7 +17,6 @@ from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator, CopyLimits
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import twin_words
 from tests.random_models import (
     ALL_SHAPES,
     ENGINE_SHAPES,
@@ -28,6 +27,7 @@ from tests.random_models import (
     random_batch,
     random_older_model,
     stock_beam_one,
+    twin_words,
 )
 from tests.scripted_decoding import OracleDrafter, examples
 

@@ -18,9 +18,9 @@ from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftO
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_bart import BARTS, bart_options, batch_with_bos, random_bart
-from tests.random_blockwise import draw_heads, on_base
-from tests.random_drafters import random_drafter, share_encoder
-from tests.random_models import mended_ngram_blocker, random_batch, stock_beam_one
+from tests.random_blockwise import on_base
+from tests.random_drafters import random_drafter
+from tests.random_models import draw_heads, mended_ngram_blocker, random_batch, share_encoder, stock_beam_one
 from tests.scripted_decoding import examples
 from tests.test_generator import (
     JOINED,

@@ -18,8 +18,8 @@ from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.scheduling import costs
-from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter, share_encoder
-from tests.random_models import ALL_SHAPES, ENGINE_SHAPES, FALLBACK_SHAPES, random_batch, stock_beam_one
+from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter
+from tests.random_models import ALL_SHAPES, ENGINE_SHAPES, FALLBACK_SHAPES, random_batch, share_encoder, stock_beam_one
 from tests.scripted_decoding import OracleDrafter, examples
 from tests.test_generator import (
     JOINED,

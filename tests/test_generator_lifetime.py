@@ -22,9 +22,8 @@ from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import share_encoder
 from tests.random_drafters import random_drafter
-from tests.random_models import random_batch
+from tests.random_models import random_batch, share_encoder
 from tests.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 

@@ -13,12 +13,11 @@ import fairseq_aggdec
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import twin_words
 from fairseq_aggdec.tasks.loading import batches_of, load
 from fairseq_aggdec.text import model as text_models
 from fairseq_aggdec.text.shipped import SHIPPED
 from tests.random_blockwise import random_blockwise
-from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
+from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch, twin_words
 from tests.scripted_decoding import examples
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode, seeds
 from tests.test_generator_gad import cached_drafter

@@ -16,8 +16,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.lossless.fuzzing.random_models import random_network
-from tests.random_models import random_batch
+from tests.random_models import random_batch, random_network
 from tests.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
 
 

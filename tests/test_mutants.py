@@ -1,19 +1,13 @@
 """The seeded faults of `scripts/mutants.sh` still fit the code; whether the suite sees them takes it some minutes."""
 
-import ast
-
-import pytest
-
-from tests.mutants import MUTANTS, ROOT, Mutant, killed, mutated
+from tests.mutants import FAULTS, is_killed, misfits
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)
-def test_a_seeded_fault_can_be_put_into_the_code(mutant: Mutant) -> None:
-    ast.parse(mutated(mutant))
-    assert all((ROOT / test.partition("::")[0]).is_file() for test in mutant.tests.split())
+def test_every_seeded_fault_can_be_put_into_the_code() -> None:
+    assert misfits() == []
 
 
 def test_the_fault_that_made_the_promise_false_is_seen() -> None:
     """It once reached users, and once survived the suite: so every run tries it, not `scripts/mutants.sh` alone."""
-    [fault] = [mutant for mutant in MUTANTS if mutant.what == "attention writes its scores into the caller's mask"]
-    assert killed(fault)
+    [fault] = [one for one in FAULTS if one["fault"] == "attention writes its scores into the caller's mask"]
+    assert is_killed(fault)

@@ -1,4 +1,4 @@
-"""Decoding takes no more memory after some thousand sentences than after some hundred; more: docs/long-runs.md."""
+"""Decoding takes no more memory after some thousand sentences than after some hundred."""
 
 import ctypes
 import gc
@@ -19,8 +19,8 @@ from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
-from tests.random_drafters import random_drafter, share_encoder
-from tests.random_models import dictionary, random_batch, random_model
+from tests.random_drafters import random_drafter
+from tests.random_models import dictionary, random_batch, random_model, share_encoder
 
 WORDS = dictionary(40)
 SENTENCES, BATCH = 2_500, 20

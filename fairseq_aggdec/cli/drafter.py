@@ -15,9 +15,10 @@ from fairseq_aggdec.errors import on_command_line
 _MINUTES = 30.0
 
 _EPILOG = """\
-It first says how long each stage will take on this machine, and how many tokens an iteration the drafter must bring
-to gain anything. To go on after it was stopped, start it again with the same
-options. FOLDER/drafter.pt is the drafter; all else in FOLDER can then be deleted."""
+It first says how long each stage will take on this machine, how many tokens an iteration the drafter must bring to gain
+anything, and what other drafters have brought; what this one will bring is not known before. After it was stopped, the
+same command goes on. After it has ended, the same command with more --minutes or --updates trains on; both are totals.
+FOLDER/drafter.pt is the drafter; all else in FOLDER is needed to train on."""
 
 
 @on_command_line()

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from fairseq_aggdec.lab.lossless.list_counts import compare, lists_in
+import pytest
+
 from tests import helpers
 from tests.helpers import TRAINING, ToyModel, parse_generate, run_cli, train_toy
 
@@ -130,10 +131,22 @@ def assert_same_hypotheses(output: str, reference: str, at_most: int = 0, tolera
 
 def assert_same_lists(output: str, reference: str, hypotheses: int) -> None:
     """As many n-best lists of so many hypotheses each, equal in texts and order, with the same scores."""
-    found, expected = (lists_in(text.encode().splitlines(), "output") for text in (output, reference))
-    counts = compare(expected, found)
-    assert counts.equal == counts.lists > 0, counts.differences
-    assert counts.hypotheses == hypotheses * counts.lists
+    found, expected = map(_lists, (output, reference))
+    assert {number: len(texts) for number, (texts, _) in expected.items()} == dict.fromkeys(expected, hypotheses)
+    assert {number: texts for number, (texts, _) in found.items()} == {n: texts for n, (texts, _) in expected.items()}
+    for number, (_, scores) in expected.items():
+        assert found[number][1] == pytest.approx(scores, abs=1e-5)
+
+
+def _lists(output: str) -> dict[int, tuple[list[str], list[float]]]:
+    """Texts and scores of the H- lines, by sentence."""
+    lists: dict[int, tuple[list[str], list[float]]] = {}
+    for number, score, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.MULTILINE):
+        texts, scores = lists.setdefault(int(number), ([], []))
+        texts.append(text)
+        scores.append(float(score))
+    assert lists
+    return lists
 
 
 def summaries(text: str) -> list[dict[str, float]]:

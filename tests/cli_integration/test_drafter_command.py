@@ -100,14 +100,16 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     torch.save(with_draft_length(untold, 1), tmp_path / "drafter.pt")
     drafter.main(words)
     assert _drafted_by(tmp_path) == _fastest(tmp_path)
-    record = json.loads((tmp_path / NAME).read_text())
-    del record["plan"]["tried"]  # as in a folder of an earlier version
-    (tmp_path / NAME).write_text(json.dumps(record))
+    with pytest.raises(AggdecError, match=rf"was begun with {UPDATES} updates in .*give more than that"):
+        drafter.main([*words, "--updates", "9"])
+    with pytest.raises(AggdecError, match=r"other settings \(decoder_layers: 1 now, 2 there\); go on with those"):
+        drafter.main([*words, "--decoder-layers", "1"])
     capsys.readouterr()
-    drafter.main(words)
-    assert "will need" not in capsys.readouterr().out
-    with pytest.raises(AggdecError, match=rf"other settings \(updates: 99 now, {UPDATES} there\); go on with those"):
-        drafter.main([*words, "--updates", "99"])
+    drafter.main([*words, "--updates", str(2 * UPDATES)])
+    assert f"What {2 * UPDATES} updates will bring here is not known" in capsys.readouterr().out
+    assert f'"num_updates": "{2 * UPDATES}"' in _log(tmp_path)
+    assert stamps(tmp_path / "distilled") == distilled
+    assert _drafted_by(tmp_path) == _fastest(tmp_path)
 
 
 def _drafted_by(folder: Path) -> int:

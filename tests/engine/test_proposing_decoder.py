@@ -8,8 +8,8 @@ import torch
 
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
-from tests.random_blockwise import HEAD_KINDS, draw_heads, on_base, random_blockwise, save_base
-from tests.random_models import ENGINE_SHAPES, SHAPES, dictionary, random_batch, random_model
+from tests.random_blockwise import HEAD_KINDS, on_base, random_blockwise, save_base
+from tests.random_models import ENGINE_SHAPES, SHAPES, dictionary, draw_heads, random_batch, random_model
 from tests.scripted_decoding import scored
 
 WORDS = dictionary(20)

@@ -23,7 +23,7 @@ from fairseq_aggdec.files import alone_at, file_sha256
 from fairseq_aggdec.lab.benchmarking.subject import Subject
 from fairseq_aggdec.lab.drafter_training import measuring, planning
 from fairseq_aggdec.lab.drafter_training.recipe import AVERAGED, Recipe
-from fairseq_aggdec.lab.drafter_training.record import Plan, Record, Settings
+from fairseq_aggdec.lab.drafter_training.record import DRAFTER, Plan, Record, Settings
 from fairseq_aggdec.lab.drafter_training.training import train
 from fairseq_aggdec.shards.data_bin import DataBin, write_sample
 from fairseq_aggdec.shards.distilling import Distillation, Teacher
@@ -31,8 +31,6 @@ from fairseq_aggdec.shards.environment import device_of_environment
 from fairseq_aggdec.shards.running import Workers
 from fairseq_aggdec.shards.settings import SearchOptions
 
-DRAFTER = "drafter.pt"
-"""the file of the finished drafter"""
 _LAST = "checkpoint_last.pt"
 """fairseq's name of a training's last checkpoint"""
 
@@ -50,14 +48,9 @@ def make_drafter(args: argparse.Namespace) -> None:
     data = DataBin.find(args.data.absolute(), args.source_lang, args.target_lang)
     weights = _verifiers_weights(verifier, data)
     fingerprints = [value for split in ("train", "valid") for value in _fingerprint(data, split).values()]
-    settings = Settings(
-        file_sha256(verifier),
-        hashlib.sha256("".join(fingerprints).encode()).hexdigest(),
-        args.minutes,
-        args.updates,
-        args.decoder_layers,
-        args.block_size,
-    )
+    sha256 = hashlib.sha256("".join(fingerprints).encode()).hexdigest()
+    length, shape = (args.minutes, args.updates), (args.decoder_layers, args.block_size)
+    settings = Settings(file_sha256(verifier), sha256, *length, *shape)
     device = device_of_environment(args.cpu)
     layers = len(fnmatch.filter(weights, "decoder.layers.*.fc1.weight"))
     if layers < args.decoder_layers:
@@ -67,13 +60,8 @@ def make_drafter(args: argparse.Namespace) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with alone_at(out):
         record = Record.open(out, settings)
-        recipe = Recipe(
-            verifier,
-            weights["decoder.layers.0.fc1.weight"].size(1),
-            min(args.decoder_layers, layers),
-            args.block_size,
-            cpu=device.type == "cpu",
-        )
+        width = weights["decoder.layers.0.fc1.weight"].size(1)
+        recipe = Recipe(verifier, width, min(args.decoder_layers, layers), args.block_size, cpu=device.type == "cpu")
         _Work(out, data, record, recipe, device).do()
 
 
@@ -172,16 +160,10 @@ class _Work:
         return [sources[number].tolist() for number in range(min(most, len(sources)))]
 
     def _subject(self, drafter: Path, most: int = measuring.SENTENCES) -> Subject:
-        return Subject(
-            str(self.recipe.verifier),
-            str(self.data.folder),
-            self._measured_sentences(most),
-            self.data.source_lang,
-            self.data.target_lang,
-            str(drafter),
-            self.recipe.block_size,
-            self.device.type,
-        )
+        data, size = self.data, self.recipe.block_size
+        names = (data.source_lang, data.target_lang, str(drafter))
+        verifier, sentences = str(self.recipe.verifier), self._measured_sentences(most)
+        return Subject(verifier, str(data.folder), sentences, *names, size, self.device.type)
 
     def _conclusion(self, drafter: Path) -> str:
         """How to decode with the drafter, and whether it is worth it."""
@@ -195,7 +177,12 @@ class _Work:
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
         verdict = f"k = {best.block_size} is the fastest: {DRAFTER} drafts so many tokens without --block-size."
         if best.speed_up <= 1:
-            verdict += " gad is not faster than greedy here: more training, in another folder, may make it so."
+            plan = self.record.plan
+            updates = 2 * plan.updates if plan else 0
+            verdict += (
+                f" gad is not faster than greedy here. More training may change that, or not: the same command with "
+                f"--updates {updates} in place of its --updates or --minutes goes on in this folder."
+            )
         return f"{verdict} To decode with the drafter, with the output of --beam 1:\n{text}"
 
 

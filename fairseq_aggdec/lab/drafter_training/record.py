@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
@@ -12,11 +12,13 @@ from fairseq_aggdec.shards.settings import difference
 from fairseq_aggdec.structured_files import made_of, read_json
 
 NAME = "drafter.json"
+DRAFTER = "drafter.pt"
+"""the file of the finished drafter"""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked for; a run with other settings needs another folder."""
+    """What was asked for. More minutes or updates go on in the same folder; other settings need another one."""
 
     verifier: str
     """SHA-256 of the checkpoint"""
@@ -79,16 +81,43 @@ class Record:
             found: Record = made_of(cls, read_json(path, advice), str(path), advice, complete=False)
             if found.plan is None:  # nothing was done by which other settings would be bound
                 found.settings = settings
-            elif other := difference(asdict(settings), asdict(found.settings), "now", "there"):
+            before = replace(found.settings, minutes=settings.minutes, updates=settings.updates)
+            if other := difference(asdict(settings), asdict(before), "now", "there"):
                 raise AggdecError(
                     f"--out {folder}: was begun with other settings ({other}); go on with those, or {advice}"
                 )
+            found.lengthen(settings, folder)
             return found
         if any(folder.iterdir()):
             raise AggdecError(f"--out {folder}: is there, and was not made by aggdec drafter; {advice}")
         record = cls(settings)
         record.save(folder)
         return record
+
+    def lengthen(self, settings: Settings, folder: Path) -> None:
+        """Plan the further updates that `settings` ask for, if any; the text that was distilled stays as it is.
+
+        Raises:
+            AggdecError: they ask for fewer updates or minutes than were planned.
+        """
+        plan, before = self.plan, self.settings
+        if plan is None or (settings.minutes, settings.updates) == (before.minutes, before.updates):
+            return
+        minutes = plan.minutes["distil"] + plan.minutes["train"]
+        update = plan.minutes["train"] / plan.updates
+        asked = settings.updates
+        if asked is None:
+            asked = plan.updates + round(((settings.minutes or 0) - (before.minutes or minutes)) / update)
+        if asked < plan.updates:
+            raise AggdecError(
+                f"--out {folder}: was begun with {plan.updates:,} updates in {minutes:.0f} minutes, which is more; "
+                "give more than that, or name another folder"
+            )
+        (folder / DRAFTER).unlink(missing_ok=True)
+        planned = {**plan.minutes, "train": asked * update}
+        self.settings, self.measured = settings, None
+        self.plan = replace(plan, updates=asked, minutes=planned)
+        self.save(folder)
 
     def save(self, folder: Path) -> None:
         """Write the file."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.lossless.progress import Progress
 
 _KEPT_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
@@ -59,10 +58,7 @@ def train(arguments: Sequence[str], log: Path, updates: int) -> None:
                 continue
             done = int(line.figures["num_updates"])
             if bar is None:  # what an earlier run has done says nothing about the time left
-                interval = 0.5 if sys.stderr.isatty() else 30
-                bar = stack.enter_context(
-                    tqdm(initial=done, total=updates, desc="train", unit=" updates", mininterval=interval)
-                )
+                bar = stack.enter_context(Progress(updates, " updates", initial=done))
             bar.set_postfix({"loss": str(line.figures.get("loss")), **shown}, refresh=False)
             bar.update(done - bar.n)
 

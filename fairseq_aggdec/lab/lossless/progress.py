@@ -1,4 +1,4 @@
-"""How far `aggdec verify` is, on stderr: a bar on a terminal, elsewhere a line every ten seconds."""
+"""How far a command is, on stderr: a bar on a terminal, elsewhere a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _SECONDS = 10
 
 
 class Progress(tqdm):
-    """tqdm's bar of outputs, which is a plain line each time where stderr is no terminal, such as in a log."""
+    """tqdm's bar, which is a plain line each time where stderr is no terminal, such as in a log."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, unit: str = " outputs", initial: int = 0) -> None:
         self._is_bar = sys.stderr.isatty()
         wait = 0.1 if self._is_bar else _SECONDS
         super().__init__(
-            total=total, unit=" outputs", leave=False, miniters=1, mininterval=wait, maxinterval=wait, delay=wait
-        )
+            total=total, unit=unit, initial=initial, leave=False, miniters=1, mininterval=wait, maxinterval=wait,
+            delay=wait,
+        )  # fmt: skip
 
     def display(self, msg: str | None = None, pos: int | None = None) -> Any:
         """Overrides tqdm's."""

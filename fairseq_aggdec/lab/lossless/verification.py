@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -18,13 +19,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import WHOLE, Mode
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
-from fairseq_aggdec.lab.lossless.differences import (
-    Difference,
-    Gap,
-    differences,
-    near_tie_of,
-    stock_computes,
-)
+from fairseq_aggdec.lab.lossless.differences import Difference, Gap, differences, near_tie_of, stock_computes
 from fairseq_aggdec.lab.lossless.progress import Progress
 
 EXACT = "exact"
@@ -36,21 +31,13 @@ _MEASURED = 3
 """sentences that are decoded to tell how long all will take"""
 
 
-@dataclass(frozen=True)
-class ScoreDifference:
+class ScoreDifference(NamedTuple):
     """The first token with another log-probability, in a sentence whose tokens are the same."""
 
     sentence: int
     position: int
     expected: float
     found: float
-
-    def describe(self, mode: str, reference: str) -> str:
-        """One line."""
-        return (
-            f"{mode}: sentence {self.sentence}, position {self.position}: log-probability {self.found!r} where "
-            f"{reference} has {self.expected!r}; the tokens are the same"
-        )
 
 
 @dataclass
@@ -98,8 +85,11 @@ class Check:
         name = f"{self.mode} in {self.precision}, {self.batches}"
         for difference in sorted(self.differences, key=lambda one: one.near_tie):
             yield difference.describe(name, self.reference, symbols)
-        for score in self.score_differences:
-            yield score.describe(name, self.reference)
+        for sentence, position, expected, found in self.score_differences:
+            yield (
+                f"{name}: sentence {sentence}, position {position}: log-probability {found!r} where {self.reference} "
+                f"has {expected!r}; the tokens are the same"
+            )
 
 
 @dataclass
@@ -292,21 +282,11 @@ def _check(
     differing += len(rounded)
     sentences = len(expected.tokens)
     return Check(
-        mode=way.mode.name,
-        precision=precision,
-        batch_size=way.batch_size,
-        shuffled=way.shuffled,
-        reference=name,
-        lossless=lossless,
-        sentences=sentences,
-        identical=sentences - near_ties - differing,
-        near_ties=near_ties,
-        differing=differing,
-        drafted=found.drafted if drafts else None,
-        accepted=found.accepted if drafts else None,
-        differences=others,
-        score_differences=rounded,
-    )
+        way.mode.name, precision, way.batch_size, way.shuffled, name, lossless, sentences,
+        identical=sentences - near_ties - differing, near_ties=near_ties, differing=differing,
+        drafted=found.drafted if drafts else None, accepted=found.accepted if drafts else None,
+        differences=others, score_differences=rounded,
+    )  # fmt: skip
 
 
 def _score_differences(expected: _Decoded, found: _Decoded) -> list[ScoreDifference]:

@@ -47,12 +47,10 @@ class Report:
             "left_out": self.verification.left_out,
         }
         lines = "".join(f' "{name}": {json.dumps(value)},\n' for name, value in head.items())
-        checks = ",\n".join("  " + json.dumps(self._entry(check)) for check in self.verification.checks)
+        entries = [{**asdict(check), "lines": list(check.lines(self.symbols))} for check in self.verification.checks]
+        checks = ",\n".join("  " + json.dumps(entry) for entry in entries)
         with written_whole(path) as partial:
             partial.write_text(f'{{\n{lines} "checks": [\n{checks}\n ]\n}}\n', encoding="utf-8")
-
-    def _entry(self, check: Check) -> dict[str, Any]:
-        return {**asdict(check), "lines": list(check.lines(self.symbols))}
 
     def text(self) -> str:
         """The text for the terminal."""
@@ -81,22 +79,17 @@ class Report:
                 f"{mode} never accepted a drafted token, so that its check proves little: {places}. "
                 + _REMEDIES[all(check.batch_size > 1 for check in checks)]
             )
-        found = [line for check in _failed_first(done.checks) for line in check.lines(self.symbols)]
+        failed_first = sorted(done.checks, key=lambda check: not check.failed)
+        found = [line for check in failed_first for line in check.lines(self.symbols)]
         yield from islice(found, _SHOWN)
         if len(found) > _SHOWN:
             yield f"... and {len(found) - _SHOWN} more; --json has all"
-        yield self._verdict()
-
-    def _verdict(self) -> str:
-        failed = self.verification.failed
-        if not failed:
-            return "passed: no lossless mode differs from its reference"
-        where = ", ".join(dict.fromkeys(f"{check.mode} in {check.precision}" for check in failed))
-        return f"FAILED: {where}: differs from the reference, and no near-tie explains it"
-
-
-def _failed_first(checks: Sequence[Check]) -> list[Check]:
-    return sorted(checks, key=lambda check: not check.failed)
+        where = ", ".join(dict.fromkeys(f"{check.mode} in {check.precision}" for check in done.failed))
+        yield (
+            f"FAILED: {where}: differs from the reference, and no near-tie explains it"
+            if where
+            else "passed: no lossless mode differs from its reference"
+        )
 
 
 def _table(checks: Sequence[Check]) -> str:

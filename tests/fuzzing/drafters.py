@@ -132,7 +132,7 @@ class FuzzedGenerator(AggressiveGenerator):
                 self._drafts, self.eos, self.pad, list(answers.values()), self.vocab_size, self._seed, **size
             )
         words = range(self.tgt_dict.nspecial, self.vocab_size)
-        if self.decoding in ("iad", "hybrid"):
+        if self.decoding == "iad":
             texts = Oracle.to_copy_from(answers, edit_ratio=0.15, vocabulary=words).texts
             copied = padded([texts[number] for number in self._numbers], self.pad, net_input["src_tokens"].device)
             return super().make_drafter({**net_input, "src_tokens": copied}, start, encoder_outs, schedule)

@@ -1,1 +1,0 @@
-"""Random models, options, batches and drafts, decoded by this plugin and by fairseq, until something differs."""

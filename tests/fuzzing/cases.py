@@ -1,0 +1,307 @@
+"""Random cases as strategies of hypothesis: models, search options, batches and modes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+_ENGINE_KINDS = {"transformer": 20, "proposal heads": 6, "BART": 4, "mBART": 2, "alignment": 2}
+"""kinds of models that the block engine runs, and how often each is drawn"""
+KINDS = {
+    **_ENGINE_KINDS,
+    "LightConv": 3, "fconv": 2, "LSTM": 2, "adaptive softmax": 2, "cross-self-attention": 2, "NormFormer": 2,
+}  # fmt: skip
+"""all kinds of models, and how often each is drawn"""
+_BARTS = ("BART", "mBART")
+ADVERSARIES = ("mostly right", "always wrong", "EOS at once", "junk behind EOS", "padding", "foreign", "too long")
+_ARITHMETICS: tuple[dict[str, Any], ...] = (
+    {"bit_exact": True},
+    {"precision": "int8"},
+    {"precision": "bf16"},
+    {"precision": "bf16", "bit_exact": True},
+    {"precision": "int8", "bit_exact": True},
+)
+_ROWS = (1, 2, 3, 7, 8, 16, 17, 32, 64, 128, 256)
+_DRAWN_LENGTHS = 17
+"""number of sentences in a batch with lengths of their own; further ones have these lengths again"""
+
+Options = dict[str, Any]
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that decides a run."""
+
+    seed: int
+    """of weights, words and drafts"""
+    words: list[int]
+    """number of ordinary symbols in the source's and in the target's dictionary"""
+    joined: bool
+    """whether both sides have the same dictionary"""
+    models: list[Options]
+    """for each model, `kind`, `arch` and options of the architecture; two are an ensemble"""
+    eos_share: float
+    """see `random_models.random_network`"""
+    twins: str
+    """"equal" or "apart" where words have twins, see `random_models.twin_words`; else empty"""
+    used: str
+    """how each generator has decoded the first batch before: "other weights" or "inference mode"; empty: it has not"""
+    batches: list[list[int]]
+    """length of each sentence of each batch, in words"""
+    left_pad: bool
+    prefix: int
+    """number of forced tokens"""
+    search: Options
+    """arguments of fairseq's `SequenceGenerator`"""
+    modes: list[Options]
+    """for each mode, `decoding` and its options"""
+    kernels: bool
+    """whether the engine has its own kernels, or PyTorch's operations in their place"""
+    threads: int
+    """number of PyTorch's threads"""
+
+    @property
+    def kind(self) -> str:
+        return " + ".join(sorted(model["kind"] for model in self.models))
+
+
+class Drawing:
+    """What a random generator is to other code; the first of several options is the one to shrink to."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def chance(self, percent: int) -> bool:
+        return self._draw(st.integers(0, 99)) >= 100 - percent
+
+    def one(self, options: Sequence[Value]) -> Value:
+        return self._draw(st.sampled_from(options))
+
+    def number(self, least: int, most: int) -> int:
+        return self._draw(st.integers(least, most))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A case."""
+    rng = Drawing(draw)
+    many = rng.chance(5)
+    words = rng.one((2000, 3000)) if many else rng.number(6, 40)
+    kinds = [rng.one([kind for kind, count in KINDS.items() for _ in range(count)])]
+    if rng.chance(20):
+        kinds.append(rng.one(list(KINDS)))
+    joined = not rng.chance(40) or any(kind in _BARTS for kind in kinds)
+    models = [model_options(rng, kind, joined) for kind in kinds]
+    search, prefix = _search(rng)
+    if "match_source_len" in search:  # fairseq does not check that the model has enough positions
+        for model in models:
+            model.pop("max_target_positions", None)
+    most = 8 if many else 32 if search["max_len_b"] == 200 else 256
+    arithmetic = None
+    if len(models) == 1 and models[0]["kind"] in _ENGINE_KINDS and rng.chance(30):
+        arithmetic = rng.one(_ARITHMETICS)
+    return Case(
+        seed=rng.number(0, 10**6),
+        words=[words, words if joined else rng.number(6, 40)],
+        joined=joined,
+        models=models,
+        eos_share=rng.one((0.1, 0.02, 0.05, 0.2)),
+        twins=rng.one(("", *[""] * 9, "equal", "apart")),
+        used=rng.one(("", *[""] * 3, "other weights", "inference mode")),
+        batches=[_batch(rng, most) for _ in range(rng.number(1, 2))],
+        left_pad=not rng.chance(30),
+        prefix=prefix,
+        search=search,
+        modes=[_mode(rng, models, joined, arithmetic) for _ in range(rng.number(1, 3))]
+        + [_beam(rng, models, joined) for _ in range(rng.number(0, 1))],
+        kernels=not rng.chance(20),
+        threads=1 + rng.chance(20),
+    )
+
+
+def model_options(rng: Drawing, kind: str, joined: bool) -> Options:
+    """`kind`, `arch` and the options of a model, for `random_models.random_network`."""
+    return {"kind": kind, **_model(rng, kind, joined)}
+
+
+def _model(rng: Drawing, kind: str, joined: bool) -> Options:
+    if kind == "LightConv":
+        convolutions = rng.one(("lightweight", "dynamic"))
+        return {
+            "arch": "lightconv", "encoder_conv_type": convolutions, "decoder_conv_type": convolutions,
+            "decoder_learned_pos": rng.chance(30), "encoder_glu": rng.chance(50),
+            "decoder_glu": rng.chance(50), "decoder_normalize_before": rng.chance(50),
+        }  # fmt: skip
+    if kind == "fconv":
+        width, depth = rng.one((8, 16, 24)), rng.number(1, 3)
+        return {
+            "arch": "fconv", "encoder_layers": f"[({width}, 3)] * {rng.number(1, 3)}",
+            "decoder_layers": f"[({width}, {rng.one((2, 3, 5))})] * {depth}",
+            "decoder_attention": rng.one(("True", f"[False] * {depth - 1} + [True]")),
+        }  # fmt: skip
+    if kind == "LSTM":
+        depth = rng.number(1, 3)
+        return {
+            "arch": "lstm", "encoder_layers": depth, "decoder_layers": depth,
+            "encoder_bidirectional": rng.chance(50), "decoder_hidden_size": rng.one((8, 16, 24)),
+            "decoder_attention": rng.one(("1", "1", "1", "1", "0")),
+        }  # fmt: skip
+    model = {"arch": "transformer", **_transformer(rng, joined and kind not in _BARTS)}
+    if kind in _BARTS:
+        for name in ("share_decoder_input_output_embed", "decoder_input_dim", "decoder_output_dim",
+                     "no_token_positional_embeddings"):  # fmt: skip
+            model.pop(name, None)
+        model["arch"] = rng.one(("bart_base", "bart_large", "bart_12_2")) if kind == "BART" else "mbart_base"
+        model["decoder_embed_dim"] = model["encoder_embed_dim"]
+        model["decoder_attention_heads"] = model["encoder_attention_heads"]
+    elif kind == "alignment":
+        model["arch"] = "transformer_align"
+    elif kind == "adaptive softmax":
+        for name in ("share_decoder_input_output_embed", "share_all_embeddings"):
+            model.pop(name, None)
+        model.update(adaptive_softmax_cutoff="4,7", adaptive_softmax_dropout=0.0)
+        model["adaptive_softmax_factor"] = rng.one((1, 2))
+    elif kind == "cross-self-attention":
+        model.update(cross_self_attention=True, no_cross_attention=True)
+        for name in ("embed_dim", "attention_heads"):
+            model[f"encoder_{name}"] = model[f"decoder_{name}"]
+    elif kind == "NormFormer":
+        model.update(scale_attn=True, scale_fc=rng.chance(50), scale_heads=rng.chance(50))
+    elif kind == "proposal heads":
+        model.update(
+            arch="blockwise_transformer", block_heads=rng.number(2, 7), identity_head=rng.chance(50),
+            own_hidden=rng.chance(50), head_ffn_embed_dim=rng.one((8, 24)),
+        )  # fmt: skip
+    return model
+
+
+def _transformer(rng: Drawing, joined: bool) -> Options:
+    """Options of fairseq's plain Transformer."""
+    model: Options = {"encoder_layers": rng.number(1, 3), "decoder_layers": rng.number(1, 3)}
+    for side in ("encoder", "decoder"):
+        heads = rng.one((1, 2, 3, 4, 8, 12, 16))
+        model[f"{side}_attention_heads"] = heads
+        model[f"{side}_embed_dim"] = rng.one([dim for dim in (16, 20, 24, 36, 48, 64) if dim % heads == 0])
+        model[f"{side}_ffn_embed_dim"] = rng.one((20, 32, 64))
+        model[f"{side}_normalize_before"] = rng.chance(50)
+        model[f"{side}_learned_pos"] = rng.chance(40)
+    if joined and rng.chance(30):
+        model.update(share_all_embeddings=True, encoder_embed_dim=48, decoder_embed_dim=48)
+    elif rng.chance(30):
+        model["share_decoder_input_output_embed"] = True
+    elif rng.chance(15):
+        model.update(decoder_input_dim=12, decoder_output_dim=rng.one((12, 16)))
+    if rng.chance(15):
+        model["no_token_positional_embeddings"] = True
+    if rng.chance(30):
+        model["layernorm_embedding"] = True
+    if rng.chance(20):
+        model["no_scale_embedding"] = True
+    if rng.chance(30):
+        model["activation_fn"] = "gelu"
+    if rng.chance(30):
+        model["max_target_positions"] = rng.one((12, 24))
+    return model
+
+
+def _batch(rng: Drawing, most: int) -> list[int]:
+    """The lengths of at most `most` sentences."""
+    rows = min(most, rng.one(_ROWS))
+    least, longest = rng.number(0, 1), rng.one((1, 4, 9, 20, 20))
+    lengths = [rng.number(least, longest) for _ in range(min(rows, _DRAWN_LENGTHS))]
+    return [lengths[row % len(lengths)] for row in range(rows)]
+
+
+def _search(rng: Drawing) -> tuple[Options, int]:
+    """Search options and the number of forced tokens."""
+    search: Options = {"max_len_b": 24}
+    if not rng.chance(75):
+        return search, 0
+    if rng.chance(50):
+        a, b = rng.one(((0, 12), (0, 1), (0, 0), (0, 200), (0.7, 12), (1.2, 10), (0.5, 3), (2, 0)))
+        search.update(max_len_a=a, max_len_b=b)
+    if rng.chance(40):
+        search["unk_penalty"] = rng.one((1.5, -2.0, -8.0, -30.0, 100.0))
+    if rng.chance(30):
+        search["temperature"] = rng.one((0.6, 1.7))
+    if rng.chance(30):
+        search.update(len_penalty=rng.one((0.0, 0.6, 2.0)), normalize_scores=rng.chance(70))
+    if rng.chance(25):
+        search["no_repeat_ngram_size"] = rng.one((1, 2, 3))
+    if rng.chance(20):
+        search["tokens_to_suppress"] = rng.one((("w3",), ("w4", "w5", "<s>")))
+    if rng.chance(12):
+        search["match_source_len"] = True
+        search.pop("max_len_a", None)
+    elif rng.chance(30):
+        most = int(search.get("max_len_a", 0) + search["max_len_b"])  # of the shortest source
+        search["min_len"] = rng.one([least for least in (0, 2, 4, 10) if least <= min(most, 10)])
+    if search["max_len_b"] == 0 and "min_len" not in search and "match_source_len" not in search:
+        search["min_len"] = 0
+    return search, rng.number(1, 6) if rng.chance(25) else 0
+
+
+def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options | None) -> Options:
+    has_heads = any("block_heads" in model for model in models)
+    decoding = rng.one(["greedy", "iad", "iad", "gad", "gad", *["blockwise"] * (2 * has_heads)])
+    mode: Options = {"decoding": decoding}
+    if decoding == "greedy":
+        return mode | (arithmetic or {})
+    if rng.chance(40):
+        mode["drafts"] = rng.one(ADVERSARIES)
+        mode["block_size"] = rng.one((0, 0, 1, 4, 9))  # 0: the adversary's own length
+    elif rng.chance(50) and (joined or decoding != "iad"):
+        mode["drafts"] = "oracle"
+    if mode.get("drafts", "oracle") == "oracle":
+        if decoding == "blockwise":
+            heads = next(model["block_heads"] for model in models if "block_heads" in model)  # the ones used
+            mode["block_size"] = rng.one([size for size in (1, 2, 4, 7) if size <= heads])
+        elif decoding == "gad":
+            mode.update(block_size=rng.one((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
+        elif rng.chance(30):
+            mode["copying"] = [rng.one((1, 2, 3)), rng.one((0, 3, 4)), rng.one((0, 1, 5))]
+    if rng.chance(30):
+        mode["adaptive_draft"] = True
+    elif rng.chance(40):
+        mode["shorten_drafts"] = False
+    if arithmetic is not None:
+        mode.update(arithmetic, split=rng.one((0, 0, 1, 3)))
+    return mode
+
+
+def _beam(rng: Drawing, models: list[Options], joined: bool) -> Options:
+    """`aggressive-beam`."""
+    mode: Options = {"decoding": "aggressive-beam", "beam": rng.one((*range(1, 9), 20))}
+    if rng.chance(50):
+        mode["budget"] = rng.one((1, 9, 20, 60))
+    if rng.chance(30):
+        mode.update(block_size=rng.one((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
+    return mode
+
+
+def _drafter(rng: Drawing, verifier: Mapping[str, Any], joined: bool) -> Options:
+    """Options of a block drafter; with `shared` it has the verifier's encoder."""
+    drafter = _transformer(rng, joined)
+    if verifier["kind"] in ("transformer", "proposal heads", "alignment") and rng.chance(40):
+        drafter["shared"] = True
+        shared = ("layernorm_embedding", "no_scale_embedding", "activation_fn", "no_token_positional_embeddings",
+                  "share_all_embeddings")  # fmt: skip
+        for name in [*drafter, *verifier]:
+            if name.startswith("encoder_") or name in shared:
+                drafter.pop(name, None)
+                if name in verifier:
+                    drafter[name] = verifier[name]
+        if drafter.get("share_all_embeddings"):
+            drafter["decoder_embed_dim"] = 48
+            for name in ("decoder_input_dim", "decoder_output_dim", "share_decoder_input_output_embed"):
+                drafter.pop(name, None)
+    if rng.chance(40):
+        drafter["prefix_attention"] = "bidirectional"
+    same = drafter["encoder_embed_dim"] == drafter["decoder_embed_dim"]
+    if same and not drafter.get("no_token_positional_embeddings") and rng.chance(50):
+        drafter["mask_source_copy"] = True
+    if rng.chance(30) and "decoder_output_dim" not in drafter:
+        drafter["transition_dim"] = 8
+    return drafter

@@ -1,0 +1,291 @@
+"""Decodes a case in all its modes and compares them with stock fairseq."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from random import Random
+from typing import Any
+from unittest import mock
+
+import torch
+from fairseq.search import LengthConstrainedBeamSearch
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor
+
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.lab.lossless.differences import Gap, beam_gap_of, differences, gap_of
+from tests.fuzzing.cases import Case
+from tests.fuzzing.drafters import FuzzedGenerator
+from tests.random_models import dictionary, random_network, share_encoder, twin_words
+
+_TRAINED = 8
+"""block size that drafters are made with"""
+_SCORES = 1e-4
+"""absolute and relative tolerance for the log-probabilities of the same token"""
+
+Lists = dict[int, list[dict[str, Any]]]
+"""hypotheses, by sentence number"""
+
+
+def check(case: Case) -> Counter[str]:
+    """Compare each mode of a case with stock fairseq.
+
+    Returns:
+        The numbers of `decodings` and `sentences`, `near-ties`, decodings `refused` by stock fairseq or for a precision
+        that is not there, and for each mode, kind of drafts and precision, tokens `drafted` and `accepted`.
+
+    Raises:
+        AssertionError: an output, a score or a counter is wrong.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(case.threads)
+    try:
+        with mock.patch.object(modules, "kernels", modules.kernels if case.kernels else lambda: None):
+            return _Checker(case).check()
+    finally:
+        torch.set_num_threads(threads)
+
+
+class _Checker:
+    """The models, batches and reference outputs of a case, made when first needed."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.counts: Counter[str] = Counter()
+        self._engines: dict[Arithmetic, Engines] = {}
+        self.source = dictionary(case.words[0])
+        self.target = self.source if case.joined else dictionary(case.words[1], offset=3)
+        self.models = [self._model(options, number) for number, options in enumerate(case.models)]
+        first = [sum(map(len, case.batches[:number])) for number in range(len(case.batches))]
+        self.batches = [list(enumerate(lengths, start)) for start, lengths in zip(first, case.batches, strict=True)]
+        self.samples = [self._sample(batch) for batch in self.batches]
+        self.stock = self._stock(1)
+
+    @torch.no_grad()
+    def check(self) -> Counter[str]:
+        try:
+            self.reference = self._lists(self.stock, self.samples)
+        except Exception:  # as where the model has too few positions: then there is nothing to compare with
+            self.counts["refused"] += 1
+            return self.counts
+        for mode in self.case.modes:
+            is_beam = mode["decoding"] == "aggressive-beam"
+            found = self._check_beam(mode) if is_beam else self._check_mode(mode)
+            if found is None:
+                self.counts["refused"] += 1
+                continue
+            self.counts.update(decodings=1, sentences=found.sentences)
+            exact = "exact" if "bit_exact" in mode else None
+            place = (mode["decoding"], mode.get("drafts"), mode.get("precision"), exact)
+            name = ", ".join(filter(None, place))
+            self.counts.update({f"{name}: drafted": found.drafted, f"{name}: accepted": found.accepted})
+        return self.counts
+
+    def _check_mode(self, mode: Mapping[str, Any]) -> Any:
+        """The generator's totals; None where this machine cannot compute in the mode's precision."""
+        arithmetic = Arithmetic(mode.get("precision", "own"), mode.get("bit_exact", False))
+        expected = self.reference
+        engines = self._engines.setdefault(arithmetic, Engines(arithmetic))
+        if arithmetic != Arithmetic():
+            try:
+                expected = self._lists(self._ours({"decoding": "greedy"}, engines, {}), self.samples)
+            except AggdecError:
+                return None
+        generator = self._used(self._ours(mode, engines, _tokens(expected)))
+        found = self._lists(generator, self._split(mode.get("split", 0)))
+        totals, best = generator.totals, [hypothesis for (hypothesis,) in found.values()]
+        tokens, steps = sum(one["tokens"].numel() for one in best), sum(one["steps"] for one in best)
+        counted = (totals.sentences, totals.committed, totals.iterations)
+        assert counted == (len(found), tokens, steps), f"{totals}: not {len(found)} sentences, {tokens} tokens, {steps}"
+        assert totals.accepted <= totals.drafted, totals
+        assert steps <= tokens, totals
+        if arithmetic != Arithmetic():
+            for number, (theirs,) in expected.items():
+                for name in ("tokens", "positional_scores", "score"):
+                    same = torch.equal(found[number][0][name], theirs[name])
+                    assert same, f"sentence {number}: {name} {found[number][0][name]}, greedy {theirs[name]}"
+        if arithmetic.precision == "own":
+            self._compare(self.reference, found, gap_of(self.stock, self.models, self._alone))
+        return totals
+
+    def _check_beam(self, mode: Mapping[str, Any]) -> Any:
+        """As `_check_mode`, with whole n-best lists; None where stock fairseq cannot search with this beam."""
+        stock = self._stock(mode["beam"])
+        try:
+            expected = self._lists(stock, self.samples)
+        except Exception:  # as where a forced prefix is empty
+            return None
+        drafter = BlockDraftOptions(self._drafter(mode["drafter"]), mode["block_size"]) if "drafter" in mode else None
+        generator = self._used(AggressiveBeamGenerator(
+            self.models, self.target, src_dict=self.source, decoding="aggressive-beam", beam_size=mode["beam"],
+            budget=mode.get("budget"), engines=self._engines.setdefault(Arithmetic(), Engines()), block_draft=drafter,
+            **self._search(),
+        ))  # fmt: skip
+        found = self._lists(generator, self.samples)
+        self._compare(expected, found, beam_gap_of(stock, self.models, self._alone, self._prefix))
+        return generator.totals
+
+    def _compare(self, expected: Lists, found: Lists, gap: Gap) -> None:
+        """Differences from stock fairseq must be near-ties; scores of the same tokens must be near to one another."""
+        differing = differences(_tokens(expected), _tokens(found), gap)
+        for one in differing:
+            assert one.near_tie, one.describe("this", "fairseq", self.target.symbols)
+        self.counts["near-ties"] += len(differing)
+        for number in expected.keys() - {one.sentence for one in differing}:
+            for ours, theirs in zip(found[number], expected[number], strict=True):
+                # of a beam, the sums are near to one another, and scores are their differences
+                size = float(theirs["positional_scores"].abs().sum()) / 10 if len(expected[number]) > 1 else 0.0
+                for name in ("positional_scores", "score"):
+                    near = torch.allclose(
+                        ours[name], theirs[name].to(ours[name]), atol=_SCORES * (1 + size), rtol=_SCORES
+                    )
+                    assert near, f"sentence {number}: {name} {ours[name].tolist()}, fairseq {theirs[name].tolist()}"
+
+    def _lists(self, generator: SequenceGenerator, samples: Sequence[dict[str, Any]]) -> Lists:
+        found: Lists = {}
+        for sample in samples:
+            hypotheses = generator.generate(self.models, sample, prefix_tokens=self._prefix(sample))
+            found.update(zip(sample["id"].tolist(), hypotheses, strict=True))
+        return found
+
+    def _stock(self, beam: int) -> SequenceGenerator:
+        return SequenceGenerator(self.models, self.target, beam_size=beam, **self._search())
+
+    def _search(self) -> dict[str, Any]:
+        """The options, with the strategy that fairseq's task adds."""
+        search = dict(self.case.search)
+        if search.get("match_source_len"):
+            search["search_strategy"] = LengthConstrainedBeamSearch(self.target, 1, 0, 1, 0)
+        return {"tokens_to_suppress": (), **search}
+
+    def _ours(
+        self, mode: Mapping[str, Any], engines: Engines, answers: Mapping[int, Sequence[int]]
+    ) -> AggressiveGenerator:
+        block_draft = None
+        if mode.get("block_size") and mode.get("drafts", "oracle") == "oracle":
+            drafter = self._drafter(mode["drafter"]) if "drafter" in mode else None
+            block_draft = BlockDraftOptions(drafter, mode["block_size"])
+        options: dict[str, Any] = {
+            "src_dict": self.source,
+            "decoding": mode["decoding"],
+            "block_draft": block_draft,
+            "copy_limits": CopyLimits(*mode.get("copying", [])),
+            "engines": engines,
+            "shorten_drafts": mode.get("shorten_drafts", True),
+            "adaptive_draft": mode.get("adaptive_draft", False),
+            **self._search(),
+        }
+        if "drafts" not in mode:
+            return AggressiveGenerator(self.models, self.target, **options)
+        return FuzzedGenerator(
+            self.models, self.target, drafts=mode["drafts"], answers=answers, seed=self.case.seed,
+            block_size=mode.get("block_size", 0), **options,
+        )  # fmt: skip
+
+    def _used(self, generator: AggressiveGenerator) -> AggressiveGenerator:
+        """The generator, after it has decoded what `Case.used` says; the models are as they were."""
+        if self.case.used == "inference mode":
+            with torch.inference_mode(), suppress(Exception):
+                self._lists(generator, self.samples[:1])
+        elif self.case.used == "other weights":
+            states = [{name: value.clone() for name, value in model.state_dict().items()} for model in self.models]
+            for weight in (weight for model in self.models for weight in model.parameters()):
+                weight.mul_(1.5)
+            with suppress(Exception):  # such weights need not be able to decode
+                self._lists(generator, self.samples[:1])
+            for model, state in zip(self.models, states, strict=True):
+                model.load_state_dict(state)
+        generator.totals = type(generator.totals)()
+        return generator
+
+    def _model(self, options: Mapping[str, Any], number: int) -> Any:
+        options = {name: value for name, value in options.items() if name != "kind"}
+        model = random_network(
+            seed=1000 * self.case.seed + number, src_dict=self.source, tgt_dict=self.target,
+            eos_share=self.case.eos_share, **options,
+        )  # fmt: skip
+        if self.case.twins:
+            twin_words(model, apart=self.case.twins == "apart")
+        return model
+
+    def _drafter(self, options: Mapping[str, Any]) -> LoadedDrafter:
+        options = dict(options)
+        shared = options.pop("shared", False)
+        seed = 1000 * self.case.seed + 100
+        drafter = random_network("nar_drafter", seed, self.source, self.target, block_size=_TRAINED, **options)
+        if shared:
+            share_encoder(drafter, self.models[0])
+        return LoadedDrafter(drafter)
+
+    def _words(self, number: int, length: int, what: str, symbols: Any) -> list[int]:
+        rng = Random(f"{self.case.seed} {what} {number}")
+        words = [rng.randrange(symbols.nspecial, len(symbols)) for _ in range(length)]
+        return [rng.randrange(len(symbols)) if rng.random() < 0.03 else word for word in words]
+
+    def _sample(self, batch: Sequence[tuple[int, int]]) -> dict[str, Any]:
+        """A batch of sentences, given by number and length."""
+        pad, eos = self.source.pad(), self.source.eos()
+        if any(model["kind"] == "LSTM" for model in self.case.models):  # fairseq's needs the longest sentence first
+            batch = sorted(batch, key=lambda sentence: -sentence[1])
+        rows = []
+        width = 1 + max(length for _, length in batch)
+        for number, length in batch:
+            sentence = [word if word != pad else eos for word in self._words(number, length, "source", self.source)]
+            padding = [pad] * (width - length - 1)
+            rows.append([*padding, *sentence, eos] if self.case.left_pad else [*sentence, eos, *padding])
+        return {
+            "id": torch.tensor([number for number, _ in batch]),
+            "net_input": {
+                "src_tokens": torch.tensor(rows),
+                "src_lengths": torch.tensor([length + 1 for _, length in batch]),
+            },
+        }
+
+    def _prefix(self, sample: Mapping[str, Any]) -> Tensor | None:
+        """Forced tokens; some sentences have fewer, followed by EOS and padding."""
+        if self.case.prefix == 0:
+            return None
+        pad, eos = self.target.pad(), self.target.eos()
+        rows = []
+        for number in sample["id"].tolist():
+            words = self._words(number, self.case.prefix, "prefix", self.target)
+            words = [word if word not in (pad, eos) else self.target.nspecial for word in words]
+            if number % 5 == 4:
+                words = [*words[: number % self.case.prefix], eos, *[pad] * self.case.prefix][: self.case.prefix]
+            rows.append(words)
+        return torch.tensor(rows)
+
+    @cached_property
+    def _alone(self) -> dict[int, dict[str, Any]]:
+        """Each sentence by itself, padded as in its batch."""
+        return {
+            int(number): {
+                "id": number[None], "net_input": {name: value[row, None] for name, value in sample["net_input"].items()}
+            }
+            for sample in self.samples
+            for row, number in enumerate(sample["id"])
+        }  # fmt: skip
+
+    def _split(self, size: int) -> list[dict[str, Any]]:
+        """The batches; if `size` is not 0, split into batches of `size` sentences in reverse order."""
+        if size == 0 or self.case.search.get("max_len_a") or self.case.search.get("match_source_len"):
+            return self.samples
+        backwards = [batch[::-1] for batch in self.batches]
+        return [
+            self._sample(batch[start : start + size]) for batch in backwards for start in range(0, len(batch), size)
+        ]
+
+
+def _tokens(lists: Lists) -> dict[int, list[int]]:
+    """The tokens of all hypotheses of a list, one behind the other."""
+    return {
+        number: [token for one in hypotheses for token in one["tokens"].tolist()]
+        for number, hypotheses in lists.items()
+    }

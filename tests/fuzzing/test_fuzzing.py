@@ -1,0 +1,67 @@
+"""A fixed part of what `scripts/fuzz.sh` does, and that it finds, shrinks and repeats a fault."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from torch import Tensor
+
+from fairseq_aggdec.decoding.outputs import Outputs
+from tests.fuzzing import run
+from tests.fuzzing.cases import ADVERSARIES, KINDS, Case, cases
+from tests.fuzzing.checking import check
+
+
+def test_random_cases_decode_as_stock_fairseq_does() -> None:
+    counts: Counter[str] = Counter()
+    test = given(cases())(run.checked(counts))
+    settings(max_examples=60, derandomize=True, **run.COMMON)(test)()
+    assert counts["cases"] >= 60
+    assert counts["refused"] < counts["decodings"], "fairseq itself refuses few"
+    assert sum(count for name, count in counts.items() if "accepted" in name) > 0, "drafts that are right pass"
+
+
+def test_cases_have_every_kind_mode_adversary_and_number_of_heads() -> None:
+    found: list[Case] = []
+
+    def draw(case: Case) -> None:
+        found.append(case)
+
+    settings(max_examples=1000, derandomize=True, **run.COMMON)(given(cases())(draw))()
+    models = [model for case in found for model in case.models]
+    modes = [mode for case in found for mode in case.modes]
+    assert {model["kind"] for model in models} == set(KINDS)
+    assert {model.get("decoder_attention_heads") for model in models} >= {1, 2, 3, 4, 8, 12, 16}
+    assert {mode["decoding"] for mode in modes} == {"greedy", "iad", "gad", "blockwise", "aggressive-beam"}
+    assert {mode.get("drafts") for mode in modes} == {None, "oracle", *ADVERSARIES}
+    assert {mode.get("precision") for mode in modes} == {None, "int8", "bf16"}
+    assert {mode.get("bit_exact") for mode in modes} == {None, True}
+    assert {len(batch) for case in found for batch in case.batches} >= {1, 2, 7, 16, 32, 256}
+    assert {(case.kernels, case.threads, len(case.models)) for case in found} >= {(True, 1, 1), (False, 2, 1)}
+    assert any(len(case.models) == 2 for case in found)
+
+
+def test_a_fault_is_found_and_its_case_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows in the wrong order, once one has left. hypothesis would also make the case smaller, for a minute."""
+    right = Outputs._keep
+
+    def swapped(self: Any, staying: list[int]) -> Tensor:
+        remaining = right(self, staying)
+        self.texts.reverse()
+        return remaining
+
+    def test(case: Case) -> None:
+        run.checked(Counter())(case)
+
+    quick = {**run.COMMON, "phases": (Phase.generate,)}
+    with monkeypatch.context() as patch:
+        patch.setattr(Outputs, "_keep", swapped)
+        with pytest.raises((AssertionError, RuntimeError)) as error:
+            settings(max_examples=100, derandomize=True, **quick)(given(cases())(test))()
+        notes = "\n".join(error.value.__notes__)
+        assert "@reproduce_failure" in notes
+        case: Case = eval(notes[notes.index("Case(") : notes.rindex("),\n)") + 1], {"Case": Case})
+        with pytest.raises((AssertionError, RuntimeError)):
+            check(case)
+    check(case)
