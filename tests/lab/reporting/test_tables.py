@@ -78,7 +78,7 @@ def test_numbers_stand_beside_the_papers(pair: Path, capsys: pytest.CaptureFixtu
     levt = by_name["LevT"]
     assert (levt[1:3], levt[-1]) == (["–", "–"], ""), "rows that were not measured stay"
     assert "(test: 2 sentences)" in text
-    assert "Nothing has been measured yet of ge2022/6, ge2022/7, ge2022/9" in text
+    assert "Nothing has been measured yet of ge2022/" in text
     assert "fairseq-generate work/tatoeba_en_de/data-bin" in text.partition("## Commands")[2].splitlines()
     only = page(capsys, pair, "--table", "ge2022/15", "--format", "latex")
     assert r"\begin{tabular}" in only
