@@ -18,5 +18,5 @@ stage_depth() {
         model="$work/depth-$depth/model.pt" modes=beam5,greedy,iad measure "depth-$depth" --gen-subset test2 \
             --threads 2 --limit 300 --no-profile --no-memory >/dev/null
     done
-    own_table depth --axis "encoder-decoder=${depths// /,}" --axis subset=test2 --output "$work/depth/table.md"
+    own_table depth --output "$work/depth/table.md"
 }

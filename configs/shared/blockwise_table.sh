@@ -1,6 +1,6 @@
 # The stage `blockwise_table`, papers/004 Table 1 and Figure 4: block sizes x (regular, distilled, fine-tuned, both), each
 # model in work/EXPERIMENT/blockwise_table/NAME with the measurement of each block size beside it; the table is
-# work/EXPERIMENT/blockwise_table/table.md, which tables.yaml declares, drawn in scatter.png and speed.png beside it. The
+# work/EXPERIMENT/blockwise_table/table.md, of all sizes that were measured, drawn in scatter.png and speed.png beside it. The
 # experiment sets `regular_base`, `distilled_base` (names of models), `distilled` (data), `blockwise_reference` and `blockwise_bench` (options of aggdec bench), and defines
 # `train_heads NAME HEADS DATA BASE [hydra overrides]`, which leaves blockwise_table/NAME/model.pt.
 # shellcheck shell=bash disable=SC2154,SC2034
@@ -12,7 +12,7 @@ blockwise_fine_tuning=(model.freeze_base=false)
 one_frozen_model=0
 
 stage_blockwise_table() {
-    local k sizes="$blockwise_sizes" largest="${blockwise_sizes##* }" frozen
+    local k largest="${blockwise_sizes##* }" frozen
     local from_regular="$regular_base" from_distilled="$distilled_base"
     if ((one_frozen_model)); then
         from_regular="blockwise_table/regular-$largest" from_distilled="blockwise_table/distilled-$largest"
@@ -28,7 +28,6 @@ stage_blockwise_table() {
     if ((!one_frozen_model)); then # k = 1 is the base model: here head 1 is trained, anew for each k
         measure_heads regular 1 "$regular_base"
         measure_heads distilled 1 "$distilled_base"
-        sizes="1 $sizes"
     fi
     for k in $blockwise_sizes; do
         frozen=$((one_frozen_model ? largest : k))
@@ -37,7 +36,7 @@ stage_blockwise_table() {
         measure_heads fine-tuned "$k" "blockwise_table/fine-tuned-$k"
         measure_heads both "$k" "blockwise_table/both-$k"
     done
-    own_table blockwise_table --axis "k=${sizes// /,}" --output "$work/blockwise_table/table.md" \
+    own_table blockwise_table --output "$work/blockwise_table/table.md" \
         --figure "$work/blockwise_table/scatter.png" --figure "$work/blockwise_table/speed.png"
 }
 

@@ -54,7 +54,7 @@ stage_table() {
         measure "regular-$k" "$k"
         measure "fine-tuned-$k" "$k"
     done
-    own_table blocks --axis "k=${block_sizes// /,}" --axis "folder=${results##*/}" --output "$results/table.md" \
+    own_table "blocks${results#"$work/table"}" --output "$results/table.md" \
         --figure "$results/speed.png"
     table_beside_papers
 }

@@ -76,7 +76,7 @@ stage_papers_drafter() {
         drafter="$work/papers-drafter-$size/model.pt" measure "papers-drafter-$size" "${bench_of_pair[@]}" --no-memory
     done
     stage_bench
-    own_table papers_drafter --axis "layers-k=${sizes// /,}" --output "$work/papers-drafter.md"
+    own_table papers_drafter --output "$work/papers-drafter.md"
 }
 
 # Three teachers that differ in their seed, and the pair that learns from them: papers/001 Table 6.

@@ -1,19 +1,22 @@
 """`aggdec report`: tables and figures of measurements, the papers' tables beside them, and traces of sentences."""
 
+from __future__ import annotations
+
 import argparse
 import logging
+import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq_aggdec.cli import experiment_report, trace_report
+from fairseq_aggdec.cli.options import add_data_sets_option, numbers
 from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.files import check_result_file, written_whole
 
-_COMMANDS = {
-    "experiment": "an experiment's results as JSON and beside the papers' tables, or tables of its own",
-    "paper": "tables of the papers alone, or their list",
-    "trace": "how sentences were decoded, iteration by iteration, in colour on the terminal or as an HTML page",
-}
+SENTENCES = 10
+"""the number of sentences of a trace by default"""
+_FORMS = {"markdown": "github", "latex": "latex_booktabs"}
 
 
 @on_command_line()
@@ -23,27 +26,133 @@ def main(argv: Sequence[str] | None = None) -> None:
     logging.basicConfig(level=logging.WARNING)
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in _COMMANDS:
-        _run(words)
+        about, add_options, run = _COMMANDS[words[0]]
+        parser = argparse.ArgumentParser(prog=f"aggdec report {words[0]}", description=f"Print {about}.")
+        add_options(parser)
+        args = parser.parse_args(words[1:])
+        args.command = shlex.join(["aggdec", "report", *words])
+        run(args)
     else:
         _print_records(words)
 
 
-def _run(words: list[str]) -> None:
-    name = words[0]
-    parser = argparse.ArgumentParser(prog=f"aggdec report {name}", description=f"Print {_COMMANDS[name]}.")
-    if name == "experiment":
-        experiment_report.add_experiment_options(parser)
-        experiment_report.print_experiment(parser.parse_args(words[1:]), words)
-    elif name == "paper":
-        experiment_report.add_paper_options(parser)
-        experiment_report.print_papers(parser.parse_args(words[1:]))
+def _add_experiment_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("experiment", help="a folder of configs/, or its name")
+    add("--work", type=Path, help="its work folder (default: the folder of its name in AGGDEC_WORK, or in work)")
+    add_data_sets_option(parser, "folder of the data sets, where M2 files are")
+    name = (
+        "only this table: a paper's, such as ge2022/5, or a name in the OWN of tables.py (default: all of the papers)"
+    )
+    add("--table", metavar="NAME", help=name)
+    figure = "draw the figure of this table of OWN into this .png or .svg; of several figures the second where repeated"
+    add("--figure", type=Path, action="append", default=[], metavar="FILE", help=figure)
+    _add_output_options(parser)
+
+
+def _add_paper_options(parser: argparse.ArgumentParser) -> None:
+    tables = "tables to print, such as ge2022/5 (default: list all tables)"
+    parser.add_argument("tables", nargs="*", metavar="PAPER/TABLE", help=tables)
+    _add_output_options(parser)
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=_FORMS, default="markdown", help="default: %(default)s")
+    parser.add_argument("--output", type=Path, help="also write the tables to this file")
+
+
+def _add_trace_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    files = "written by fairseq-generate or fairseq-interactive with --decoding-stats and --retain-iter-history"
+    add("files", nargs="+", type=Path, metavar="STATS.jsonl", help=files)
+    sentences = f"numbers of the sentences (default: the first {SENTENCES})"
+    add("--sentences", type=numbers(int, 0), metavar="N,N", help=sentences)
+    add("--html", type=Path, metavar="FILE", help="write an HTML page instead of printing")
+    add("--title", default="Draft, verify, accept", help="title of the page (default: %(default)s)")
+    add("--colour", choices=("auto", "always", "never"), default="auto", help="default: %(default)s")
+
+
+def _print_papers(args: argparse.Namespace) -> None:
+    from fairseq_aggdec.lab.reporting.papers import all_tables
+    from fairseq_aggdec.lab.reporting.tables import beside
+
+    if not args.tables:
+        _show("".join(f"{table.name:<13}{table.shows}\n" for table in all_tables().values()), args.output)
     else:
-        trace_report.add_options(parser)
-        trace_report.print_trace(parser.parse_args(words[1:]))
+        grids = [beside(name, {}).grid().text(_FORMS[args.format]) for name in args.tables]
+        _show("\n\n".join(grids) + "\n", args.output)
+
+
+def _print_experiment(args: argparse.Namespace) -> None:
+    from fairseq_aggdec.cli.experiments import read_experiment
+    from fairseq_aggdec.lab.reporting.pages import beside_page, own_page, write_figures
+    from fairseq_aggdec.lab.reporting.results import Results
+    from fairseq_aggdec.lab.reporting.tables import declared_tables
+
+    if args.output is not None:  # before the scores, which can take minutes
+        check_result_file(args.output, "%" if args.format == "latex" else "#")
+    for path in args.figure:
+        if path.suffix not in (".png", ".svg"):
+            raise AggdecError(f"--figure {path}: must end with .png or .svg")
+    config, form = _config(args.experiment), _FORMS[args.format]
+    declared = declared_tables(config)
+    if args.figure and args.table not in declared.own:
+        raise AggdecError(f"--figure needs --table with one of {', '.join(declared.own) or 'no table here'}")
+    work = args.work or Path(os.environ.get("AGGDEC_WORK", "work")) / config.name
+    if not work.is_dir():
+        raise AggdecError(f"--work {work}: no such folder; run the experiment's stages first")
+    results = Results(config, work, args.data, declared.metrics)
+    if args.table in declared.own:
+        tables = declared.own[args.table](results)
+        page = own_page(results, args.table, tables, args.command, form)
+        write_figures(tables, args.figure)
+    else:
+        about, papers = read_experiment(config), declared.papers(results)
+        if args.table:
+            known = [table.table.name for table in papers]
+            if args.table not in known:
+                has = ", ".join([*declared.own, *known])
+                raise AggdecError(f"--table {args.table}: no such table in {config}/tables.py; it has {has}")
+            papers = [table for table in papers if table.table.name == args.table]
+        if not results.used:
+            raise AggdecError(f"{work}: nothing is decoded or measured there yet; run the experiment's stages first")
+        page = beside_page(results, about.title, not about.full_size, papers, args.command, form)
+    _show(page, args.output)
+
+
+def _show(text: str, output: Path | None) -> None:
+    """Prints a text, and writes it to the file of --output."""
+    print(text, end="")
+    if output is not None:
+        check_result_file(output, text[:1])
+        with written_whole(output) as partial:
+            partial.write_text(text, encoding="utf-8")
+
+
+def _config(given: str) -> Path:
+    for folder in (Path(given), Path("configs") / given):
+        if (folder / "about.yaml").is_file():
+            return folder.resolve()
+    raise AggdecError(f"{given}: no such experiment here; give its folder, or run this where configs/ is")
+
+
+def _print_trace(args: argparse.Namespace) -> None:
+    from fairseq_aggdec.lab.reporting.trace import read_traces, text, wants_colour
+    from fairseq_aggdec.lab.reporting.trace_page import page
+
+    limit = SENTENCES if args.sentences is None else None
+    files = {path.stem: read_traces(path, args.sentences, limit) for path in args.files}
+    if args.html is None:
+        print(text(files, wants_colour(args.colour)), end="")
+        return
+    check_result_file(args.html, "<")
+    with written_whole(args.html) as partial:
+        partial.write_text(page(files, args.title), encoding="utf-8")
+    print(args.html)
 
 
 def _print_records(words: list[str]) -> None:
-    others = "\n".join(f"  aggdec report {name} --help\n      {text}" for name, text in _COMMANDS.items())
+    others = "\n".join(f"  aggdec report {name} --help\n      {text}" for name, (text, *_) in _COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="aggdec report",
         description="Print the tables of one or more measurements (Markdown), and draw their figures: speed-ups of the "
@@ -71,6 +180,20 @@ def _print_records(words: list[str]) -> None:
             for path in draw(record, args.figures, stem):
                 print(f"\n{path}" if path.suffix == ".png" else path)
 
+
+_COMMANDS = {
+    "experiment": (
+        "an experiment's results beside the papers' tables, or tables of its own",
+        _add_experiment_options,
+        _print_experiment,
+    ),
+    "paper": ("tables of the papers alone, or their list", _add_paper_options, _print_papers),
+    "trace": (
+        "how sentences were decoded, iteration by iteration, in colour on the terminal or as an HTML page",
+        _add_trace_options,
+        _print_trace,
+    ),
+}
 
 if __name__ == "__main__":
     main()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_aggdec.cli.options import add_data_sets_option, check_least
-from fairseq_aggdec.errors import on_command_line
+from fairseq_aggdec.errors import AggdecError, on_command_line
 from fairseq_aggdec.files import check_result_file, written_whole
 from fairseq_aggdec.tasks.search_options import finite
 
@@ -32,106 +32,84 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     args = parser.parse_args(argv)
-    from fairseq_aggdec.data.prepare_config import PrepareConfig
-    from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables
-    from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
-    from fairseq_aggdec.lab.evaluation.metrics import mean_edit_ratio
-    from fairseq_aggdec.lab.evaluation.reference_set import read_parallel, read_tokens
-    from fairseq_aggdec.lab.evaluation.score_table import files_table
-
-    if getattr(args, "json", None):
+    if args.json:
         check_result_file(args.json, "[")
     if args.command == "experiment":
+        from fairseq_aggdec.data.prepare_config import PrepareConfig
+        from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
+
         config = PrepareConfig.read(args.config, to_prepare=False)
-        _print(experiment_tables(config, args.work, args.data, written=args.write), args.json)
-    elif args.command == "files":
+        tables = ExperimentScores(config, args.work, args.data).tables(args.write)
+    else:
         check_least(parser, args, 0, "max_unchanged_words")
         if args.beta <= 0:
             parser.error(f"--beta {args.beta}: must be above 0")
-        _print([files_table(args)], args.json)
-    elif args.command == "gleu":
-        texts, references = read_parallel(args.source, args.output), list(map(read_tokens, args.reference))
-        print(f"GLEU {100 * corpus_gleu(*texts, references, args.draws):.2f}")
-    else:
-        print(f"edit ratio {100 * mean_edit_ratio(*read_parallel(args.source, args.output)):.2f} %")
-
-
-def _print(tables: Sequence[ScoreTable], json_file: Path | None) -> None:
-    if json_file is not None:
-        with written_whole(json_file) as partial:
+        tables = [files_table(args)]
+    if args.json:
+        with written_whole(args.json) as partial:
             partial.write_text(json.dumps([table.record() for table in tables], indent=1) + "\n", encoding="utf-8")
     print("\n\n".join(table.text() for table in tables))
+
+
+def files_table(args: argparse.Namespace) -> ScoreTable:
+    """The table of `aggdec score files`.
+
+    Raises:
+        AggdecError: files are empty or do not belong together, or a metric cannot be used.
+    """
+    from fairseq_aggdec.lab.evaluation.metrics import Settings, choose_metrics
+    from fairseq_aggdec.lab.evaluation.reference_set import characters, read_outputs, read_reference_set
+    from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
+
+    if args.characters and args.text_references:
+        raise AggdecError("--characters: splits tokens, but --text-references are running text; leave one out")
+    settings = Settings(args.max_unchanged_words, args.beta, args.draws, args.stem)
+    test = read_reference_set(args.sources, args.references, args.text_references, args.language, args.m2)
+    outputs = {path: read_outputs(path, test.size) for path in args.outputs}
+    if args.characters:
+        test = test.in_characters()
+        for path, lines in outputs.items():
+            outputs[path] = dict(zip(lines, characters(list(lines.values())), strict=True))
+    names = [name.strip() for name in args.metrics.split(",") if name.strip()]
+    table = ScoreTable("outputs", test, choose_metrics(names, test, settings), settings)
+    for path, lines in outputs.items():
+        table.add(str(path), lines)
+    return table
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="aggdec score", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    json_option = argparse.ArgumentParser(add_help=False)
-    json_option.add_argument("--json", type=Path, metavar="OUT", help="also write the scores to this file")
-
-    files = commands.add_parser(
-        "files", parents=[json_option], help="scores of outputs by the given references, sources and gold edits"
+    files = commands.add_parser("files", help="scores of outputs by the given references, sources and gold edits")
+    add = files.add_argument
+    add("outputs", type=Path, nargs="+", help="files of tokens, one sentence in a line, or outputs of fairseq-generate")
+    add("--sources", type=Path, help="tokenised sources, for tasks that edit them")
+    add("--references", type=Path, nargs="+", default=[], help="tokenised references")
+    add("--text-references", type=Path, nargs="+", default=[], help="references as running text, for sacrebleu")
+    language = "language of the outputs: their Moses tokens become running text for sacrebleu (default: they are that)"
+    add("--language", help=language)
+    add("--m2", type=Path, help="M2 file of gold edits, gzipped or not, in the tokens of the outputs")
+    metrics = (
+        f"comma separated, from {METRICS} (default: all that the given files allow, except ter, sentence-sari, "
+        "m2-references, unchanged and exact)"
     )
-    files.add_argument(
-        "outputs",
-        type=Path,
-        nargs="+",
-        help="files of tokens, one sentence in a line, or outputs of fairseq-generate; one row each",
+    add("--metrics", default="", help=metrics)
+    add("--characters", action="store_true", help="take each character for a token, as for Chinese")
+    add(
+        "--max-unchanged-words", "--max_unchanged_words", type=int, default=2, help="most unchanged words in an M2 edit"
     )
-    files.add_argument("--sources", type=Path, help="tokenised sources, for tasks that edit them")
-    files.add_argument("--references", type=Path, nargs="+", default=[], help="tokenised references")
-    files.add_argument(
-        "--text-references", type=Path, nargs="+", default=[], help="references as running text, for sacrebleu"
-    )
-    files.add_argument(
-        "--language",
-        help="language of the outputs: their Moses tokens become running text for sacrebleu (default: they are that)",
-    )
-    files.add_argument("--m2", type=Path, help="M2 file of gold edits, gzipped or not, in the tokens of the outputs")
-    files.add_argument(
-        "--metrics",
-        default="",
-        help=f"comma separated, from {METRICS} (default: all that the given files allow, except ter, "
-        "sentence-sari, m2-references, unchanged and exact)",
-    )
-    files.add_argument("--characters", action="store_true", help="take each character for a token, as for Chinese")
-    files.add_argument(
-        "--max-unchanged-words",
-        "--max_unchanged_words",
-        type=int,
-        default=2,
-        help="most unchanged words within an M2 edit",
-    )
-    files.add_argument("--beta", type=finite, default=0.5, help="beta of M2's F score")
-    files.add_argument("--stem", action="store_true", help="compare stems in ROUGE")
-    files.add_argument(
-        "--official",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="also run this scorer: m2scorer, JFLEG's gleu.py, easse or multi-bleu.perl; can be repeated",
-    )
-    gleu = commands.add_parser("gleu", help="GLEU of tokenised files (Napoles et al. 2015, 2016)")
-    gleu.add_argument("--source", type=Path, required=True)
-    gleu.add_argument("--output", type=Path, required=True, help="the corrected text")
-    gleu.add_argument("--reference", type=Path, required=True, nargs="+")
-    for command in (files, gleu):
-        command.add_argument("--draws", type=int, default=500, help="number of GLEU's random choices of references")
-    ratio = commands.add_parser("edit-ratio", help="mean token edit distance, normalised by source length")
-    ratio.add_argument("--source", type=Path, required=True)
-    ratio.add_argument("--output", type=Path, required=True)
-    experiment = commands.add_parser(
-        "experiment", parents=[json_option], help="table of all decoded test sets of an experiment"
-    )
-    experiment.add_argument("config", type=Path, help="the experiment's prepare.yaml")
-    experiment.add_argument("--work", type=Path, required=True, help="the experiment's work folder")
-    experiment.add_argument(
-        "--write",
-        type=Path,
-        metavar="FOLDER",
-        help="also write the outputs, FOLDER/SET/DECODING.txt, one sentence a line",
-    )
+    add("--beta", type=finite, default=0.5, help="beta of M2's F score")
+    add("--stem", action="store_true", help="compare stems in ROUGE")
+    add("--draws", type=int, default=500, help="number of GLEU's random choices of references")
+    experiment = commands.add_parser("experiment", help="table of all decoded test sets of an experiment")
+    add = experiment.add_argument
+    add("config", type=Path, help="the experiment's prepare.yaml")
+    add("--work", type=Path, required=True, help="the experiment's work folder")
+    written = "also write the outputs, FOLDER/SET/DECODING.txt, one sentence a line, for another scorer"
+    add("--write", type=Path, metavar="FOLDER", help=written)
     add_data_sets_option(experiment, "folder of the data sets, where M2 files are")
+    for command in (files, experiment):
+        command.add_argument("--json", type=Path, metavar="OUT", help="also write the scores to this file")
     return parser
 
 

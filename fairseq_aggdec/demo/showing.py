@@ -13,8 +13,7 @@ from fairseq_aggdec.lab.benchmarking.machine import describe, machine
 from fairseq_aggdec.lab.benchmarking.record import run_of
 from fairseq_aggdec.lab.benchmarking.rounds import compare
 from fairseq_aggdec.lab.benchmarking.tables import speed_table
-from fairseq_aggdec.lab.reporting.trace import segments
-from fairseq_aggdec.lab.reporting.trace_text import kept, rejected
+from fairseq_aggdec.lab.reporting.trace import kept, rejected, segments
 from fairseq_aggdec.tasks.loading import batches_of
 from fairseq_aggdec.text.model import Model, load
 from fairseq_aggdec.text.shipped import ShippedModel

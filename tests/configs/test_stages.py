@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from omegaconf import OmegaConf
 from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
-from fairseq_aggdec.lab.reporting.counterparts import Source, read_tables
+from fairseq_aggdec.lab.benchmarking.record import Run
+from fairseq_aggdec.lab.reporting.results import Results
+from fairseq_aggdec.lab.reporting.tables import declared_tables
 from fairseq_aggdec.structured_files import read_yaml
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments, written
 from tests.configs.recording import recorded
@@ -24,10 +26,6 @@ FULL_SIZE = [item.name for item in ABOUT if item.full_size]
 SMALL = [item.name for item in ABOUT if not item.full_size]
 ALIKE = ("wmt14_de_en", "wmt16_en_ro", "wmt16_ro_en", "tatoeba_de_en", "tatoeba_en_de_base")
 """as others in what their trainings are told"""
-TIMED = {"seconds", "speed-up", "accepted block", "timed BLEU", "module ms", "module %", "device MiB"}
-"""measures of aggdec bench alone"""
-COUNTED = {"iterations", "accepted tokens"}
-"""measures of this plugin's decodings, or else of aggdec bench"""
 
 
 def stages_of(experiment: str, work: Path) -> list[str]:
@@ -130,46 +128,34 @@ def test_decoding_and_measuring(commands: tuple[str, list[list[str]]]) -> None:
                 program._parser().parse_args(command[3:])
 
 
-def test_tables_are_of_what_is_decoded_and_measured(commands: tuple[str, list[list[str]]]) -> None:
-    """Every number of tables.yaml has a decoding or a measurement that it can come from."""
+class Asked(Results):
+    """Results of an experiment of which everything that is asked for is noted, and nothing was measured."""
+
+    def __init__(self, config: Path, work: Path) -> None:
+        super().__init__(config, work, work)
+        self.asked: set[tuple[str, str]] = set()
+        self.timed: set[tuple[str, str]] = set()
+
+    def score(self, subset: str, label: str) -> Mapping[str, float]:
+        self.asked.add((subset, label))
+        return {}
+
+    def run(self, name: str, mode: str) -> Run | None:
+        self.timed.add((name, mode.replace(":", "-")))
+        return None
+
+
+def test_tables_are_of_what_is_decoded_and_measured(commands: tuple[str, list[list[str]]], tmp_path: Path) -> None:
+    """Every score of tables.py has a decoding that it can come from, and every table a measurement or a decoding."""
     experiment, given = commands
-    decoded, counted = set(), set()
-    for command in given:
-        if command[0] == "fairseq-generate":
-            output = Path(command[command.index("--results-path") + 1])
-            assert output.parts[-4:-2] == (experiment, "decode")
-            decoded.add(output.parts[-2:])
-            counted |= {output.parts[-2:]} if "--decoding-stats" in command else set()
-    measured = measurements(experiment, given)
-
-    def known(source: Source) -> bool:
-        timed = {(source.record, source.mode.replace(":", "-"), source.batch_size)}
-        if source.measure == "speed-up":
-            timed.add((source.over_record, source.over.replace(":", "-"), source.batch_size))
-        if source.measure.removesuffix(" of all") in TIMED:
-            return timed <= measured
-        if source.measure in COUNTED:
-            return (source.set, source.label) in counted or timed <= measured
-        needed = {source.label, source.over} if source.measure == "decoding speed-up" else {source.label}
-        return {(source.set, label) for label in needed} <= decoded
-
-    for counterparts in read_tables(CONFIGS / experiment).counterparts.values():
-        for place, source in counterparts.sources.items():
-            assert known(source), f"{counterparts.table.name}, {place}: {source}"
-
-
-def test_own_tables_are_of_what_their_stage_measures(commands: tuple[str, list[list[str]]]) -> None:
-    """Every row and column, with the axes that the stage gives."""
-    experiment, given = commands
-    measured = {record for record, _, _ in measurements(experiment, given)}
-    for command in given:
-        if "--table" in command:
-            chosen = [command[place + 1].partition("=") for place, word in enumerate(command) if word == "--axis"]
-            tables = read_tables(CONFIGS / experiment, {name: values.split(",") for name, _, values in chosen})
-            for table in tables.own[command[command.index("--table") + 1]]:
-                cells = {place for place, cell in table.cells.items() if cell.sources[0].record in measured}
-                assert {row for row, _ in cells} == {row for row, _ in table.cells}, table.title
-                assert {column for _, column in cells} == set(table.columns), table.title
+    outputs = [Path(words[words.index("--results-path") + 1]) for words in given if words[0] == "fairseq-generate"]
+    assert {output.parts[-4:-2] for output in outputs} <= {(experiment, "decode")}
+    decoded, measured = {output.parts[-2:] for output in outputs}, measurements(experiment, given)
+    results = Asked(CONFIGS / experiment, tmp_path)
+    declared_tables(CONFIGS / experiment).papers(results)
+    assert results.asked <= decoded
+    unknown = {name for name, _ in results.timed} - {name for name, _, _ in measured}
+    assert {name for name in unknown if not name.startswith("../")} <= {"bench/bench"}, "of scores' rows"
 
 
 def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str, int]]:
@@ -185,8 +171,6 @@ def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str,
             folder = Path(command[command.index("--output") + 1])
             record = f"{folder.parent.name}/{folder.name}/record"
             found |= {(record, mode, 1) for mode in ("greedy", "blockwise", "approximate")}
-        elif "--record" in command:  # of another experiment's Transformer-big
-            found.add((command[command.index("--record") + 1].partition("=")[0], "beam5", 1))
     return found
 
 

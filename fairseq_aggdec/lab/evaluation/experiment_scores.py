@@ -1,8 +1,9 @@
-"""Scores all decoded outputs of an experiment by the metrics in its prepare.yaml."""
+"""Scores decoded outputs of an experiment by the metrics in its prepare.yaml."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 
 from fairseq_aggdec.data import subwords
@@ -15,98 +16,108 @@ from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, read_outpu
 from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
 
 
-def subsets(config: PrepareConfig) -> dict[str, TestSet]:
-    """Returns the settings of the test sets by fairseq's names `valid`, `test`, `test1`, ...
+class ExperimentScores:
+    """The test sets of an experiment and its decoded outputs.
 
-    The M2 files of `valid` and `test` come from the field `m2`, those of others from their own entries.
-    """
-    sets = {name: TestSet(name, m2=config.m2.get(name)) for name in ("valid", "test")}
-    return sets | {f"test{number}": item for number, item in enumerate(config.test_sets, start=1)}
-
-
-def experiment_set(config: PrepareConfig, item: TestSet, work: Path, data: Path) -> ReferenceSet:
-    """Returns a test set of an experiment.
-
-    Args:
-        config: the experiment's `prepare.yaml`.
-        item: settings of the test set.
-        work: the experiment's work folder.
-        data: folder of the data sets.
-
-    Raises:
-        AggdecError: a file is empty, or files do not belong together.
-    """
-    tokens, (source_side, target_side) = work / "tok", config.sides
-    reference_files: list[Path] = []
-    if _has_references(item):
-        reference_files = sorted(tokens.glob(f"{item.name}.ref*")) or [tokens / f"{item.name}.{target_side}"]
-    text_files = [work / "text" / file.name for file in reference_files]
-    language = config.language_of(target_side) or target_side  # of text that is tokenised already, the side tells it
-    m2_file = data / item.m2 if item.m2 else None
-    return read_reference_set(tokens / f"{item.name}.{source_side}", reference_files, text_files, language, m2_file)
-
-
-def _has_references(item: TestSet) -> bool:
-    """Whether a test set's references are published: an entry that names a source and no references has none."""
-    return not item.source or bool(item.references)
-
-
-def subword_joiner(config: PrepareConfig, work: Path) -> Callable[[str], str]:
-    """Returns the function that joins an experiment's subwords to text."""
-    if not (config.bpe and config.bpe.gpt2):
-        return join_subwords
-    encoder = subwords.gpt2(work / "data-bin/encoder.json", work / "data-bin/vocab.bpe")
-    return lambda line: str(encoder.decode(line))
-
-
-def experiment_tables(
-    config: PrepareConfig,
-    work: Path,
-    data: Path,
-    only: Container[tuple[str, str]] | None = None,
-    written: Path | None = None,
-) -> list[ScoreTable]:
-    """Returns a table for each decoded test set, with a row for each decoding.
-
-    For editing tasks, the first row has the scores of the unchanged source. All metrics compare the tokens that the
-    model reads and writes, except `sacrebleu`, which compares running text.
+    All metrics compare the tokens that the model reads and writes, except `sacrebleu`, which compares running text.
 
     Args:
         config: the experiment's `prepare.yaml`.
         work: its work folder.
         data: folder of the data sets.
-        only: pairs of test set and decoding to score; None for all.
-        written: a folder for the outputs as they are scored, SET/DECODING.txt, one sentence a line; None for none.
-
-    Raises:
-        AggdecError: nothing is decoded, a metric is unknown, or files do not belong together.
+        further: metrics beside those of the configuration.
     """
-    tables = []
-    join = subword_joiner(config, work)
-    for subset, item in subsets(config).items():
-        files = sorted((work / "decode" / subset).glob(f"*/generate-{subset}.txt"))
-        files = [file for file in files if only is None or (subset, file.parent.name) in only]
-        if not files:
-            continue
-        test = experiment_set(config, item, work, data)
-        metrics = config.score
-        if not _has_references(item):  # then what compares outputs with sources is left
+
+    def __init__(self, config: PrepareConfig, work: Path, data: Path, further: Sequence[str] = ()) -> None:
+        self._config, self._work, self._data = config, work, data
+        self._metrics = list(dict.fromkeys([*config.score, *further]))
+        self._tables: dict[str, ScoreTable] = {}
+
+    @cached_property
+    def sets(self) -> dict[str, TestSet]:
+        """Settings of the test sets by fairseq's names `valid`, `test`, `test1`, ...
+
+        The M2 files of `valid` and `test` come from the field `m2`, those of others from their own entries.
+        """
+        sets = {name: TestSet(name, m2=self._config.m2.get(name)) for name in ("valid", "test")}
+        return sets | {f"test{number}": item for number, item in enumerate(self._config.test_sets, start=1)}
+
+    def references(self, subset: str) -> ReferenceSet:
+        """A test set with its references.
+
+        Raises:
+            AggdecError: a file is empty, or files do not belong together.
+        """
+        item, tokens, (source_side, target_side) = self.sets[subset], self._work / "tok", self._config.sides
+        files: list[Path] = []
+        if self._has_references(subset):
+            files = sorted(tokens.glob(f"{item.name}.ref*")) or [tokens / f"{item.name}.{target_side}"]
+        text = [self._work / "text" / file.name for file in files]
+        language = self._config.language_of(target_side) or target_side  # the side tells it where text came tokenised
+        m2_file = self._data / item.m2 if item.m2 else None
+        return read_reference_set(tokens / f"{item.name}.{source_side}", files, text, language, m2_file)
+
+    def size(self, subset: str) -> tuple[str, int]:
+        """Name and number of sentences of a test set."""
+        return self.sets[subset].name, self._table(subset).test.size
+
+    def of(self, subset: str, label: str) -> Mapping[str, float]:
+        """The scores of one decoded output, by column."""
+        table = self._table(subset)
+        if label not in table.rows:
+            file = self._work / "decode" / subset / label / f"generate-{subset}.txt"
+            table.add(label, read_outputs(file, table.test.size, self._join))
+        return table.rows[label].scores
+
+    def tables(self, written: Path | None = None) -> list[ScoreTable]:
+        """A table for each decoded test set, with a row for each decoding and, for editing tasks, for the source.
+
+        Args:
+            written: a folder for the outputs as they are scored, SET/DECODING.txt, one sentence a line; None for none.
+
+        Raises:
+            AggdecError: nothing is decoded, a metric is unknown, or files do not belong together.
+        """
+        tables = []
+        for subset, item in self.sets.items():
+            files = sorted((self._work / "decode" / subset).glob(f"*/generate-{subset}.txt"))
+            if not files:
+                continue
+            table = self._table(subset)
+            if "edit-ratio" in self._config.score:  # an editing task
+                table.add("source, unchanged", dict(enumerate(table.test.sources)))
+            for file in files:
+                self.of(subset, file.parent.name)
+                if written:
+                    outputs = read_outputs(file, table.test.size, self._join)
+                    _write(outputs, table.test.size, written / item.name / f"{file.parent.name}.txt")
+            tables.append(table)
+        if not tables:
+            raise AggdecError(f"nothing is decoded in {self._work / 'decode'}: run scripts/decode.sh first")
+        return tables
+
+    @cache  # noqa: B019
+    def _table(self, subset: str) -> ScoreTable:
+        test, metrics = self.references(subset), self._metrics
+        if not self._has_references(subset):  # then what compares outputs with sources is left
             metrics = [name for name, metric in all_metrics().items() if name in metrics and not metric.missing(test)]
-        table = ScoreTable(item.name, test, choose_metrics(metrics, test))
-        if "edit-ratio" in config.score:  # an editing task
-            table.add("source, unchanged", dict(enumerate(test.sources)))
-        for file in files:
-            outputs = read_outputs(file, test.size, join)
-            table.add(file.parent.name, outputs)
-            if written:
-                write_outputs(outputs, test.size, written / item.name / f"{file.parent.name}.txt")
-        tables.append(table)
-    if not tables:
-        raise AggdecError(f"nothing is decoded in {work / 'decode'}: run scripts/decode.sh first")
-    return tables
+        return ScoreTable(self.sets[subset].name, test, choose_metrics(metrics, test))
+
+    def _has_references(self, subset: str) -> bool:
+        """Whether references are published: an entry that names a source and no references has none."""
+        item = self.sets[subset]
+        return not item.source or bool(item.references)
+
+    @cached_property
+    def _join(self) -> Callable[[str], str]:
+        """The function that joins the experiment's subwords to text."""
+        if not (self._config.bpe and self._config.bpe.gpt2):
+            return join_subwords
+        encoder = subwords.gpt2(self._work / "data-bin/encoder.json", self._work / "data-bin/vocab.bpe")
+        return lambda line: str(encoder.decode(line))
 
 
-def write_outputs(outputs: Mapping[int, list[str]], size: int, file: Path) -> None:
+def _write(outputs: Mapping[int, list[str]], size: int, file: Path) -> None:
     """Writes outputs by sentence number as lines of tokens, for a scorer outside.
 
     Raises:

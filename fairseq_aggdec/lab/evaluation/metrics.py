@@ -10,16 +10,18 @@ import sacrebleu
 from fairseq_aggdec.data.m2_file import M2Sentence
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
-from fairseq_aggdec.lab.evaluation.bleu import compound_split_bleu, detokenised_bleu, tokenised_bleu
+from fairseq_aggdec.lab.evaluation.bleu import compound_split_bleu, detokenised_bleu, signature, tokenised_bleu
 from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
 from fairseq_aggdec.lab.evaluation.m2_score import corpus_m2, edits_from_references
 from fairseq_aggdec.lab.evaluation.reference_set import Lines, ReferenceSet
 from fairseq_aggdec.lab.evaluation.repetition import repetition_ratio
 from fairseq_aggdec.lab.evaluation.rouge import rouge
-from fairseq_aggdec.lab.evaluation.sari import corpus_sari, mean_sentence_sari
+from fairseq_aggdec.lab.evaluation.sari import Sari, corpus_sari, mean_sentence_sari
 
 REFERENCES, SOURCES, TEXT, M2 = "references", "sources", "text", "m2"
 """inputs that a metric can need: fields of `ReferenceSet`"""
+_ONLY_BY_NAME = {"TER", "SARI (sentences)", "P (references)", "unchanged %", "equals a reference %"}
+"""first columns of the metrics that are not computed unless they are named"""
 OPTIONS = {REFERENCES: "--references", SOURCES: "--sources", TEXT: "--text-references", M2: "--m2"}
 
 
@@ -47,6 +49,8 @@ class Metric:
     """one number for each column, in percent"""
     by_default: bool = True
     """whether it is computed when no metric is named and its inputs are there"""
+    means: str = ""
+    """what the score is, where its name alone does not say it"""
 
     def missing(self, test: ReferenceSet) -> list[str]:
         """The inputs that the metric needs and the test set lacks."""
@@ -66,57 +70,60 @@ def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
         score = rouge(joined(outputs), list(map(joined, test.references)), options.stem)
         return [100 * part for part in (score.rouge1, score.rouge2, score.rouge_l, score.rouge_lsum)]
 
+    def percent(share: Callable[[ReferenceSet, Lines], float]) -> Callable[[ReferenceSet, Lines], Sequence[float]]:
+        return lambda test, outputs: [100 * share(test, outputs)]
+
+    def of_texts(score: Callable[..., float]) -> Callable[[ReferenceSet, Lines], Sequence[float]]:
+        return lambda test, outputs: [float(score(joined(outputs), list(map(joined, test.references))))]
+
+    def of_edits(score: Callable[..., Sari]) -> Callable[[ReferenceSet, Lines], Sequence[float]]:
+        def share(test: ReferenceSet, outputs: Lines) -> float:
+            return float(score(joined(test.sources), joined(outputs), list(map(joined, test.references))).score)
+
+        return percent(share)
+
+    def metric(
+        columns: str, needs: str, score: Callable[[ReferenceSet, Lines], Sequence[float]], means: str = ""
+    ) -> Metric:
+        names = tuple(columns.split(", "))
+        return Metric(names, tuple(needs.split()), score, names[0] not in _ONLY_BY_NAME, means)
+
     return {
-        "sacrebleu": Metric(
-            ("sacrebleu",), (TEXT,), lambda test, outputs: [detokenised_bleu(joined(outputs), test.text, test.language)]
+        "sacrebleu": metric(
+            "sacrebleu",
+            TEXT,
+            lambda test, outputs: [detokenised_bleu(joined(outputs), test.text, test.language)],
+            f"of running text, {signature()}",
         ),
-        "bleu": Metric(("BLEU",), (REFERENCES,), _of_texts(tokenised_bleu)),
-        "compound-bleu": Metric(("compound BLEU",), (REFERENCES,), _of_texts(compound_split_bleu)),
-        "ter": Metric(
-            ("TER",),
-            (REFERENCES,),
-            _of_texts(lambda out, refs: sacrebleu.corpus_ter(out, refs).score),
-            by_default=False,
+        "bleu": metric("BLEU", REFERENCES, of_texts(tokenised_bleu), f"of the tokens, {signature(tokens=True)}"),
+        "compound-bleu": metric(
+            "compound BLEU",
+            REFERENCES,
+            of_texts(compound_split_bleu),
+            "of the tokens, hyphenated words split as in fairseq's compound_split_bleu.sh",
         ),
-        "rouge": Metric(("R-1", "R-2", "R-L", "R-Lsum"), (REFERENCES,), rouge_columns),
-        "sari": Metric(
-            ("SARI",),
-            (SOURCES, REFERENCES),
-            lambda test, outputs: [100 * corpus_sari(*_three(test, outputs)).score],
+        "ter": metric("TER", REFERENCES, of_texts(lambda out, refs: sacrebleu.corpus_ter(out, refs).score)),
+        "rouge": metric("R-1, R-2, R-L, R-Lsum", REFERENCES, rouge_columns),
+        "sari": metric("SARI", f"{SOURCES} {REFERENCES}", of_edits(corpus_sari)),
+        "sentence-sari": metric("SARI (sentences)", f"{SOURCES} {REFERENCES}", of_edits(mean_sentence_sari)),
+        "gleu": metric(
+            "GLEU",
+            f"{SOURCES} {REFERENCES}",
+            percent(lambda test, outputs: corpus_gleu(test.sources, outputs, test.references, options.draws)),
         ),
-        "sentence-sari": Metric(
-            ("SARI (sentences)",),
-            (SOURCES, REFERENCES),
-            lambda test, outputs: [100 * mean_sentence_sari(*_three(test, outputs)).score],
-            by_default=False,
-        ),
-        "gleu": Metric(
-            ("GLEU",),
-            (SOURCES, REFERENCES),
-            lambda test, outputs: [100 * corpus_gleu(test.sources, outputs, test.references, options.draws)],
-        ),
-        "m2": Metric(("M2 P", "M2 R", f"M2 {f_column}"), (M2,), lambda test, outputs: m2(test.m2, outputs)),
-        "m2-references": Metric(
-            ("P (references)", "R (references)", f"{f_column} (references)"),
-            (SOURCES, REFERENCES),
+        "m2": metric(f"M2 P, M2 R, M2 {f_column}", M2, lambda test, outputs: m2(test.m2, outputs)),
+        "m2-references": metric(
+            f"P (references), R (references), {f_column} (references)",
+            f"{SOURCES} {REFERENCES}",
             lambda test, outputs: m2(edits_from_references(test.sources, test.references), outputs),
-            by_default=False,
         ),
-        "repetition": Metric(("repetition %",), (), lambda test, outputs: [100 * repetition_ratio(outputs)]),
-        "edit-ratio": Metric(
-            ("edit ratio %",), (SOURCES,), lambda test, outputs: [100 * mean_edit_ratio(test.sources, outputs)]
+        "repetition": metric("repetition %", "", percent(lambda test, outputs: repetition_ratio(outputs))),
+        "edit-ratio": metric(
+            "edit ratio %", SOURCES, percent(lambda test, outputs: mean_edit_ratio(test.sources, outputs))
         ),
-        "unchanged": Metric(
-            ("unchanged %",),
-            (SOURCES,),
-            lambda test, outputs: [100 * unchanged(test.sources, outputs)],
-            by_default=False,
-        ),
-        "exact": Metric(
-            ("equals a reference %",),
-            (REFERENCES,),
-            lambda test, outputs: [100 * exact(outputs, test.references)],
-            by_default=False,
+        "unchanged": metric("unchanged %", SOURCES, percent(lambda test, outputs: unchanged(test.sources, outputs))),
+        "exact": metric(
+            "equals a reference %", REFERENCES, percent(lambda test, outputs: exact(outputs, test.references))
         ),
     }
 
@@ -141,16 +148,6 @@ def choose_metrics(names: Sequence[str], test: ReferenceSet, settings: Settings 
 def joined(lines: Lines) -> list[str]:
     """Tokens joined by spaces."""
     return [" ".join(line) for line in lines]
-
-
-def _of_texts(
-    score: Callable[[list[str], list[list[str]]], float],
-) -> Callable[[ReferenceSet, Lines], Sequence[float]]:
-    return lambda test, outputs: [float(score(joined(outputs), list(map(joined, test.references))))]
-
-
-def _three(test: ReferenceSet, outputs: Lines) -> tuple[list[str], list[str], list[list[str]]]:
-    return joined(test.sources), joined(outputs), list(map(joined, test.references))
 
 
 def mean_edit_ratio(sources: Lines, outputs: Lines) -> float:

@@ -1,171 +1,153 @@
-"""All measures that a table can show, by name: functions that look up a number in an experiment's results."""
+"""The numbers that a table can show, each a function of the place where its row was decoded and timed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-from fairseq_aggdec.lab.benchmarking.image_record import Quality
-from fairseq_aggdec.lab.benchmarking.record import Run
 from fairseq_aggdec.lab.evaluation.training_log import Validation, seconds_to_reach
-from fairseq_aggdec.lab.reporting.counterparts import Source
-from fairseq_aggdec.lab.reporting.results import Decoding, Results
-
-Number = Callable[[Results, Source], float | None]
+from fairseq_aggdec.lab.reporting.results import Measure, Place
 
 
-def value(results: Results, source: Source) -> float | None:
-    """The number that a source names; None if it was not measured."""
-    if source.measure in MEASURES:
-        return MEASURES[source.measure](results, source)
-    return _score(results, source)
+@dataclass(frozen=True)
+class Score:
+    """A column of aggdec score, of the whole test set."""
+
+    column: str
+
+    def __call__(self, place: Place) -> float | None:
+        """The score of the decoded output, in percent."""
+        return place.results.score(place.set, place.label).get(self.column)
 
 
-def run_of(results: Results, source: Source) -> Run | None:
-    """The run of the mode that a source names; None if it was not timed."""
-    return _run(results, source.record, source.mode, source.batch_size)
+def iterations(place: Place) -> float | None:
+    """Mean iterations of a sentence: of the whole test set, or if it has no counters of the timed sentences."""
+    found = place.decoding or place.run
+    return None if found is None else found.mean_iterations
 
 
-def _score(results: Results, source: Source) -> float | None:
-    """The score in a column of aggdec score, for the source's `set` and `label`."""
-    for table in results.scores:
-        if table["subset"] == source.set:
-            for row in table["rows"]:
-                if row["name"] == source.label and source.measure in row["scores"]:
-                    return float(row["scores"][source.measure])
-    return None
+def accepted_tokens(place: Place) -> float | None:
+    """Mean committed tokens of an iteration, counted as `iterations`."""
+    found = place.decoding or place.run
+    return None if found is None else found.mean_accepted_tokens
 
 
-def _run(results: Results, record: str, mode: str, batch_size: int) -> Run | None:
-    """A run of a record. In the mode's name, `-` may stand for `:`, as in names of folders."""
-    if record not in results.records:
-        return None
-    runs = results.records[record].at(batch_size)
-    return next((run for run in runs if _with_hyphens(run.mode) == _with_hyphens(mode)), None)
+def accepted_block(place: Place) -> float | None:
+    """Mean tokens committed by a pass that verifies a block (k-hat of papers/004)."""
+    return None if place.run is None else place.run.mean_accepted_block
 
 
-def _with_hyphens(mode: str) -> str:
-    return mode.replace(":", "-")
+def seconds(place: Place) -> float | None:
+    """Seconds of all timed sentences."""
+    return None if place.run is None else place.run.seconds
 
 
-def _decoding(results: Results, source: Source, label: str | None = None) -> Decoding | None:
-    for decoding in results.decodings:
-        if (decoding.subset, decoding.label) == (source.set, label or source.label):
-            return decoding
-    return None
-
-
-def _counted(ratio: Callable[[Decoding | Run], float | None]) -> Number:
-    """A measure of counters, from the whole decoded test set or, if it has none, from the timed sentences."""
-
-    def measure(results: Results, source: Source) -> float | None:
-        found = _decoding(results, source) or run_of(results, source)
-        return None if found is None else ratio(found)
-
-    return measure
-
-
-def _timed(number: Callable[[Run], float | None]) -> Number:
-    """A measure of a run."""
-
-    def measure(results: Results, source: Source) -> float | None:
-        found = run_of(results, source)
-        return None if found is None else number(found)
-
-    return measure
-
-
-def _speed_up(results: Results, source: Source) -> float | None:
-    slow = _run(results, source.over_record, source.over, source.batch_size)
-    fast = run_of(results, source)
+def speed_up(place: Place) -> float | None:
+    """Seconds of the baseline over those of the mode."""
+    slow, fast = place.baseline, place.run
     return None if slow is None or fast is None else slow.seconds / fast.seconds
 
 
-def _timed_bleu_of_all(results: Results, source: Source) -> float | None:
-    """BLEU of a run if the whole test set was timed; only then can it be compared with other scores."""
-    run = run_of(results, source)
-    sizes = [table["sentences"] for table in results.scores if table["subset"] == source.set]
-    return None if run is None or len(run.tokens) not in sizes else run.bleu
+def timed_bleu(place: Place) -> float | None:
+    """sacrebleu's BLEU of the timed sentences."""
+    return None if place.run is None else place.run.bleu
 
 
-def _decoding_seconds(results: Results, source: Source) -> float | None:
-    found = _decoding(results, source)
-    return None if found is None else found.seconds
+def timed_bleu_of_all(place: Place) -> float | None:
+    """`timed_bleu` if the whole test set was timed; only then can it be compared with other scores."""
+    run, test = place.run, place.results.test_set(place.set)
+    return None if run is None or test is None or len(run.tokens) != test[1] else run.bleu
 
 
-def _decoding_speed_up(results: Results, source: Source) -> float | None:
-    slow, fast = _decoding(results, source, source.over), _decoding(results, source)
-    if slow is None or fast is None or slow.seconds is None or fast.seconds is None:
-        return None
-    return slow.seconds / fast.seconds
+def decoding_seconds(place: Place) -> float | None:
+    """Seconds in which the whole test set was decoded, sentence by sentence."""
+    return None if place.decoding is None else place.decoding.seconds
 
 
-def _modules(ratio: Callable[[float, Run], float | None]) -> Number:
-    """A measure of the seconds of `source.modules`, or of all modules."""
+def decoding_speed_up(place: Place) -> float | None:
+    """`decoding_seconds` of the label `over` divided by those of the label."""
+    slow, fast = decoding_seconds(place.at(place.over)), decoding_seconds(place)
+    return None if slow is None or fast is None else slow / fast
 
-    def measure(results: Results, source: Source) -> float | None:
-        run = run_of(results, source)
-        if run is None or not run.modules:
+
+def module_ms(*modules: str, an_iteration: bool = False) -> Measure:
+    """Milliseconds a sentence, or an iteration, in these modules; without names, in all."""
+
+    def measure(place: Place) -> float | None:
+        run = place.run
+        spent = _module_seconds(place, modules)
+        if run is None or spent is None or (an_iteration and not run.iterations):
             return None
-        return ratio(sum(run.modules.get(name, 0.0) for name in source.modules or run.modules), run)
+        return 1e3 * spent / (sum(run.iterations or ()) if an_iteration else len(run.tokens))
 
     return measure
 
 
-def _mebibytes(count: int | None) -> float | None:
-    return None if count is None else count / 2**20
+def module_percent(*modules: str) -> Measure:
+    """Share of the time in these modules; without names, in all."""
 
-
-def _of_images(number: Callable[[Quality], float | None]) -> Number:
-    """A measure of the images of a mode, or of `bicubic` enlargement."""
-
-    def measure(results: Results, source: Source) -> float | None:
-        found = results.images.get(source.record, {}).get(source.mode)
-        return None if found is None else number(found)
+    def measure(place: Place) -> float | None:
+        spent, whole = _module_seconds(place, modules), _module_seconds(place, ())
+        return None if spent is None or whole is None else 100 * spent / whole
 
     return measure
 
 
-def _trained(number: Callable[[list[Validation], float], float | None]) -> Number:
-    """A measure of a training and of a level of `accepted`: the highest that all trainings of the table reach."""
+def _module_seconds(place: Place, modules: tuple[str, ...]) -> float | None:
+    run = place.run
+    return sum(run.modules.get(name, 0.0) for name in modules or run.modules) if run and run.modules else None
 
-    def measure(results: Results, source: Source) -> float | None:
-        if source.training not in results.trainings:
-            return None
-        beside = [results.trainings[name] for name in source.beside if name in results.trainings]
-        return number(results.trainings[source.training], min(map(_best, beside)))
 
-    return measure
+def host_mib(place: Place) -> float | None:
+    """Peak resident memory of a process in MiB."""
+    return None if place.run is None or place.run.host_bytes is None else place.run.host_bytes / 2**20
+
+
+def device_mib(place: Place) -> float | None:
+    """Peak memory on the GPU in MiB."""
+    return None if place.run is None or place.run.device_bytes is None else place.run.device_bytes / 2**20
+
+
+def psnr(place: Place) -> float | None:
+    """Peak signal-to-noise ratio of the images of a mode, in dB."""
+    found = place.results.images(place.record).get(place.mode or place.label)
+    return None if found is None else found.psnr
+
+
+def greedy_pixels(place: Place) -> float | None:
+    """Share of the pixels that are those of greedy decoding."""
+    found = place.results.images(place.record).get(place.mode or place.label)
+    return found.identical_share if found is not None and found.identical else None
+
+
+def updates(place: Place) -> float | None:
+    """Updates of a drafter's training."""
+    training = place.results.training(place.training)
+    return None if training is None else training[-1].update
+
+
+def training_seconds(place: Place) -> float | None:
+    """Seconds of a drafter's training steps."""
+    training = place.results.training(place.training)
+    return None if training is None else training[-1].seconds
+
+
+def best_accepted(place: Place) -> float | None:
+    """Highest `accepted` of a drafter's validations."""
+    training = place.results.training(place.training)
+    return None if training is None else _best(training)
+
+
+def common_accepted(place: Place) -> float | None:
+    """Highest `accepted` that all trainings in the table reach."""
+    found = [training for name in place.beside if (training := place.results.training(name)) is not None]
+    return min(map(_best, found)) if place.results.training(place.training) else None
+
+
+def seconds_to_common_accepted(place: Place) -> float | None:
+    """Seconds of training until `common_accepted`."""
+    training, level = place.results.training(place.training), common_accepted(place)
+    return None if training is None or level is None else seconds_to_reach(training, level)
 
 
 def _best(validations: list[Validation]) -> float:
     return max(validation.accepted for validation in validations)
-
-
-MEASURES: dict[str, Number] = {
-    "iterations": _counted(lambda found: found.mean_iterations),
-    "accepted tokens": _counted(lambda found: found.mean_accepted_tokens),
-    "acceptance %": _counted(lambda found: None if found.acceptance_rate is None else 100 * found.acceptance_rate),
-    "accepted block": _timed(lambda run: run.mean_accepted_block),
-    "seconds": _timed(lambda run: run.seconds),
-    "milliseconds": _timed(lambda run: 1e3 * run.seconds / len(run.tokens)),
-    "timed BLEU": _timed(lambda run: run.bleu),
-    "timed BLEU of all": _timed_bleu_of_all,
-    "speed-up": _speed_up,
-    "decoding seconds": _decoding_seconds,
-    "decoding speed-up": _decoding_speed_up,
-    "module ms": _modules(lambda seconds, run: 1e3 * seconds / len(run.tokens)),
-    "module ms an iteration": _modules(
-        lambda seconds, run: 1e3 * seconds / sum(run.iterations) if run.iterations else None
-    ),
-    "module %": _modules(lambda seconds, run: 100 * seconds / sum((run.modules or {}).values())),
-    "host MiB": _timed(lambda run: _mebibytes(run.host_bytes)),
-    "device MiB": _timed(lambda run: _mebibytes(run.device_bytes)),
-    "PSNR": _of_images(lambda quality: quality.psnr),
-    "greedy's pixels": _of_images(lambda quality: quality.identical_share if quality.identical else None),
-    "updates": _trained(lambda training, level: training[-1].update),
-    "training seconds": _trained(lambda training, level: training[-1].seconds),
-    "best accepted": _trained(lambda training, level: _best(training)),
-    "common accepted": _trained(lambda training, level: level),
-    "seconds to common accepted": _trained(seconds_to_reach),
-}
-"""all measures by name, except the columns of aggdec score"""

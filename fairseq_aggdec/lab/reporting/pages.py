@@ -1,90 +1,123 @@
-"""Pages of tables: those of the papers, those with an experiment's numbers beside them, and an experiment's own."""
+"""Pages of tables: an experiment's numbers beside the papers', or its own tables, with machines and commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
-from fairseq_aggdec.lab.grid import Grid, escape, latex, markdown
-from fairseq_aggdec.lab.reporting.beside import beside_grids, commands, header, paper_grid, sources_of
-from fairseq_aggdec.lab.reporting.counterparts import Counterparts, OwnTable
-from fairseq_aggdec.lab.reporting.measures import run_of
-from fairseq_aggdec.lab.reporting.own_tables import declared_grid, draw, grids_of_everything, measured_sources, summary
-from fairseq_aggdec.lab.reporting.paper_tables import all_tables, paper_table
+from fairseq_aggdec.lab.benchmarking.machine import describe
+from fairseq_aggdec.lab.benchmarking.record import Record
+from fairseq_aggdec.lab.reporting.measures import Score
 from fairseq_aggdec.lab.reporting.results import Results
-
-FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex}
-
-
-def paper_page(names: Sequence[str], form: str) -> str:
-    """Tables of the papers by name, such as `ge2022/5`; without names, a list of all tables.
-
-    Raises:
-        AggdecError: there is no such table.
-    """
-    if not names:
-        return "".join(f"{table.name:<13}{table.shows}\n" for table in all_tables().values())
-    return "\n\n".join(FORMATS[form](paper_grid(paper_table(name))) for name in names) + "\n"
+from fairseq_aggdec.lab.reporting.tables import Beside, Grid, Own
 
 
-def beside_page(results: Results, wanted: Sequence[Counterparts], form: str, own: bool) -> str:
-    """Tables of the papers with an experiment's numbers beside theirs.
+def beside_page(results: Results, title: str, stand_in: bool, tables: Sequence[Beside], command: str, form: str) -> str:
+    """Tables of the papers with our numbers, each followed by its changes of quality.
 
     Args:
-        results: the experiment's results.
-        wanted: the tables; if empty, the page has tables of all measurements instead.
-        form: one of `FORMATS`.
-        own: whether to add tables of all measurements.
+        results: what the numbers were looked up in.
+        title: title of the experiment.
+        stand_in: whether the experiment has other data than the papers.
+        tables: the tables; those without a measured number are only named.
+        command: the command that is running.
+        form: form of the tables, see `grid`.
     """
-    grids, missing = beside_grids(results, wanted)
-    used = sources_of(results, wanted)
-    lines = header(results, used) if wanted else [f"{results.title}."]
-    if missing:
+    grids = [grid for table in tables if table.measured for grid in (table.grid(), table.changes()) if grid]
+    name = results.config.name
+    if stand_in:
+        differs = (
+            f"{name} is a stand-in: other data and smaller models than the papers'. Iterations and changes of quality "
+            "can be compared with theirs; scores and seconds cannot. Speed-ups over fairseq's search contain what this "
+            "plugin's engine gains without drafts."
+        )
+    else:
+        differs = f"{name} has the papers' data and model sizes; the machine may differ from theirs."
+    lines = [f"{title}. {differs}"]
+    sets = [
+        found
+        for subset in sorted({place.set for place, _ in results.used}, key=_order_of_sets)
+        if (found := results.test_set(subset))
+    ]
+    if sets:
+        sizes = ", ".join(f"{test}: {size} sentences" for test, size in sets)
+        lines.append(
+            f"Scores are of whole test sets ({sizes}); iterations and tokens too where their counters were kept, "
+            "otherwise of the sentences that were timed."
+        )
+    machines: dict[str, dict[str, list[str]]] = {}
+    for record_name, record in _records(results).items():
+        timed = machines.setdefault(describe(record.machine), {})
+        timed.setdefault(f"{len(record.source_tokens)} inputs", []).append(record_name)
+    for machine, timed in machines.items():
+        sizes = "; ".join(f"{size}: {', '.join(names)}" for size, names in timed.items())
+        lines.append(f"Times ({sizes}): {machine}.")
+    if missing := [table.table.name for table in tables if not table.measured]:
         lines.append(f"Nothing has been measured yet of {', '.join(missing)}.")
-    everything = own or not wanted
-    if everything:
-        grids += grids_of_everything(results)
-    made = commands(results, None if everything else used)
-    return _page(f"{results.experiment} beside the papers" if wanted else results.experiment, lines, grids, made, form)
+    return _page(results, f"{name} beside the papers", lines, grids, command, form)
 
 
-def own_page(results: Results, name: str, tables: Sequence[OwnTable], form: str, figures: Sequence[Path] = ()) -> str:
+def own_page(results: Results, name: str, tables: Sequence[Own], command: str, form: str) -> str:
     """The tables that an experiment declares under one name.
 
-    Args:
-        results: the experiment's results.
-        name: their name.
-        tables: the tables as declared.
-        form: one of `FORMATS`.
-        figures: files for drawings of the first tables that declare a figure, in their order.
+    Raises:
+        AggdecError: none of their numbers was measured.
+    """
+    grids = [grid for table in tables if (grid := table.grid()) is not None]
+    if not grids:
+        raise AggdecError(f"{name}: nothing of it has been measured yet; run its stage of {results.config.name} first")
+    parts = []
+    scored = dict.fromkeys(place.set for place, measure in results.used if isinstance(measure, Score))
+    if counts := "/".join(str(test[1]) for subset in scored if (test := results.test_set(subset))):
+        parts.append(f"Scores of {counts} sentences")
+    if runs := [run for place, _ in results.used if (run := place.run) is not None]:
+        timed = "/".join(dict.fromkeys(str(len(run.tokens)) for run in runs))
+        parts.append(f"times of the first {timed} of them" if counts else f"Times of {timed} inputs")
+        parts[-1] += ", batch size 1"
+        names = dict.fromkeys(place.record for place, _ in results.used)
+        found = (record for record in map(results.record, names) if record is not None)
+        parts.append(" / ".join(dict.fromkeys(describe(record.machine) for record in found)))
+    return _page(results, f"{results.config.name}: {name}", [f"{'; '.join(parts)}."], grids, command, form)
+
+
+def write_figures(tables: Sequence[Own], files: Sequence[Path]) -> None:
+    """Draws the first tables that declare a figure, in their order.
 
     Raises:
-        AggdecError: none of their numbers was measured, a lossless mode had another output than greedy decoding, or
-            fewer tables declare a figure.
+        AggdecError: fewer tables declare a figure.
     """
-    used = measured_sources(results, tables)
-    if not used:
-        raise AggdecError(f"{name}: nothing of it has been measured yet; run its stage of {results.experiment} first")
-    runs = [(source, run_of(results, source)) for source in used]
-    refuse_differences({f"{source.record}, {source.mode}": run.differing for source, run in runs if run is not None})
-    grids = [declared_grid(results, table, f"{name}-{number}") for number, table in enumerate(tables, start=1)]
+    from fairseq_aggdec.lab.reporting.figure import draw
+
     drawn = [table for table in tables if table.figure]
-    if len(figures) > len(drawn):
-        many = "no figure" if not drawn else f"{len(drawn)} figures only"
-        raise AggdecError(f"{figures[len(drawn)]}: table {name} of {results.experiment} declares {many}")
-    for table, figure in zip(drawn, figures, strict=False):
-        draw(results, table, figure)
-    title, lines = f"{results.experiment}: {name}", [f"{summary(results, used)}."]
-    return _page(title, lines, [grid for grid in grids if grid is not None], commands(results, used), form)
+    if len(files) > len(drawn):
+        raise AggdecError(f"{files[len(drawn)]}: the table declares {len(drawn)} figures only")
+    for table, file in zip(drawn, files, strict=False):
+        draw(table, file)
 
 
-def _page(title: str, lines: Sequence[str], grids: Sequence[Grid], made: Sequence[str], form: str) -> str:
-    """The page, with the commands that made its numbers."""
-    tables = [FORMATS[form](grid) for grid in grids]
-    if form == "latex":
-        comments = ["% needs \\usepackage{booktabs}", *(f"% {command}" for command in made)]
-        return "\n\n".join(["\n".join(comments), *map(escape, lines), *tables]) + "\n"
-    listed = "\n".join(["```", *made, "```"])
-    return "\n\n".join([f"# {title}", *lines, *tables, f"## Commands\n\n{listed}"]) + "\n"
+def _records(results: Results) -> dict[str, Record]:
+    """The records of all numbers that were found, in the order of their files."""
+    names = {name for place, _ in results.used for name in (place.record, place.over_record) if name}
+    found = {name: results.record(name) for name in sorted(names, key=lambda name: (name.count("/"), name.split("/")))}
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def _order_of_sets(subset: str) -> tuple[int, str]:
+    return (0 if subset == "valid" else 1, subset)
+
+
+def _page(results: Results, title: str, lines: Sequence[str], grids: Sequence[Grid], command: str, form: str) -> str:
+    """The page, with the commands that made its numbers; refuses other outputs of lossless modes."""
+    runs = {f"{place.record}, {place.mode or place.label}": place.run for place, _ in results.used}
+    refuse_differences({name: run.differing for name, run in runs.items() if run is not None})
+    outputs = sorted({(place.set, place.label) for place, _ in results.used})
+    decodings = [found.command for output in outputs if (found := results.decoding(*output)) and found.command]
+    made = [*decodings, *(record.command for record in _records(results).values()), command]
+    listed = [*dict.fromkeys(map(results.relative, made))]
+    tables = [grid.text(form) for grid in grids]
+    if "latex" in form:
+        return "\n\n".join(["\n".join(f"% {line}" for line in [title, *lines, *listed]), *tables]) + "\n"
+    commands = "\n".join(["```", *listed, "```"])
+    return "\n\n".join([f"# {title}", *lines, *tables, f"## Commands\n\n{commands}"]) + "\n"

@@ -1,38 +1,37 @@
-"""The results of an experiment in one JSON file: scores, counters and times, with machines and commands."""
+"""What an experiment has decoded and measured, read from its work folder when a table asks for it."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.lab.benchmarking.image_record import Quality
-from fairseq_aggdec.lab.benchmarking.record import Record
-from fairseq_aggdec.lab.evaluation.training_log import Validation
-from fairseq_aggdec.structured_files import made_of, read_json
+from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.lab.benchmarking.image_record import QUALITY, ImageRecord, Quality
+from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
+from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
+from fairseq_aggdec.lab.evaluation.training_log import Validation, read_validations
+from fairseq_aggdec.structured_files import parse_json, read_yaml
 
-FORMAT = 2
-"""version of the format; version 1 had sums in place of records"""
+STATS, COMMAND = "stats.jsonl", "command.txt"
+"""files of scripts/decode.sh beside an output: that of --decoding-stats, and the command of fairseq-generate"""
 
 
 @dataclass
 class Decoding:
     """Counters of one decoded test set (`--decoding-stats`), summed over its sentences."""
 
-    subset: str
-    label: str
     sentences: int
     iterations: int
     tokens: int
     """output tokens, EOS counted"""
-    drafted: int
-    accepted: int
     seconds: float | None = None
     """seconds for all sentences; None unless each was decoded alone"""
-    command: str | None = None
+    command: str = ""
 
     @property
     def mean_iterations(self) -> float | None:
@@ -44,52 +43,173 @@ class Decoding:
         """Mean committed tokens of an iteration, the verifier's own included; None if they were not counted."""
         return self.tokens / self.iterations if self.iterations else None
 
-    @property
-    def acceptance_rate(self) -> float | None:
-        """Accepted draft tokens divided by all draft tokens; None if they were not counted."""
-        return self.accepted / max(1, self.drafted) if self.iterations else None
+
+def read_decoding(path: Path) -> Decoding:
+    """Reads a file of --decoding-stats and adds up its counters.
+
+    Raises:
+        AggdecError: the file has another format or is not complete.
+    """
+    try:
+        sentences = [parse_json(line, str(path), "decode again") for line in read_text_lines(path)]
+        iterations = sum(entry["iterations"] for entry in sentences)
+        tokens = sum(entry["output_length"] + 1 for entry in sentences)
+        times = [entry["seconds"] for entry in sentences]
+    except (KeyError, TypeError) as error:
+        raise AggdecError(f"{path}: not a whole file of --decoding-stats ({error!r}); decode again") from error
+    command = path.parent / COMMAND
+    told = command.read_text(encoding="utf-8").strip() if command.is_file() else ""
+    return Decoding(len(sentences), iterations, tokens, None if None in times else round(sum(times), 6), told)
 
 
 @dataclass
 class Results:
-    """All results of an experiment."""
+    """The results of one experiment; a missing file is None, as its stage has not run."""
 
-    experiment: str
-    title: str
-    stand_in: bool
-    """whether it replaces an experiment of the papers, with other data and models"""
-    date: str
-    commit: str | None
-    command: str
-    machine: dict[str, Any]
-    """the machine that computed the scores"""
-    scores: list[dict[str, Any]] = field(default_factory=list)
-    """`ScoreTable.record()` of each decoded test set, with fairseq's name of the set as `subset`"""
-    decodings: list[Decoding] = field(default_factory=list)
-    records: dict[str, Record] = field(default_factory=dict)
-    """records of aggdec bench, by path in the work folder without suffix"""
-    images: dict[str, dict[str, Quality]] = field(default_factory=dict)
-    """image quality by record and by mode, or `bicubic` for bicubic enlargement"""
-    trainings: dict[str, list[Validation]] = field(default_factory=dict)
-    """validations of drafters' trainings, by folder in the work folder"""
-    format: int = FORMAT
+    config: Path
+    """the experiment's folder in configs/"""
+    work: Path
+    """its work folder"""
+    data: Path
+    """folder of the data sets, which has the M2 files"""
+    metrics: tuple[str, ...] = ()
+    """metrics of aggdec score beside those of prepare.yaml"""
+    used: list[tuple[Place, Measure]] = field(default_factory=list)
+    """where the numbers that were found come from"""
 
-    def save(self, path: Path) -> None:
-        """Writes JSON with one line for each field."""
-        entries = [f' "{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in asdict(self).items()]
-        with written_whole(path) as partial:
-            partial.write_text("{\n" + ",\n".join(entries) + "\n}\n", encoding="utf-8")
+    def __hash__(self) -> int:
+        return id(self)
+
+    def at(self, label: str = "", **fields: Any) -> Place:
+        """The place of a decoded output and of the mode of the same name."""
+        return Place(self, label, **fields)
+
+    @cached_property
+    def scores(self) -> ExperimentScores | None:
+        """The scorer of the decoded outputs; None for an experiment without metrics, as one of images."""
+        settings = self.config / "prepare.yaml"
+        if not settings.is_file() or "score" not in read_yaml(settings):
+            return None
+        prepared = PrepareConfig.read(settings, to_prepare=False)
+        return ExperimentScores(prepared, self.work, self.data, self.metrics)
+
+    def score(self, subset: str, label: str) -> Mapping[str, float]:
+        """The scores of a decoded output by their columns; empty where it is missing or not finished."""
+        if self.scores is None or not self.is_whole(self.work / "decode" / subset / label):
+            return {}
+        return self.scores.of(subset, label)
+
+    def test_set(self, subset: str) -> tuple[str, int] | None:
+        """Name and number of sentences of a test set that was decoded; `subset` is fairseq's name of it."""
+        if self.scores is None or not any(map(self.is_whole, self.work.glob(f"decode/{subset}/*"))):
+            return None
+        return self.scores.size(subset)
+
+    @cache  # noqa: B019
+    def decoding(self, subset: str, label: str) -> Decoding | None:
+        """The counters of a decoded output."""
+        path = self.work / "decode" / subset / label / STATS
+        return read_decoding(path) if path.is_file() and self.is_whole(path.parent) else None
+
+    @cache  # noqa: B019
+    def record(self, name: str) -> Record | None:
+        """What aggdec bench wrote to NAME.json in the work folder."""
+        path = self.work / f"{name}.json"
+        return load_record(path) if path.is_file() else None
+
+    @cache  # noqa: B019
+    def is_whole(self, output: Path) -> bool:
+        """Whether fairseq-generate has finished in this folder; it may have skipped sentences that are too long."""
+        files = output.glob("generate-*.txt")
+        return any(line.startswith("Generate ") for path in files for line in read_text_lines(path))
+
+    def run(self, name: str, mode: str) -> Run | None:
+        """A mode of a record at batch size 1. In its name `-` may stand for `:`, as in names of folders."""
+        record = self.record(name)
+        runs = record.at(1) if record is not None else []
+        return next((run for run in runs if run.mode.replace(":", "-") == mode.replace(":", "-")), None)
+
+    @cache  # noqa: B019
+    def training(self, folder: str) -> list[Validation] | None:
+        """The validations of a drafter's training in a folder of the work folder."""
+        log = self.work / folder / "train/hydra_train.log"
+        return read_validations(log) if log.is_file() else None
+
+    @cache  # noqa: B019
+    def images(self, name: str) -> Mapping[str, Quality]:
+        """The quality of the images of a record, by mode or `bicubic` for bicubic enlargement."""
+        folder = (self.work / name).parent
+        if not (folder / QUALITY).is_file():
+            return {}
+        record = ImageRecord.load(folder)
+        return {**record.quality, "bicubic": Quality(record.enlarged, [])}
+
+    def sizes(self, pattern: str) -> list[str]:
+        """What `*` stands for in the names of records such as `blocks/regular-*`, numbers in their order."""
+        before, _, after = f"{self.work / pattern}.json".partition("*")
+        found = (str(path)[len(before) : -len(after)] for path in self.work.glob(f"{pattern}.json"))
+        return sorted(found, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
+
+    def relative(self, command: str) -> str:
+        """A command with paths relative to the checkout, and `work/` for the folder of the work folders."""
+        checkout = self.config.resolve().parents[1]
+        for folder, name in ((self.work.resolve().parent, "work/"), (self.work.absolute().parent, "work/")):
+            command = command.replace(f"{folder}/", name)
+        return command.replace(f"{checkout}/", "")
 
 
-def load_results(path: Path) -> Results:
-    """Reads what `Results.save` wrote.
+@dataclass(frozen=True)
+class Place:
+    """A decoded output and a timed mode: all that a row of a table is about. Not every measure needs all fields."""
 
-    Raises:
-        AggdecError: the file has another format.
-        OSError: the file cannot be read.
-    """
-    content = read_json(path, "give what aggdec report experiment wrote")
-    if not isinstance(content, dict) or content.get("format") != FORMAT or "decodings" not in content:
-        raise AggdecError(f"{path}: not written by this version of aggdec report experiment; run it again")
-    results: Results = made_of(Results, content, str(path), "write it again")
-    return results
+    results: Results
+    label: str = ""
+    """label of the decoded output"""
+    set: str = "test"
+    """fairseq's name of the test set"""
+    record: str = "bench/bench"
+    """file of aggdec bench in the work folder, without suffix"""
+    mode: str = ""
+    """mode in that file; empty for the label"""
+    over: str = "beam5"
+    """baseline of a speed-up: a mode, or for `decoding_speed_up` a label"""
+    over_record: str = ""
+    """file with the baseline; empty for `record`"""
+    training: str = ""
+    """folder of a drafter's training in the work folder"""
+    beside: tuple[str, ...] = ()
+    """the trainings in the same table"""
+
+    def at(self, label: str | None = None, **fields: Any) -> Place:
+        """The same place but for these fields."""
+        return replace(self, **fields, **({} if label is None else {"label": label}))
+
+    @property
+    def run(self) -> Run | None:
+        """The timed mode."""
+        return self.results.run(self.record, self.mode or self.label)
+
+    @property
+    def baseline(self) -> Run | None:
+        """The mode that a speed-up is over."""
+        return self.results.run(self.over_record or self.record, self.over)
+
+    @property
+    def decoding(self) -> Decoding | None:
+        """The counters of the decoded output."""
+        return self.results.decoding(self.set, self.label)
+
+    def get(self, measure: Measure) -> float | None:
+        """A number of this place, which the page's head then names the source of; None if it was not measured."""
+        number = measure(self)
+        if number is not None:
+            self.results.used.append((self, measure))
+        return number
+
+    def row(self, columns: Mapping[str, Measure]) -> dict[str, float | None]:
+        """The numbers of a row, by column."""
+        return {column: self.get(measure) for column, measure in columns.items()}
+
+
+Measure = Callable[[Place], float | None]
+"""looks up a number; None if it was not measured"""

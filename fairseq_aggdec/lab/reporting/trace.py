@@ -1,16 +1,24 @@
-"""Shows which output tokens came from drafts and which from the verifier (papers/000 Tables 2 and 17)."""
+"""Shows how sentences were decoded, iteration by iteration (papers/000 Tables 2 and 17), as text for a terminal."""
+
+from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TextIO
+from pathlib import Path
+from typing import Any, TextIO
 
 from fairseq_aggdec.decoding.stats import SentenceStats
+from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import read_text_lines
+from fairseq_aggdec.structured_files import parse_json
 
+_BLUE, _RED, _GREEN, _YELLOW, _STRUCK, _PLAIN = "\033[34m", "\033[1;31m", "\033[32m", "\033[33m", "\033[2;9m", "\033[0m"
 BIFURCATION, BONUS, SINGLE, WHOLE = "bifurcation", "bonus token", "re-decoded", "draft to the end"
 """kinds of iterations, by their last token: the verifier replaced a draft token; it added a bonus token to a draft that
 was accepted as a whole; it decoded one token without a draft; the accepted draft ended the sentence"""
+_COLOURS = {BIFURCATION: _RED, BONUS: _GREEN, SINGLE: _YELLOW, WHOLE: ""}
 
 
 @dataclass(frozen=True)
@@ -33,14 +41,96 @@ class Segment:
             return BONUS if self.drafted else SINGLE
         return WHOLE
 
+    @property
+    def note(self) -> str:
+        """The iteration in words."""
+        length = len(self.drafted) + len(self.rejected)
+        if self.step == BIFURCATION:
+            return f"bifurcation: {len(self.drafted)} of {length} drafted tokens accepted"
+        if self.step == SINGLE:
+            return "re-decoded: a single step without a draft"
+        ending = "and a bonus token" if self.step == BONUS else "to the end of the sentence"
+        return f"{length} of {length} drafted tokens accepted, {ending}"
 
-def wants_colour(choice: str, stream: TextIO | None = None) -> bool:
-    """Whether to print colours.
+
+@dataclass(frozen=True)
+class Trace:
+    """One decoded sentence; its tokens are symbols of the dictionaries."""
+
+    number: int
+    """fairseq's number of the sentence"""
+    source: list[str]
+    parts: list[Segment]
+    """the iterations"""
+
+    @property
+    def output(self) -> list[str]:
+        """The output tokens, EOS included."""
+        return [token for part in self.parts for token in (*part.drafted, *part.own)]
+
+    @property
+    def summary(self) -> str:
+        """The counters in words; EOS counts as a token."""
+        tokens, iterations = len(self.output), len(self.parts)
+        accepted = sum(len(part.drafted) for part in self.parts)
+        drafted = accepted + sum(len(part.rejected) for part in self.parts)
+        return (
+            f"{tokens} tokens in {iterations} iterations, {tokens / max(1, iterations):.2f} an iteration; "
+            f"{drafted} drafted, {accepted} of them accepted"
+        )
+
+
+def segments(tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Sequence[str]]) -> list[Segment]:
+    """Splits an output, EOS included, into the tokens of each iteration; `drafts` are those of the iterations."""
+    result, begin = [], 0
+    for draft, accepted, committed in zip(drafts, stats.accepted, stats.committed, strict=True):
+        middle, end = begin + accepted, begin + committed
+        result.append(Segment(list(tokens[begin:middle]), list(tokens[middle:end]), list(draft[accepted:])))
+        begin = end
+    return result
+
+
+def read_traces(path: Path, wanted: Sequence[int] | None = None, limit: int | None = None) -> list[Trace]:
+    """Reads the sentences of a file of `--decoding-stats` with `--retain-iter-history`.
 
     Args:
-        choice: `always`, `never` or `auto`. `auto` prints colours on a terminal, unless the environment variable
-            NO_COLOR is set (https://no-color.org).
-        stream: where the text is printed; None for standard output.
+        path: the file.
+        wanted: numbers of the sentences to return, in this order; None for all, by number.
+        limit: largest number of sentences; None for no limit.
+
+    Raises:
+        AggdecError: the file has another format, has no drafts, or lacks a sentence.
+        OSError: the file cannot be read.
+    """
+    traces: dict[int, Trace] = {}
+    for line_number, line in enumerate(read_text_lines(path), start=1):
+        where = f"{path}, line {line_number}"
+        try:
+            record = parse_json(line, where, "decode again")
+            if "drafts" not in record:
+                raise AggdecError(f"{where}: has no drafts; decode with --decoding-stats and --retain-iter-history")
+            trace = _trace(record)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise AggdecError(f"{where}: not of --decoding-stats ({error!r}); decode again") from error
+        traces[trace.number] = trace
+    if missing := [number for number in wanted or () if number not in traces]:
+        raise AggdecError(f"{path}: has no sentences {', '.join(map(str, missing))}")
+    chosen = wanted if wanted is not None else sorted(traces)
+    return [traces[number] for number in chosen][:limit]
+
+
+def _trace(record: dict[str, Any]) -> Trace:
+    drafts, output, committed = record["drafts"], record["output"], record["committed_per_iteration"]
+    if sum(committed) != len(output) or len(drafts) != len(committed):
+        raise ValueError("counters do not fit the output")
+    stats = SentenceStats([len(draft) for draft in drafts], record["accepted_per_iteration"], committed)
+    return Trace(int(record["id"]), list(map(str, record["source"])), segments(output, stats, drafts))
+
+
+def wants_colour(choice: str, stream: TextIO | None = None) -> bool:
+    """Whether to print colours on a stream (standard output): `always`, `never`, or with `auto` on a terminal.
+
+    `auto` prints none where the environment variable NO_COLOR is set (https://no-color.org).
     """
     if choice != "auto":
         return choice == "always"
@@ -48,20 +138,44 @@ def wants_colour(choice: str, stream: TextIO | None = None) -> bool:
     return not plain and (stream or sys.stdout).isatty()
 
 
-def segments(
-    tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Sequence[str]] | None = None
-) -> list[Segment]:
-    """Split an output into the tokens of each iteration.
+def text(files: Mapping[str, Sequence[Trace]], colour: bool) -> str:
+    """All sentences of some files, with a legend, in the terminal's colours or with brackets and slashes."""
+    blocks = ["[accepted drafts]  the verifier's own token  /thrown away/"]
+    if colour:
+        blocks = [
+            f"{_BLUE}accepted drafts{_PLAIN}  the verifier's own token: {_RED}at a bifurcation{_PLAIN}, "
+            f"{_GREEN}bonus{_PLAIN} after a whole draft, {_YELLOW}re-decoded{_PLAIN} without a draft  "
+            f"{_STRUCK}thrown away{_PLAIN}"
+        ]
+    for name, traces in files.items():
+        blocks.append(f"== {_joined([name])}")
+        for trace in traces:
+            lines = [f"{trace.number}: {trace.summary}", f"  source  {_joined(trace.source)}"]
+            for number, part in enumerate(trace.parts, start=1):
+                pieces = filter(None, (kept(part, colour, _COLOURS[part.step]), rejected(part, colour)))
+                lines.append(f"  {number:>6}  {' '.join(pieces)}  ({part.note})")
+            blocks.append("\n".join([*lines, f"  output  {_joined(trace.output)}"]))
+    return "\n\n".join(blocks) + "\n"
 
-    Args:
-        tokens: symbols of the output, EOS included.
-        stats: counters of the output.
-        drafts: symbols of each iteration's draft; None if they were not recorded.
-    """
-    result, begin = [], 0
-    for number, (accepted, committed) in enumerate(zip(stats.accepted, stats.committed, strict=True)):
-        middle, end = begin + accepted, begin + committed
-        rejected = [] if drafts is None else list(drafts[number][accepted:])
-        result.append(Segment(list(tokens[begin:middle]), list(tokens[middle:end]), rejected))
-        begin = end
-    return result
+
+def kept(part: Segment, colour: bool, own: str = _RED) -> str:
+    """What an iteration adds: the draft's tokens blue or in brackets, the verifier's in the colour `own` or bare."""
+    pieces = []
+    if part.drafted:
+        pieces.append(f"{_BLUE}{_joined(part.drafted)}{_PLAIN}" if colour else f"[{_joined(part.drafted)}]")
+    if part.own:
+        pieces.append(f"{own}{_joined(part.own)}{_PLAIN}" if colour else _joined(part.own))
+    return " ".join(pieces)
+
+
+def rejected(part: Segment, colour: bool) -> str:
+    """The rejected tokens of a draft, struck through or between slashes; empty if there are none."""
+    if not part.rejected:
+        return ""
+    return f"{_STRUCK}{_joined(part.rejected)}{_PLAIN}" if colour else f"/{_joined(part.rejected)}/"
+
+
+def _joined(tokens: Sequence[str]) -> str:
+    """The tokens in one line, with control characters replaced."""
+    joined = " ".join(tokens)
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in joined)

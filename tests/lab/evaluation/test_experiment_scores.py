@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.data.prepare_config import Gpt2Files, Languages, PrepareConfig, Subwords, TestSet
+from fairseq_aggdec.data.prepare_config import Gpt2Files, Languages, PrepareConfig, Subwords
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.lab.evaluation import experiment_scores
+from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
 
 
 def test_subwords_of_gpt2_become_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,14 +23,13 @@ def test_subwords_of_gpt2_become_text(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(experiment_scores.subwords, "gpt2", Encoder)
     languages = Languages("src", "tgt")
     config = PrepareConfig(languages, bpe=Subwords(gpt2=Gpt2Files("encoder.json", "vocab.bpe")))
-    assert experiment_scores.subword_joiner(config, tmp_path)("1 2") == "a b"
+    assert ExperimentScores(config, tmp_path, tmp_path)._join("1 2") == "a b"
     assert made == [(tmp_path / "data-bin/encoder.json", tmp_path / "data-bin/vocab.bpe")]
-    assert experiment_scores.subword_joiner(PrepareConfig(languages, bpe=Subwords(10)), tmp_path)("a@@ b c") == "ab c"
-    assert experiment_scores.subword_joiner(PrepareConfig(languages), tmp_path)("a b") == "a b"
+    assert ExperimentScores(PrepareConfig(languages, bpe=Subwords(10)), tmp_path, tmp_path)._join("a@@ b c") == "ab c"
 
 
 def test_the_language_of_a_side_that_tokenizer_language_does_not_name(tmp_path: Path) -> None:
     for file in ("tok/test.en", "tok/test.de", "text/test.de"):
         write_lines(tmp_path / file, ["a b"])
     config = PrepareConfig(Languages("en", "de"), tokenizer_language={"en": "en"})
-    assert experiment_scores.experiment_set(config, TestSet("test"), tmp_path, tmp_path).language == "de"
+    assert ExperimentScores(config, tmp_path, tmp_path).references("test").language == "de"

@@ -13,18 +13,17 @@ def test_rows_and_record() -> None:
     table = ScoreTable("dev", TEST, choose_metrics(["exact", "edit-ratio"], TEST))
     table.add("all", {1: list("pq"), 0: list("abcd")})
     table.add("part", {0: list("abcx")})
-    assert [line.split() for line in table.text().splitlines()[2:]] == [
+    assert [line.split() for line in table.text().splitlines()[2:4]] == [
         ["all", "50.00", "0.00"],
         ["part", "(1", "sentences)", "100.00", "25.00"],
     ]
     record = json.loads(json.dumps(table.record()))
     assert (record["test_set"], record["sentences"], record["references"]) == ("dev", 2, 1)
-    assert record["metrics"] == ["exact", "edit-ratio"]
+    assert list(record["metrics"]) == ["exact", "edit-ratio"]
     assert record["rows"][1] == {
         "name": "part",
         "sentences": 1,
         "scores": {"equals a reference %": 100, "edit ratio %": 25},
-        "official": {},
     }
     assert record["versions"]["sacrebleu"]
 
@@ -41,6 +40,6 @@ def test_equal_outputs_are_scored_once() -> None:
     for row, outputs in {"greedy": "abcd", "iad": "abcd", "beam5": "abcx"}.items():
         table.add(row, {0: list(outputs), 1: list("pq")})
     table.add("part", {0: list("abcd")})
-    assert [(row.name, row.sentences) for row in table.rows] == [("greedy", 2), ("iad", 2), ("beam5", 2), ("part", 1)]
-    assert [row.scores["equals a reference %"] for row in table.rows] == [50, 50, 100, 0]
+    assert {name: row.sentences for name, row in table.rows.items()} == {"greedy": 2, "iad": 2, "beam5": 2, "part": 1}
+    assert [row.scores["equals a reference %"] for row in table.rows.values()] == [50, 50, 100, 0]
     assert calls == [2, 2, 1]

@@ -1,0 +1,18 @@
+"""The tables that tatoeba_en_de_base reproduces."""
+
+from configs.shared.tables import block_drafter
+from fairseq_aggdec.lab.reporting.measures import Score
+
+
+def papers(results):
+    """Tables of the papers with this experiment's numbers."""
+    return [
+        block_drafter(
+            results,
+            Score("sacrebleu"),
+            ours="sacrebleu of Tatoeba sentences",
+            differs="verifier and drafter 512 wide, 6 verifier layers, drafter of 2 with k = 10, transition head, "
+            "causal prefix, Tatoeba",
+            verifier="6+6 layers of 512, Tatoeba",
+        )
+    ]

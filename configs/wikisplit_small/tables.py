@@ -1,0 +1,19 @@
+"""The tables that wikisplit_small reproduces."""
+
+from configs.shared.tables import correctors, three_modes
+from fairseq_aggdec.lab.reporting.measures import Score, speed_up
+
+
+def papers(results):
+    """Tables of the papers with this experiment's numbers."""
+    columns = {"Wikilarge SARI": Score("SARI"), "Wikilarge BLEU": Score("sacrebleu"), "Wikilarge Speedup": speed_up}
+    return [
+        correctors(
+            "ge2022/4",
+            results.at(set="test1", record="bench/bench-test1"),
+            columns,
+            ours="ASSET's test set",
+            differs="4+1 layers of 256, WikiSplit, begins as a corrector",
+            **three_modes("Transformer"),
+        )
+    ]
