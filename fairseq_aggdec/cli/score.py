@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     args = parser.parse_args(argv)
-    from fairseq_aggdec.data.prepare_config import PrepareConfig
+    from fairseq_aggdec.data.experiment import Experiment
     from fairseq_aggdec.lab.evaluation.experiment_scores import experiment_tables
     from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
     from fairseq_aggdec.lab.evaluation.metrics import mean_edit_ratio
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if getattr(args, "json", None):
         check_result_file(args.json, "[")
     if args.command == "experiment":
-        config = PrepareConfig.read(args.config, to_prepare=False)
+        config = Experiment.read(args.config)
         _print(experiment_tables(config, args.work, args.data, written=args.write), args.json)
     elif args.command == "files":
         check_least(parser, args, 0, "max_unchanged_words")
@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     experiment = commands.add_parser(
         "experiment", parents=[json_option], help="table of all decoded test sets of an experiment"
     )
-    experiment.add_argument("config", type=Path, help="the experiment's prepare.yaml")
+    experiment.add_argument("config", type=Path, help="the experiment's prepare.py")
     experiment.add_argument("--work", type=Path, required=True, help="the experiment's work folder")
     experiment.add_argument(
         "--write",

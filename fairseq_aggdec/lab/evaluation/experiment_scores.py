@@ -1,4 +1,4 @@
-"""Scores all decoded outputs of an experiment by the metrics in its prepare.yaml."""
+"""Scores all decoded outputs of an experiment by the metrics in its prepare.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
 from fairseq_aggdec.data import subwords
-from fairseq_aggdec.data.prepare_config import PrepareConfig, TestSet
+from fairseq_aggdec.data.experiment import Experiment, TestSet
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.generate_file import join_subwords
@@ -15,7 +15,7 @@ from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, read_outpu
 from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
 
 
-def subsets(config: PrepareConfig) -> dict[str, TestSet]:
+def subsets(config: Experiment) -> dict[str, TestSet]:
     """Returns the settings of the test sets by fairseq's names `valid`, `test`, `test1`, ...
 
     The M2 files of `valid` and `test` come from the field `m2`, those of others from their own entries.
@@ -24,11 +24,11 @@ def subsets(config: PrepareConfig) -> dict[str, TestSet]:
     return sets | {f"test{number}": item for number, item in enumerate(config.test_sets, start=1)}
 
 
-def experiment_set(config: PrepareConfig, item: TestSet, work: Path, data: Path) -> ReferenceSet:
+def experiment_set(config: Experiment, item: TestSet, work: Path, data: Path) -> ReferenceSet:
     """Returns a test set of an experiment.
 
     Args:
-        config: the experiment's `prepare.yaml`.
+        config: the experiment's `prepare.py`.
         item: settings of the test set.
         work: the experiment's work folder.
         data: folder of the data sets.
@@ -38,7 +38,7 @@ def experiment_set(config: PrepareConfig, item: TestSet, work: Path, data: Path)
     """
     tokens, (source_side, target_side) = work / "tok", config.sides
     reference_files: list[Path] = []
-    if _has_references(item):
+    if item.has_references:
         reference_files = sorted(tokens.glob(f"{item.name}.ref*")) or [tokens / f"{item.name}.{target_side}"]
     text_files = [work / "text" / file.name for file in reference_files]
     language = config.language_of(target_side) or target_side  # of text that is tokenised already, the side tells it
@@ -46,21 +46,16 @@ def experiment_set(config: PrepareConfig, item: TestSet, work: Path, data: Path)
     return read_reference_set(tokens / f"{item.name}.{source_side}", reference_files, text_files, language, m2_file)
 
 
-def _has_references(item: TestSet) -> bool:
-    """Whether a test set's references are published: an entry that names a source and no references has none."""
-    return not item.source or bool(item.references)
-
-
-def subword_joiner(config: PrepareConfig, work: Path) -> Callable[[str], str]:
+def subword_joiner(config: Experiment, work: Path) -> Callable[[str], str]:
     """Returns the function that joins an experiment's subwords to text."""
-    if not (config.bpe and config.bpe.gpt2):
+    if not config.gpt2:
         return join_subwords
     encoder = subwords.gpt2(work / "data-bin/encoder.json", work / "data-bin/vocab.bpe")
     return lambda line: str(encoder.decode(line))
 
 
 def experiment_tables(
-    config: PrepareConfig,
+    config: Experiment,
     work: Path,
     data: Path,
     only: Container[tuple[str, str]] | None = None,
@@ -72,7 +67,7 @@ def experiment_tables(
     model reads and writes, except `sacrebleu`, which compares running text.
 
     Args:
-        config: the experiment's `prepare.yaml`.
+        config: the experiment's `prepare.py`.
         work: its work folder.
         data: folder of the data sets.
         only: pairs of test set and decoding to score; None for all.
@@ -89,8 +84,8 @@ def experiment_tables(
         if not files:
             continue
         test = experiment_set(config, item, work, data)
-        metrics = config.score
-        if not _has_references(item):  # then what compares outputs with sources is left
+        metrics = list(config.score)
+        if not item.has_references:  # then what compares outputs with sources is left
             metrics = [name for name, metric in all_metrics().items() if name in metrics and not metric.missing(test)]
         table = ScoreTable(item.name, test, choose_metrics(metrics, test))
         if "edit-ratio" in config.score:  # an editing task

@@ -1,6 +1,6 @@
 """Reads configs/EXPERIMENT/tables.yaml, which says what measurement stands in each cell of an experiment's tables.
 
-    score: [m2-references]        # metrics of aggdec score that the tables need beside those of prepare.yaml
+    score: [m2-references]        # metrics of aggdec score that the tables need beside those of prepare.py
     tables:                       # tables of the papers
       ge2022/5:
         set: test                 # defaults of all cells, which a row or a column may replace: the decoded test set
@@ -133,7 +133,7 @@ class Tables:
     """The content of an experiment's `FILE`."""
 
     score: tuple[str, ...] = ()
-    """metrics to compute beside those of prepare.yaml"""
+    """metrics to compute beside those of prepare.py"""
     counterparts: dict[str, Counterparts] = field(default_factory=dict)
     """counterparts by the name of the paper's table"""
     own: dict[str, list[OwnTable]] = field(default_factory=dict)

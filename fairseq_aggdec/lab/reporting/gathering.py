@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairseq_aggdec.data.prepare_config import PrepareConfig
+from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.lab.benchmarking.image_record import QUALITY, ImageRecord, Quality
@@ -19,7 +19,7 @@ from fairseq_aggdec.lab.evaluation.training_log import read_validations
 from fairseq_aggdec.lab.reporting.counterparts import Source
 from fairseq_aggdec.lab.reporting.measures import MEASURES
 from fairseq_aggdec.lab.reporting.results import Decoding, Results
-from fairseq_aggdec.structured_files import parse_json, read_json, read_yaml
+from fairseq_aggdec.structured_files import parse_json, read_json
 
 STATS, COMMAND = "stats.jsonl", "command.txt"
 """files of scripts/decode.sh beside an output: that of --decoding-stats, and the command of fairseq-generate"""
@@ -48,7 +48,7 @@ def gather(
         work: its work folder.
         data: folder of the data sets, which has the M2 files.
         command: the command that is running, for the results.
-        metrics: metrics of aggdec score beside those of prepare.yaml.
+        metrics: metrics of aggdec score beside those of prepare.py.
         records: further files of aggdec bench by name; they replace files of the same name in the work folder.
         only: compute only the scores, and read only the trainings, that these sources need; None for all scores and no
             trainings.
@@ -125,16 +125,16 @@ def _relative_paths(command: str, config: Path, work: Path) -> str:
 def _scores(
     config: Path, work: Path, data: Path, metrics: Sequence[str], only: Sequence[Source] | None
 ) -> list[dict[str, Any]]:
-    settings = config / "prepare.yaml"
+    settings = config / "prepare.py"
     decoded = {(path.parts[-3], path.parts[-2]) for path in work.glob("decode/*/*/generate-*.txt")}
     if only is not None:
         decoded &= {(source.set, source.label) for source in only if source.measure not in MEASURES}
     if not settings.is_file() or not decoded:
         return []
-    if "score" not in read_yaml(settings):  # the data are images
+    prepared = Experiment.read(settings)
+    if not prepared.score:  # the data are images
         return []
-    prepared = PrepareConfig.read(settings, to_prepare=False)
-    prepared = replace(prepared, score=list(dict.fromkeys([*prepared.score, *metrics])))
+    prepared = replace(prepared, score=tuple(dict.fromkeys([*prepared.score, *metrics])))
     names = {item.name: subset for subset, item in subsets(prepared).items()}
     scores = []
     for table in experiment_tables(prepared, work, data, decoded):

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.experiments import read_experiment
+from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.metrics import all_metrics
 from fairseq_aggdec.lab.reporting.counterparts import FILE, read_tables
 from fairseq_aggdec.lab.reporting.measures import MEASURES
-from fairseq_aggdec.structured_files import read_yaml
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 EXPERIMENTS = sorted(path.parent for path in CONFIGS.glob(f"*/{FILE}"))
@@ -97,8 +97,8 @@ def test_experiments_ask_for_measures_that_exist_and_say_in_what_they_differ(fol
     tables = read_tables(folder)
     assert tables.counterparts
     known = set(MEASURES)
-    if (folder / "prepare.yaml").is_file():
-        names = [*read_yaml(folder / "prepare.yaml").get("score", []), *tables.score]
+    if (folder / "prepare.py").is_file():
+        names = [*Experiment.read(folder / "prepare.py").score, *tables.score]
         known |= {column for name in names for column in all_metrics()[name].columns}
     for counterparts in tables.counterparts.values():
         assert counterparts.sources

@@ -115,8 +115,8 @@ def depths(tmp_path: Path) -> tuple[Path, Path]:
     config.mkdir(parents=True)
     for name in ("about", "tables"):
         shutil.copy(CONFIGS / "gec_small" / f"{name}.yaml", config)
-    prepare = "languages: {source: src, target: tgt}\ntest_sets: [{name: jfleg}]\nscore: [gleu]\n"
-    (config / "prepare.yaml").write_text(prepare)
+    given = 'EXPERIMENT = Experiment(("src", "tgt"), test_sets=(TestSet("jfleg"),), score=("gleu",))'
+    (config / "prepare.py").write_text(f"from fairseq_aggdec.data.experiment import Experiment, TestSet\n{given}\n")
     files: dict[str, list[str]] = {}
     for kind in ("text", "tok"):
         files |= {f"{kind}/jfleg.src": SOURCE, f"{kind}/jfleg.ref0": RIGHT, f"{kind}/jfleg.ref1": RIGHT}
