@@ -42,8 +42,8 @@ def write_data(folder: Path, data: Path, task: str, pairs: int) -> None:
         for suffix, (column, language) in sides.items():
             workers = min(os.cpu_count() or 1, 1 + len(rows) // 1000)  # a worker takes seconds to start
             texts = (row[column] for row in rows)
-            make = subwords.tokenizer
-            tokens = list(subwords.encode_lines(texts, make, demo.tokenizer, language, workers=workers))
+            make = subwords.as_written if demo.tokenizer == "as_written" else subwords.moses
+            tokens = list(subwords.encode_lines(texts, make, language, workers=workers))
             encoded = list(
                 subwords.encode_lines(tokens, subwords.subword_nmt, demo.folder / "bpecodes", workers=workers)
             )

@@ -116,10 +116,8 @@ def test_what_is_read_is_not_overwritten_even_with_force(clean: Path, tmp_path: 
     ("arguments", "message"),
     [
         (["out", "--error-rate", "nan"], "--error-rate: nan: must be from 0 to 1"),
-        (["out", "--error-rate-std", "inf"], "--error-rate-std: inf: must be from 0 to 1"),
         (["out", "--weights", "spelling"], "--weights 'spelling': expected TYPE=WEIGHT"),
         (["out", "--weights", "article=2,spelling=nan"], "--weights: spelling=nan: expected a finite number"),
-        (["out", "--weights", "spelling=inf"], "--weights: spelling=inf: expected a finite number"),
         (["out", "--weights", "speling=1"], "--weights: unknown type 'speling'"),
         (["out", "--vocab-lines", "-1"], "--vocab-lines: -1: must be at least 0"),
         (["folder/"], "OUT 'folder/': must end in a file name, for example folder/train"),
@@ -131,21 +129,6 @@ def test_what_makes_no_sense_is_refused_by_its_option(
     monkeypatch.chdir(tmp_path)
     assert message in fails([str(clean), *arguments])
     assert [path.name for path in tmp_path.iterdir()] == ["clean.txt"]
-
-
-def test_no_words_or_all_of_a_text(clean: Path, tmp_path: Path) -> None:
-    """Without words of the text there are still the built-in ones; more lines than there are is all of them."""
-    words = tmp_path / "words.txt"
-    words.write_text("lives 900\n")
-
-    def made(*options: str) -> list[tuple[str, str]]:
-        main([str(clean), str(tmp_path / "out"), "--no-progress", "--force", *options])
-        return pairs(tmp_path / "out")
-
-    none = made("--vocab-lines", "0")
-    assert none == made("--vocab-size", "0") == made("--vocab-size", "0", "--vocab", str(words))
-    assert any(source != target for source, target in none)
-    assert made("--vocab-lines", "9" * 20) == made()
 
 
 def test_what_cannot_be_read_leaves_nothing(clean: Path, tmp_path: Path) -> None:

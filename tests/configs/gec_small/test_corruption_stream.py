@@ -27,21 +27,6 @@ def test_a_chunk_counts_its_pairs(lexicon: Lexicon) -> None:
     assert chunk.edits.total() >= 2
 
 
-def test_result_does_not_depend_on_workers(lexicon: Lexicon) -> None:
-    lines = [f"{ESSAY[i % 5]} Naïve “quotes” № {i}.".encode() for i in range(230)]
-    lines[17] = b"\r\n"
-    corruptor = Corruptor(lexicon)
-    runs = []
-    for workers, size in ((1, 1000), (2, 7), (3, 20)):
-        made = list(corrupt_stream(corruptor, lines, 4, workers=workers, chunk_size=size))
-        runs.append((b"".join(c.source for c in made), b"".join(c.target for c in made), sum(c.empty for c in made)))
-    assert runs[0] == runs[1] == runs[2]
-    source, target, empty = runs[0]
-    assert empty == 1
-    assert source.count(b"\n") == target.count(b"\n") == 229
-    assert b"".join(line + b"\n" for line in lines if line != b"\r\n") == target
-
-
 def test_memory_does_not_grow_with_the_input(lexicon: Lexicon) -> None:
     def peak(lines: int) -> int:
         tracemalloc.start()

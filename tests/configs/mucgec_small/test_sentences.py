@@ -2,7 +2,6 @@
 
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -134,7 +133,7 @@ def test_from_words_to_binary(tmp_path: Path) -> None:
     test = ["1\t我喜换学习鼐。\t我喜欢学习鼐。\t我很喜欢学习鼐。", "2\t好 。\t没有错误", "3\t齤。\t无法标注"]
     write_lines(tmp_path / "mucgec-dev/MuCGEC_dev.txt", test)
     module, work = experiment("mucgec_small", HELD_OUT={"valid": 20}), tmp_path / "work"
-    module.SENTENCES = replace(module.SENTENCES, lines=220)
+    vars(module)["SENTENCES"] = WordSentences(lines=220, another_sentence=0.5)
     prepare(module, tmp_path, work)
 
     def lines(name: str) -> list[str]:
