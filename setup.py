@@ -50,7 +50,6 @@ setup(
     package_data={
         "fairseq_aggdec": [
             "py.typed",
-            "data/tables/*.txt",
             "demo/**/*",
             "engine/native/*.c",
             "lab/reporting/papers/*.yaml",

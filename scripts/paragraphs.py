@@ -14,11 +14,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 from fairseq_aggdec import load
-from fairseq_aggdec.data.corruption import CorruptionConfig, Corruptor
-from fairseq_aggdec.data.lexicon import build_lexicon
+from fairseq_aggdec.data.experiment import load_part
 from fairseq_aggdec.text import model as text_model
 from fairseq_aggdec.text.shipped import CAREFUL
 
+errors = load_part("gec_small/errors/corruption.py")
+lexicon = load_part("gec_small/errors/lexicon.py")
 FILE = "onestopenglish/onestop.sentences.en.txt.gz"
 """news for learners, which the shipped corrector was not trained on"""
 
@@ -58,7 +59,9 @@ def main() -> None:
     settings = CAREFUL if args.mode == CAREFUL["mode"] else {"mode": args.mode}
     folder = Path(os.environ.get("AGGDEC_DATA") or "../shared/data")
     clean = paragraphs(folder, args.paragraphs)
-    corruptor = Corruptor(build_lexicon({}), CorruptionConfig(error_rate=0.0 if args.clean else 0.1))
+    corruptor = errors.Corruptor(
+        lexicon.build_lexicon({}), errors.CorruptionConfig(error_rate=0.0 if args.clean else 0.1)
+    )
     wrong = [
         " ".join(corruptor.corrupt_line(one, 1, 100 * number + place)[0] for place, one in enumerate(sentences))
         for number, sentences in enumerate(clean)

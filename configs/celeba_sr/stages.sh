@@ -7,6 +7,4 @@ stages=(prepare "${stages[@]}")
 images="$data/celeba/img_align_celeba"
 train_options=("distributed_training.distributed_world_size=${GPUS:-8}" "optimization.update_freq=[$((8 / ${GPUS:-8}))]")
 
-stage_prepare() {
-    python -m fairseq_aggdec.cli.fetch "$config/prepare.yaml" --descriptions "$shared/data" --data "$data"
-}
+stage_prepare() { run prepare; }

@@ -16,15 +16,11 @@ stage_shrink() {
 
 # Synthetic pairs from clean English of your choice, running text, one sentence a line: CLEAN_ENGLISH=FILE.
 stage_synthetic() {
-    local given="$work/synthetic/given" name
     if [[ -d "$work/synthetic/data-bin" ]]; then
         return
     fi
-    synthesise "$given/pairs"
-    for name in bart bea2019; do
-        ln -sfn "$(realpath "$data/$name")" "$given/$name"
-    done
-    python -m fairseq_aggdec.cli.prepare "$config/synthetic.yaml" --data "$given" --work "$work/synthetic" \
+    synthesise "$work/synthetic/pairs"
+    python -m fairseq_aggdec.cli.prepare "$config/synthetic.py" --data "$data" --work "$work/synthetic" \
         --workers "$(nproc)"
 }
 

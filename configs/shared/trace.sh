@@ -1,5 +1,5 @@
 # The stage `trace`: the iterations in which the first sentences of a set are decoded (papers/000 Tables 2 and 17), as
-# work/EXPERIMENT/traces/DECODING.jsonl and .html. The experiment may set `trace_set`, the set's name in prepare.yaml, and
+# work/EXPERIMENT/traces/DECODING.jsonl and .html. The experiment may set `trace_set`, the set's name in prepare.py, and
 # `trace_decodings`; the rest is that of measuring.sh.
 # shellcheck shell=bash disable=SC2154,SC2034
 trace_set=test trace_decodings=""
@@ -9,7 +9,7 @@ stage_trace() {
     local decoding source
     local options=(--path "$model" --beam 1 --batch-size 1 --retain-iter-history
         ${decoding_options[@]+"${decoding_options[@]}"} ${plugin_options[@]+"${plugin_options[@]}"})
-    source="$(sed -n 's/^languages: {source: \([a-z]*\),.*/\1/p' "$config/prepare.yaml")"
+    source="$(sed -n 's/.*sides=("\([a-z]*\)",.*/\1/p' "$config/prepare.py")"
     if [[ -n "$drafter" ]]; then
         options+=(--drafter-path "$drafter")
     fi

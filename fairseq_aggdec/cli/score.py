@@ -35,10 +35,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.json:
         check_result_file(args.json, "[")
     if args.command == "experiment":
-        from fairseq_aggdec.data.prepare_config import PrepareConfig
+        from fairseq_aggdec.data.experiment import Experiment
         from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
 
-        config = PrepareConfig.read(args.config, to_prepare=False)
+        config = Experiment.read(args.config)
         tables = ExperimentScores(config, args.work, args.data).tables(args.write)
     else:
         check_least(parser, args, 0, "max_unchanged_words")
@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--draws", type=int, default=500, help="number of GLEU's random choices of references")
     experiment = commands.add_parser("experiment", help="table of all decoded test sets of an experiment")
     add = experiment.add_argument
-    add("config", type=Path, help="the experiment's prepare.yaml")
+    add("config", type=Path, help="the experiment's prepare.py")
     add("--work", type=Path, required=True, help="the experiment's work folder")
     written = "also write the outputs, FOLDER/SET/DECODING.txt, one sentence a line, for another scorer"
     add("--write", type=Path, metavar="FOLDER", help=written)

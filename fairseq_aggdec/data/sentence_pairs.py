@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
-from fairseq_aggdec.data import clean_text, splits
+from fairseq_aggdec.data.chance import sentence_key
+from fairseq_aggdec.data.splits import hold_out
+from fairseq_aggdec.data.words import normalise
 
 Pair = tuple[str, str]
 
@@ -13,7 +16,7 @@ def clean_pairs(pairs: Iterable[Pair]) -> Iterator[Pair]:
     """Yields the different pairs, normalised; pairs with an empty side are left out."""
     seen: set[Pair] = set()
     for source, target in pairs:
-        pair = clean_text.normalise(source), clean_text.normalise(target)
+        pair = normalise(source), normalise(target)
         if all(pair) and pair not in seen:
             seen.add(pair)
             yield pair
@@ -67,13 +70,13 @@ def split(
     for source in first_translation:
         (long if 0 < long_words <= len(source.split()) else short).append(source)
     chosen = [
-        splits.hold_out(sources, shares) if any(shares.values()) else {}
+        hold_out(sources, shares) if any(shares.values()) else {}
         for sources, shares in ((long, wanted), (short, {name: size - wanted[name] for name, size in sizes.items()}))
     ]
     held_out: dict[str, list[Pair]] = {}
     for name in sizes:
         # not sorted by the hash that they were chosen by, under which all short ones would come first
-        sources = sorted((s for part in chosen for s in part.get(name, [])), key=lambda s: splits.sentence_key(s[::-1]))
+        sources = sorted((s for part in chosen for s in part.get(name, [])), key=lambda s: sentence_key(s[::-1]))
         held_out[name] = [(source, first_translation[source]) for source in sources]
     used_sources = {source for part in held_out.values() for source, _ in part}
     used_targets = {target for part in held_out.values() for _, target in part}
@@ -81,25 +84,22 @@ def split(
     return {"train": train, **held_out}
 
 
-def join_pairs(pairs: Sequence[Pair], lines: int, max_words: int) -> Iterator[Pair]:
-    """Yields long training pairs made of short ones, so that a model learns positions behind a short sentence.
+def take_out(train: Sequence[Pair], others: Iterable[Sequence[Pair]], sizes: dict[str, int]) -> dict[str, list[Pair]]:
+    """Held-out sets out of training pairs, and `train`: pairs that share no sentence with a held-out pair or `others`.
 
     Args:
-        pairs: the training pairs.
-        lines: number of joined pairs.
-        max_words: the most words of a joined source; pairs are joined until a quarter, a half, three quarters or all of
-            this number is reached, in turn.
+        train: the pairs.
+        others: the pairs of each split that is given.
+        sizes: {held-out set: number of source sentences}.
     """
-    order = sorted(pairs, key=lambda pair: splits.sentence_key("\t".join(pair)))
-    following = iter(order * 2)  # sorted by their hash, so that neighbours have nothing to do with each other
-    for number in range(lines):
-        limit = max_words * (1 + number % 4) // 4
-        line = [next(following, order[0])]
-        words = len(line[0][0].split())
-        for pair in following:
-            words += len(pair[0].split())
-            line.append(pair)
-            if words >= limit:
-                break
-        if words <= max_words:
-            yield " ".join(source for source, _ in line), " ".join(target for _, target in line)
+    return split(without(train, chain.from_iterable(others)), sizes)
+
+
+def reference_columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The first reference of every sentence, then the second, and so on; a sentence without more repeats its last.
+
+    Args:
+        references: the references of each sentence, at least one.
+    """
+    most = max(map(len, references), default=0)
+    return [[own[min(number, len(own) - 1)] for own in references] for number in range(most)]

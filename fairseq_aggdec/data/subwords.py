@@ -17,6 +17,7 @@ from subword_nmt.learn_bpe import learn_bpe
 from tqdm import tqdm
 
 from fairseq_aggdec.data.workers import chunks, in_processes
+from fairseq_aggdec.errors import AggdecError
 
 if TYPE_CHECKING:  # loading fairseq takes seconds, and reading files does not need it
     from fairseq.data.encoders.gpt2_bpe import GPT2BPE
@@ -24,6 +25,10 @@ if TYPE_CHECKING:  # loading fairseq takes seconds, and reading files does not n
     from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE
 
     from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
+
+
+GPT2_FILES = ("encoder.json", "vocab.bpe")
+"""the names of the files of GPT-2's subwords"""
 
 
 def moses(language: str) -> MosesTokenizer:
@@ -37,16 +42,13 @@ def moses(language: str) -> MosesTokenizer:
     )
 
 
-def as_written() -> AsWrittenTokenizer:
+def as_written(language: str = "en") -> AsWrittenTokenizer:
     """The tokeniser of English correctors, which shows them only characters that they read."""
     from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
+    if language != "en":
+        raise AggdecError(f"the tokeniser as_written is for English; the language is {language}")
     return AsWrittenTokenizer()
-
-
-def tokenizer(name: str, language: str) -> MosesTokenizer | AsWrittenTokenizer:
-    """The tokeniser `moses`, with a language's rules, or `as_written`."""
-    return as_written() if name == "as_written" else moses(language)
 
 
 def subword_nmt(codes: Path) -> SubwordNMTBPE:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import decode_text, open_lines, written_whole
+from fairseq_aggdec.structured_files import parse_json
 
 
 def given_file(path: Path) -> Path:
@@ -42,3 +45,57 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Writes lines to a file, which exists only when it is complete."""
     with written_whole(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as output:
         output.writelines(line + "\n" for line in lines)
+
+
+def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """Yields the pairs of two files with one sentence in a line, with single spaces.
+
+    Raises:
+        AggdecError: a file is missing, damaged, or shorter than the other.
+    """
+    for before, pair in enumerate(zip_longest(read_lines(source), read_lines(target))):
+        if None in pair:
+            shorter, longer = (source, target) if pair[0] is None else (target, source)
+            raise AggdecError(f"{shorter} ends after {before} lines, {longer} does not: they must have as many")
+        yield one_space(pair[0]), one_space(pair[1])
+
+
+def read_table(path: Path, columns: Iterable[int]) -> Iterator[tuple[str, ...]]:
+    """Yields columns of a table with tabs, as `read_lines` reads each."""
+    return zip(*(read_lines(path, column) for column in columns), strict=True)
+
+
+def one_space(line: str) -> str:
+    """The line with single spaces, none at its ends."""
+    return " ".join(line.split())
+
+
+def read_json_lines(lines: Iterable[str], name: str, *fields: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields each line's place, for error messages, and the JSON object in it, which has these fields.
+
+    Args:
+        lines: JSON objects.
+        name: the name of the file.
+        fields: names of fields.
+
+    Raises:
+        AggdecError: a line is no JSON object, or lacks a field.
+    """
+    for number, line in enumerate(lines, start=1):
+        where = f"{name}, line {number}"
+        record = parse_json(line, where, "mend or leave out the line")
+        if not isinstance(record, dict) or not all(field in record for field in fields):
+            raise AggdecError(f"{where}: a JSON object is expected, with {' and '.join(fields)}")
+        yield where, record
+
+
+def strings(value: Any, where: str) -> list[str]:
+    """A string or a list of strings, as a list.
+
+    Raises:
+        AggdecError: it is neither; the message names the place `where`.
+    """
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
+        raise AggdecError(f"{where}: a string or a list of strings is expected, not {str(value)[:60]!r}")
+    return values

@@ -19,14 +19,14 @@ def test_the_help_names_every_metric() -> None:
 
 
 CONFIG = """
-languages: {source: src, target: tgt}
-test_sets: [{name: real}]
-score: [gleu, bleu, ter, edit-ratio, unchanged, exact]
+from fairseq_aggdec.data.experiment import Experiment, TestSet
+METRICS = ("gleu", "bleu", "ter", "edit-ratio", "unchanged", "exact")
+EXPERIMENT = Experiment(("src", "tgt"), test_sets=(TestSet("real"),), score=METRICS)
 """
 
 
 def make_experiment(tmp_path: Path) -> tuple[str, Path]:
-    config = write(tmp_path / "prepare.yaml", CONFIG)
+    config = write(tmp_path / "prepare.py", CONFIG)
     work = tmp_path / "work"
     sentences = ["a b c d e f", "p q r s t"]
     write(work / "tok/test.src", *sentences)
@@ -70,7 +70,7 @@ def test_a_test_set_without_references_is_written_for_a_scorer_elsewhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, work = make_experiment(tmp_path)
-    config = write(tmp_path / "hidden.yaml", CONFIG.replace("{name: real}", "{name: hidden, source: hidden.src}"))
+    config = write(tmp_path / "hidden.py", CONFIG.replace('TestSet("real")', 'TestSet("hidden", has_references=False)'))
     for side in ("src", "tgt"):  # as prepared: the sources stand for targets
         write(work / f"tok/hidden.{side}", "a b c d", "p q r s")
     generated = work / "decode/test1/iad/generate-test1.txt"
@@ -89,8 +89,8 @@ def test_running_text_of_sides_that_are_not_called_by_their_language(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, work = make_experiment(tmp_path)
-    settings = ["languages: {source: src, target: tgt}", "score: [sacrebleu]", "tokenizer_language: {src: de, tgt: en}"]
-    config = write(tmp_path / "english.yaml", *settings)
+    settings = 'EXPERIMENT = Experiment(("src", "tgt"), ("sacrebleu",), {"src": "de", "tgt": "en"})'
+    config = write(tmp_path / "english.py", IMPORT, settings)
     write(work / "text/test.tgt", "I don't know Tom's car.", "Nor does Mary know it.")
     write(
         work / "decode/test/beam5/generate-test.txt",
@@ -134,8 +134,8 @@ def test_an_experiments_m2_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     _, work = make_experiment(tmp_path)
     write(work / "decode/test1/iad/generate-test1.txt", "H-1\t-1\tp q r s t", "H-0\t-1\ta b x d e f")
     write(tmp_path / "data/real.m2", M2)
-    settings = "languages: {source: src, target: tgt}\ntest_sets: [{name: real, m2: real.m2}]\nscore: [m2]\n"
-    config = write(tmp_path / "edits.yaml", settings)
+    settings = 'EXPERIMENT = Experiment(("src", "tgt"), ("m2",), test_sets=(TestSet("real", m2="real.m2"),))'
+    config = write(tmp_path / "edits.py", IMPORT, settings)
     path = tmp_path / "scores.json"
     options = ["--work", str(work), "--data", str(tmp_path / "data"), "--json", str(path)]
     score.main(["experiment", config, *options])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq_aggdec.lab.reporting.trace import read_traces
 
 from fairseq_aggdec.cli.export import main as export
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.lab.reporting.trace import read_traces
 from tests.cli_integration.correction import (
     BLOCK_SIZE,
     EARLIER,

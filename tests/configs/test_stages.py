@@ -13,11 +13,11 @@ from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
+from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.benchmarking.record import Run
 from fairseq_aggdec.lab.reporting.results import Results
 from fairseq_aggdec.lab.reporting.tables import declared_tables
-from fairseq_aggdec.structured_files import read_yaml
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments, written
 from tests.configs.recording import recorded
 
@@ -53,10 +53,11 @@ def commands_of(tmp_path_factory: pytest.TempPathFactory) -> CommandsOf:
         if experiment == "gec_bart_12_2":
             (folder / "work/conll14_gec/bench").mkdir(parents=True)
             (folder / "work/conll14_gec/bench/test-finetune.json").touch()
-        prepare = CONFIGS / experiment / "prepare.yaml"
-        if prepare.is_file() and "languages" in (content := read_yaml(prepare, resolve=True)):
-            for name in ("valid", "test", *(item["name"] for item in content.get("test_sets", []))):
-                (work / "bpe" / f"{name}.{content['languages']['source']}").touch()
+        prepare = CONFIGS / experiment / "prepare.py"
+        if prepare.is_file():
+            described = Experiment.read(prepare)
+            for name in described.splits:
+                (work / "bpe" / f"{name}.{described.sides[0]}").touch()
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CLEAN_ENGLISH", str(folder / "clean.txt"))
             # the stage `synthetic` needs what the programs write

@@ -6,7 +6,7 @@ import pytest
 
 from tests.configs.recording import recorded
 
-PLACES = {"conll14_gec": "synthetic/pairs", "gec_bart_12_2": "synthetic/given/pairs"}
+PLACES = {"conll14_gec": "synthetic/pairs", "gec_bart_12_2": "synthetic/pairs"}
 
 
 @pytest.mark.parametrize("experiment", PLACES)
@@ -14,8 +14,6 @@ def test_pairs_are_made_once(experiment: str, tmp_path: Path, monkeypatch: pytes
     clean = tmp_path / "clean.txt"
     clean.write_text("A clean sentence.\n")
     monkeypatch.setenv("CLEAN_ENGLISH", str(clean))
-    for name in ("bart", "bea2019"):
-        (tmp_path / "data" / name).mkdir(parents=True)
     pairs = tmp_path / "work" / experiment / PLACES[experiment]
     given = recorded(experiment, "synthetic", folder=tmp_path, check=False)  # the replaced programs write no pairs
     assert given[0][2:5] == ["fairseq_aggdec.cli.corrupt", str(clean), str(pairs)]

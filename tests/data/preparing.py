@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from fairseq_aggdec.data.pair_files import PairFile
-from fairseq_aggdec.data.prepare_config import Languages, PrepareConfig, Subwords
+from fairseq_aggdec.data.experiment import load_module
+from fairseq_aggdec.data.steps import Steps
 from fairseq_aggdec.data.text_files import write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,22 +45,24 @@ def make_data(folder: Path) -> Path:
     return folder
 
 
-def small(path: Path) -> PrepareConfig:
-    """The preparation of configs/gec_small with smaller held-out sets and vocabulary."""
-    config = PrepareConfig.read(path)
-    assert config.joined
-    joined = replace(config.joined, lines=10)
-    return replace(config, hold_out={"valid": 20, "test": 20}, bpe=Subwords(symbols=150), joined=joined)
+def experiment(name: str, **settings: Any) -> ModuleType:
+    """The `prepare.py` of an experiment, with other settings."""
+    module = load_module(ROOT / f"configs/{name}/prepare.py")
+    vars(module).update(settings)
+    return module
 
 
-def parallel(folder: Path, train: list[tuple[str, str]], **entries: Any) -> PrepareConfig:
-    """An experiment on given pairs in `folder`, without subwords but for other entries."""
-    files: dict[str, PairFile | list[PairFile]] = {}
-    for name, pairs in (("train", train), ("valid", [("a b", "a b")]), ("test", [("b", "b" + " x" * 99)])):
-        for index, side in enumerate(("src", "tgt")):
-            write_lines(folder / f"{name}.{side}", (pair[index] for pair in pairs))
-        files[name] = PairFile(source=f"{name}.src", target=f"{name}.tgt")
-    return PrepareConfig(Languages("src", "tgt"), parallel=files, max_tokens=1000, **entries)
+def small_correction() -> ModuleType:
+    """The preparation of configs/gec_small with smaller held-out sets and fewer joined lines."""
+    module = experiment("gec_small", HELD_OUT={"valid": 20, "test": 20})
+    module.JOINED["lines"] = 10
+    return module
+
+
+def prepare(module: ModuleType, data: Path, work: Path) -> None:
+    """Runs the steps of an experiment."""
+    work.mkdir(exist_ok=True)
+    module.prepare(Steps(module.EXPERIMENT, data, work))
 
 
 def digest(work: Path) -> str:

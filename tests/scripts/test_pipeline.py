@@ -10,7 +10,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import compare
-from fairseq_aggdec.data.preparation import read_lines
+from fairseq_aggdec.data.text_files import read_lines
 from fairseq_aggdec.files import file_sha256
 from tests.scripts.checkout import AWKWARD, checkout_with, run, run_whatever_comes
 
@@ -33,12 +33,9 @@ def small_translation(tmp_path: Path, aggdec_data: Path) -> Path:
     stages = re.sub(r"(?m)^.*--label teacher-beam5$", "", stages).replace(' "3 1" "5 3"', "")
     stages = stages.replace("--decoding greedy", "--decoding greedy --max-len-b 12")
     (folder / "stages.sh").write_text(stages + "decoding_options=(--max-len-b 12)\n")
-    prepare = OmegaConf.load(folder / "prepare.yaml")
-    prepare.sentence_pairs.long_words = 2
-    prepare.sentence_pairs.joined_pairs.lines = 5
-    prepare.hold_out = {"valid": 10, "test": 12}
-    prepare.bpe.symbols = 150
-    OmegaConf.save(prepare, folder / "prepare.yaml")
+    with (folder / "prepare.py").open("a") as prepare:
+        prepare.write("tatoeba.LONG_WORDS, tatoeba.JOINED_PAIRS, tatoeba.SYMBOLS = 2, 5, 150\n")
+        prepare.write('tatoeba.HELD_OUT = {"valid": 10, "test": 12}\n')
     for name in ("teacher", "verifier", "drafter"):
         config = OmegaConf.load(folder / f"{name}.yaml")
         config.model.decoder.layers = 1

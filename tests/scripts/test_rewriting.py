@@ -1,20 +1,16 @@
 """The small experiments whose data come in many forms: real files, few lines of them."""
 
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 
-from fairseq_aggdec.cli import prepare, score
-from fairseq_aggdec.data.preparation import prepare as prepare_data
-from fairseq_aggdec.data.prepare_config import PrepareConfig
+from fairseq_aggdec.cli import score
 from fairseq_aggdec.data.text_files import read_lines
 from fairseq_aggdec.text.shipped import SHIPPED
 from tests.configs.composing import compose
-from tests.data.preparing import ROOT, write_gzipped
+from tests.data.preparing import ROOT, experiment, prepare, write_gzipped
 
 
 @pytest.mark.usefixtures("quick_commands")
@@ -27,11 +23,7 @@ def test_ukrainian_correction_to_scores_of_gold_edits(
     gold = list(islice(read_lines(given / "gec-only.test.m2.gz"), 59))  # the last block is cut short
     write_gzipped(tmp_path / "ua-gec/train.a1+a2.src-tgt.tsv.gz", train)
     write_gzipped(tmp_path / "ua-gec/gec-only.test.m2.gz", gold)
-    settings = OmegaConf.load(ROOT / "configs/ua_gec_small/prepare.yaml")
-    settings.hold_out.valid, settings.bpe.symbols = 20, 300
-    OmegaConf.save(settings, tmp_path / "prepare.yaml")
-    command = [str(tmp_path / "prepare.yaml"), "--data", str(tmp_path), "--work", str(work)]
-    prepare.main(command)
+    prepare(experiment("ua_gec_small", HELD_OUT={"valid": 20}, SYMBOLS=300), tmp_path, work)
     tokens = (work / "tok/test.src").read_text().splitlines()
     assert [f"S {line}" for line in tokens] == [line for line in gold if line.startswith("S ")]
     subwords = (work / "bpe/test.src").read_text().splitlines()
@@ -39,7 +31,8 @@ def test_ukrainian_correction_to_scores_of_gold_edits(
     lines = [f"H-{number}\t-1\t{line}" for number, line in enumerate(subwords)]
     (work / "decode/test/iad/generate-test.txt").write_text("\n".join([*lines, "Generate test with beam=1"]) + "\n")
     capsys.readouterr()
-    score.main(["experiment", *command])
+    config = str(ROOT / "configs/ua_gec_small/prepare.py")
+    score.main(["experiment", config, "--data", str(tmp_path), "--work", str(work)])
     rows = {line.split("  ")[0]: line for line in capsys.readouterr().out.splitlines()}
     assert "M2 F0.5" in rows[f"test ({len(tokens)})"]
     assert rows["source, unchanged"].split()[2:5] == ["100.00", "0.00", "0.00"]  # no edit is wrong, none is found
@@ -59,8 +52,7 @@ def test_simplification_starts_from_the_shipped_model(tmp_path: Path, aggdec_dat
     for name in ("orig", *(f"simp.{number}" for number in range(10))):
         few = islice(read_lines(aggdec_data / f"asset/asset.test.{name}"), 5)
         (tmp_path / f"asset/asset.test.{name}").write_text("\n".join(few) + "\n")
-    config = PrepareConfig.read(ROOT / "configs/wikisplit_small/prepare.yaml")
-    prepare_data(replace(config, hold_out={"valid": 5}), tmp_path, tmp_path / "work")
+    prepare(experiment("wikisplit_small", HELD_OUT={"valid": 5}), tmp_path, tmp_path / "work")
     text, binary = tmp_path / "work/text", tmp_path / "work/data-bin"
     for side in ("complex", "simple"):
         lines = (text / f"train.{side}").read_text().splitlines()

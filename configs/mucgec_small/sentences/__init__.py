@@ -1,20 +1,15 @@
-"""Pairs for a Chinese corrector where there is no text to train on: (sentence with errors, sentence), both made.
-
-In `prepare.yaml`: `{made_by: sentences, settings: {lines: 120000}}`, with any of the fields of `WordSentences`.
-"""
+"""Pairs for a Chinese corrector where there is no text to train on: (sentence with errors, sentence), both made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
-from fairseq_aggdec.data.corruption import line_seed
+from fairseq_aggdec.data.chance import line_seed
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.text_files import read_lines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.structured_files import made_of
 
 from .dictionary import Words, dictionary_file, read_words
 from .errors import ErrorRates, LearnerErrors
@@ -65,13 +60,3 @@ class WordSentences:
             rng = Random(line_seed(self.seed, number))
             text = "".join(maker.line(rng, self.another_sentence))
             yield errors.corrupt(text, rng), text
-
-
-def pairs(**settings: Any) -> Iterator[Pair]:
-    """What `made_by` calls: the pairs of `WordSentences(**settings)`.
-
-    Raises:
-        AggdecError: a setting is unknown, missing or out of range, or a package is not installed.
-    """
-    made: WordSentences = made_of(WordSentences, settings, "settings", "see WordSentences", complete=False)
-    return made.pairs()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from fairseq_aggdec.data.choices import pick
+from fairseq_aggdec.data.chance import pick
 from fairseq_aggdec.errors import AggdecError
 
 from .dictionary import Draw

@@ -1,4 +1,4 @@
-"""Scores decoded outputs of an experiment by the metrics in its prepare.yaml."""
+"""Scores decoded outputs of an experiment by the metrics in its prepare.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from fairseq_aggdec.data import subwords
-from fairseq_aggdec.data.prepare_config import PrepareConfig, TestSet
+from fairseq_aggdec.data.experiment import Experiment, TestSet
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.generate_file import join_subwords
@@ -22,13 +22,13 @@ class ExperimentScores:
     All metrics compare the tokens that the model reads and writes, except `sacrebleu`, which compares running text.
 
     Args:
-        config: the experiment's `prepare.yaml`.
+        config: the experiment's `prepare.py`.
         work: its work folder.
         data: folder of the data sets.
         further: metrics beside those of the configuration.
     """
 
-    def __init__(self, config: PrepareConfig, work: Path, data: Path, further: Sequence[str] = ()) -> None:
+    def __init__(self, config: Experiment, work: Path, data: Path, further: Sequence[str] = ()) -> None:
         self._config, self._work, self._data = config, work, data
         self._metrics = list(dict.fromkeys([*config.score, *further]))
         self._tables: dict[str, ScoreTable] = {}
@@ -105,13 +105,12 @@ class ExperimentScores:
 
     def _has_references(self, subset: str) -> bool:
         """Whether references are published: an entry that names a source and no references has none."""
-        item = self.sets[subset]
-        return not item.source or bool(item.references)
+        return self.sets[subset].has_references
 
     @cached_property
     def _join(self) -> Callable[[str], str]:
         """The function that joins the experiment's subwords to text."""
-        if not (self._config.bpe and self._config.bpe.gpt2):
+        if not self._config.gpt2:
             return join_subwords
         encoder = subwords.gpt2(self._work / "data-bin/encoder.json", self._work / "data-bin/vocab.bpe")
         return lambda line: str(encoder.decode(line))

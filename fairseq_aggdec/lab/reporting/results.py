@@ -8,14 +8,14 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from fairseq_aggdec.data.prepare_config import PrepareConfig
+from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.lab.benchmarking.image_record import QUALITY, ImageRecord, Quality
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
 from fairseq_aggdec.lab.evaluation.training_log import Validation, read_validations
-from fairseq_aggdec.structured_files import parse_json, read_yaml
+from fairseq_aggdec.structured_files import parse_json
 
 STATS, COMMAND = "stats.jsonl", "command.txt"
 """files of scripts/decode.sh beside an output: that of --decoding-stats, and the command of fairseq-generate"""
@@ -73,7 +73,7 @@ class Results:
     data: Path
     """folder of the data sets, which has the M2 files"""
     metrics: tuple[str, ...] = ()
-    """metrics of aggdec score beside those of prepare.yaml"""
+    """metrics of aggdec score beside those of prepare.py"""
     used: list[tuple[Place, Measure]] = field(default_factory=list)
     """where the numbers that were found come from"""
 
@@ -87,11 +87,11 @@ class Results:
     @cached_property
     def scores(self) -> ExperimentScores | None:
         """The scorer of the decoded outputs; None for an experiment without metrics, as one of images."""
-        settings = self.config / "prepare.yaml"
-        if not settings.is_file() or "score" not in read_yaml(settings):
+        settings = self.config / "prepare.py"
+        experiment = Experiment.read(settings) if settings.is_file() else None
+        if experiment is None or not experiment.score:
             return None
-        prepared = PrepareConfig.read(settings, to_prepare=False)
-        return ExperimentScores(prepared, self.work, self.data, self.metrics)
+        return ExperimentScores(experiment, self.work, self.data, self.metrics)
 
     def score(self, subset: str, label: str) -> Mapping[str, float]:
         """The scores of a decoded output by their columns; empty where it is missing or not finished."""

@@ -2,7 +2,7 @@
 
 That file may define
 
-    METRICS = ["m2-references"]         # metrics of aggdec score beside those of prepare.yaml
+    METRICS = ["m2-references"]         # metrics of aggdec score beside those of prepare.py
     def papers(results): ...            # list of `beside(...)`: tables of the papers with our numbers in them
     OWN = {"depth": function}           # further tables by name; function(results) -> list of `Own`
 

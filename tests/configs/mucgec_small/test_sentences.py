@@ -2,7 +2,6 @@
 
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -13,11 +12,9 @@ from configs.mucgec_small.sentences.dictionary import read_words
 from configs.mucgec_small.sentences.errors import ErrorRates, LearnerErrors
 from configs.mucgec_small.sentences.grammar import SentenceMaker
 from configs.mucgec_small.sentences.homophones import Homophones, near_sound
-from fairseq_aggdec.data.preparation import prepare
-from fairseq_aggdec.data.prepare_config import PrepareConfig
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
-from tests.data.preparing import ROOT
+from tests.data.preparing import experiment, prepare
 
 LINES = """
 我 300 r
@@ -135,12 +132,9 @@ def test_from_words_to_binary(tmp_path: Path) -> None:
     """The experiment's own configuration with few lines, a small dictionary and test set."""
     test = ["1\t我喜换学习鼐。\t我喜欢学习鼐。\t我很喜欢学习鼐。", "2\t好 。\t没有错误", "3\t齤。\t无法标注"]
     write_lines(tmp_path / "mucgec-dev/MuCGEC_dev.txt", test)
-    config = PrepareConfig.read(ROOT / "configs/mucgec_small/prepare.yaml")
-    (train,) = config.pair_files("train")
-    train = replace(train, settings={**train.settings, "lines": 220})
-    parallel = {**config.parallel, "train": train}
-    prepare(replace(config, parallel=parallel, hold_out={"valid": 20}), tmp_path, tmp_path / "work")
-    work = tmp_path / "work"
+    module, work = experiment("mucgec_small", HELD_OUT={"valid": 20}), tmp_path / "work"
+    vars(module)["SENTENCES"] = WordSentences(lines=220, another_sentence=0.5)
+    prepare(module, tmp_path, work)
 
     def lines(name: str) -> list[str]:
         return (work / name).read_text().splitlines()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.data.prepare_config import Gpt2Files, Languages, PrepareConfig, Subwords
+from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.lab.evaluation import experiment_scores
 from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
@@ -21,15 +21,14 @@ def test_subwords_of_gpt2_become_text(tmp_path: Path, monkeypatch: pytest.Monkey
             return " ".join(chr(96 + int(number)) for number in line.split())
 
     monkeypatch.setattr(experiment_scores.subwords, "gpt2", Encoder)
-    languages = Languages("src", "tgt")
-    config = PrepareConfig(languages, bpe=Subwords(gpt2=Gpt2Files("encoder.json", "vocab.bpe")))
+    config = Experiment(("src", "tgt"), gpt2=True)
     assert ExperimentScores(config, tmp_path, tmp_path)._join("1 2") == "a b"
     assert made == [(tmp_path / "data-bin/encoder.json", tmp_path / "data-bin/vocab.bpe")]
-    assert ExperimentScores(PrepareConfig(languages, bpe=Subwords(10)), tmp_path, tmp_path)._join("a@@ b c") == "ab c"
+    assert ExperimentScores(Experiment(("src", "tgt")), tmp_path, tmp_path)._join("a@@ b c") == "ab c"
 
 
-def test_the_language_of_a_side_that_tokenizer_language_does_not_name(tmp_path: Path) -> None:
+def test_the_language_of_a_side_that_languages_does_not_name(tmp_path: Path) -> None:
     for file in ("tok/test.en", "tok/test.de", "text/test.de"):
         write_lines(tmp_path / file, ["a b"])
-    config = PrepareConfig(Languages("en", "de"), tokenizer_language={"en": "en"})
+    config = Experiment(("en", "de"), languages={"en": "en"})
     assert ExperimentScores(config, tmp_path, tmp_path).references("test").language == "de"

@@ -1,0 +1,85 @@
+"""The error synthesiser: each type makes the error it names, and the whole is deterministic and leaves text whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from configs.gec_small.errors.corruption import EDITS, CorruptionConfig, Corruptor, Edit
+from configs.gec_small.errors.lexicon import Lexicon, build_lexicon
+from configs.gec_small.errors.sentence import Sentence
+from fairseq_aggdec.errors import AggdecError
+from tests.configs.gec_small.essays import ESSAY, changed_words, essay_lexicon, outcomes
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return essay_lexicon()
+
+
+@pytest.mark.parametrize("name", list(EDITS))
+def test_each_type_alone_changes_essays_and_nothing_else_is_reported(lexicon: Lexicon, name: str) -> None:
+    corruptor = Corruptor(lexicon, CorruptionConfig(error_rate=0.2, keep_clean=0, weights={name: 1.0}))
+    made = Counter[str]()
+    for number, text in enumerate(ESSAY * 40):
+        wrong, types = corruptor.corrupt_line(text, 5, number)
+        assert (wrong != text) == bool(types)
+        made.update(types)
+    assert set(made) == {name}
+
+
+def test_errors_grow_with_the_rate_up_to_the_bound_and_a_share_stays_clean(lexicon: Lexicon) -> None:
+    def errors(rate: float, bound: float) -> float:
+        corruptor = Corruptor(lexicon, CorruptionConfig(rate, 0.0, bound, 0))
+        words = sum(len(Sentence(ESSAY[i % 5]).words) for i in range(1000))
+        return sum(len(corruptor.corrupt_line(ESSAY[i % 5], 3, i)[1]) for i in range(1000)) / words
+
+    assert errors(0.05, 1) == pytest.approx(0.05, rel=0.1)
+    assert errors(0.15, 1) == pytest.approx(0.15, rel=0.1)
+    assert errors(0.5, 0.1) == pytest.approx(0.1, rel=0.1)
+    # a rate this high leaves no sentence without an error, so that only the kept ones are unchanged
+    corruptor = Corruptor(lexicon, CorruptionConfig(0.3, 0, 0.3, keep_clean=0.25))
+    unchanged = sum(not corruptor.corrupt_line(ESSAY[i % 5], 3, i)[1] for i in range(4000))
+    assert 0.22 < unchanged / 4000 < 0.28  # 4 standard deviations
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"error_rate": float("nan")}, "error_rate: nan: must be from 0 to 1"),
+        ({"weights": {"speling": 1.0}}, "'speling'"),
+        ({"weights": {"spelling": 0.0}}, "above 0"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, float], message: str) -> None:
+    with pytest.raises(AggdecError, match=message):
+        CorruptionConfig(**options)  # type: ignore[arg-type]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    text=st.text(
+        st.one_of(st.sampled_from("abceisT ,.'’-12\u0301éßİ中😀"), st.characters(exclude_categories=["Cs"])),
+        max_size=60,
+    ),
+    seed=st.integers(-(2**70), 2**70),
+)
+def test_any_text_survives(text: str, seed: int) -> None:
+    text = " ".join(text.split())
+    assert Sentence(text).text() == text
+    corruptor = Corruptor(build_lexicon({}), CorruptionConfig(0.9, 0.0, 1.0, 0))
+    wrong, made = corruptor.corrupt_line(text, seed, 1)
+    assert (wrong, made) == corruptor.corrupt_line(text, seed, 1)
+    assert "\n" not in wrong
+    assert bool(wrong) == bool(text)
+    assert wrong == " ".join(wrong.split())
+
+
+@pytest.mark.parametrize("edit", [edit for edit, _ in EDITS.values()], ids=list(EDITS))
+def test_one_error_in_one_place(edit: Edit) -> None:
+    for text in ESSAY:
+        for wrong in outcomes(edit, text, draws=60):
+            assert 1 <= changed_words(text, wrong) <= 4
