@@ -44,8 +44,8 @@ def test_all_experiments_can_be_read() -> None:
         ([PAIRS, "max_source_tokens: -1"], ": max_source_tokens: -1: must be at least 1"),
         ([PAIRS, "bpe: {symbols: -5}"], ", bpe: symbols: -5: must be at least 0"),
         ([PAIRS, "clean: {max_words: 9, ratio: 0.5}"], ", clean: ratio: 0.5: must be at least 1"),
-        (["parallel: {train: {file: a, columns: [0, 1, 2]}}"], ", parallel train: columns: [0, 1, 2]: must be two"),
-        (["parallel: {train: [{file: a, first: 0}]}"], ", parallel train 1: first: 0: must be at least 1"),
+        (["parallel: {train: {file: a, columns: [0, 1, 2]}}"], ", parallel, train: columns: [0, 1, 2]: must be two"),
+        (["parallel: {train: [{file: a, first: 0}]}"], ", parallel, train, 1: first: 0: must be at least 1"),
         (["sentence_pairs: {file: a, columns: [0]}", HOLD_OUT], ", sentence_pairs: columns: [0]: must be two"),
         (["sentence_pairs: {file: a, columns: [0, -1]}", HOLD_OUT], ", sentence_pairs: columns: [0, -1]: must be two"),
         (
@@ -53,8 +53,8 @@ def test_all_experiments_can_be_read() -> None:
             ", sentence_pairs: long_share: 2: must be from 0 to 1",
         ),
         ([CLEAN, "hold_out: {valid: -5, test: 5}"], ": hold_out: valid: -5: must be at least 1"),
-        (["clean_text: [{file: a, repeat: 0}]", HOLD_OUT], ", clean_text 1: repeat: 0: must be at least 1"),
-        (["clean_text: [{file: a, column: -1}]", HOLD_OUT], ", clean_text 1: column: -1: must be at least 0"),
+        (["clean_text: [{file: a, repeat: 0}]", HOLD_OUT], ", clean_text, 1: repeat: 0: must be at least 1"),
+        (["clean_text: [{file: a, column: -1}]", HOLD_OUT], ", clean_text, 1: column: -1: must be at least 0"),
         (
             [CLEAN, HOLD_OUT, "joined: {lines: 5, min_words: 36, max_words: 20}"],
             ", joined: max_words: 20: must be at least 36",
