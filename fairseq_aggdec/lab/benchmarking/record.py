@@ -14,6 +14,7 @@ from fairseq_aggdec.lab.benchmarking.results import ModeResult
 from fairseq_aggdec.lab.lossless.differences import Difference
 
 PERCENTILES = (50, 95, 99)
+_SHARES = tuple(map(str, PERCENTILES))
 _GROUPS = 8  # of sentences, in `speed_up_by_edit_ratio`
 
 
@@ -71,7 +72,8 @@ class Run:
     """peak memory that PyTorch allocated on the GPU in that process"""
 
     def __post_init__(self) -> None:
-        if min(self.sentences, self.rounds) < 1 or not 0 < self.fastest <= self.seconds <= self.slowest:
+        in_order = 0 < self.fastest <= self.seconds <= self.slowest and set(self.percentiles) == set(_SHARES)
+        if min(self.sentences, self.rounds) < 1 or not in_order or not sum((self.modules or {"": 1.0}).values()) > 0:
             raise AggdecError(f"{self.mode}: times or counters that no measurement has")
 
     @property
