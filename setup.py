@@ -65,6 +65,7 @@ setup(
         'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
         'fairseq>=0.12.2; python_version < "3.11"',
         "torch>=2.6",  # torch.serialization.safe_globals with names: see fairseq_aggdec/compat/checkpoints.py
+        "cattrs",
         "matplotlib",
         "nltk",
         "numpy",

@@ -1,29 +1,67 @@
-"""Reading and checking the user's JSON and YAML files; an error is one line that names the file."""
+"""Reads and writes JSON and YAML files of typed content; an error is one line that names the file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+import re
 from pathlib import Path
 from types import UnionType
-from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, TypeVar, get_args, get_origin
+
+from cattrs import ForbiddenExtraKeysError, transform_error
+from cattrs.preconf.json import make_converter
+from cattrs.v import format_exception
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import decode_text
+from fairseq_aggdec.files import decode_text, written_whole
+
+T = TypeVar("T")
 
 
-def read_json(path: Path, advice: str) -> Any:
-    """The content of a JSON file.
+def read(path: Path, kind: type[T], advice: str = "write it again") -> T:
+    """The content of a JSON file as an object of a type, such as a dataclass or `dict[str, Any]`.
 
     Args:
         path: in UTF-8.
-        advice: the end of an error message, such as `give a file that aggdec bench --json wrote`.
+        kind: the type; a dataclass takes no unknown entries, and lacks only those with a default.
+        advice: the end of an error message, such as `measure again`.
 
     Raises:
-        AggdecError: the file is not JSON.
+        AggdecError: the content is not JSON or not of the type, or a dataclass refuses it.
         OSError: the file cannot be read.
     """
+    return structured(read_json(path, advice), kind, str(path), advice)
+
+
+def write(path: Path, content: object) -> None:
+    """Write a dataclass as JSON: one line for each field, and for each entry of a field that lists dataclasses."""
+    fields = _CONVERTER.unstructure(content)
+    text = ",\n".join(f" {json.dumps(name)}: {_lines(value)}" for name, value in fields.items())
+    with written_whole(path) as partial:
+        partial.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
+
+
+def structured(content: Any, kind: type[T], where: str, advice: str) -> T:
+    """JSON's or YAML's names and values as an object of a type; see `read`. `where` names them in an error."""
+    try:
+        return _CONVERTER.structure(content, kind)
+    except Exception as error:  # cattrs raises groups of any errors
+
+        def reason_of(error: BaseException, kind: Any) -> str:
+            return str(error) if isinstance(error, AggdecError) else f"{_reason(error, kind)}; {advice}"
+
+        reason, _, place = transform_error(error, "", reason_of)[0].rpartition(" @ ")
+        keys = [int(name) + 1 if name.isdecimal() else name for name in re.findall(r"\w+", place)]
+        raise AggdecError(f"{', '.join([where, *map(str, keys)])}: {' '.join(reason.split())}") from None
+
+
+def made_of(kind: type[T], content: Any, where: str, advice: str, complete: bool = True) -> T:
+    """The former name of `structured`; `complete` has no meaning any more."""
+    return structured(content, kind, where, advice)
+
+
+def read_json(path: Path, advice: str) -> Any:
+    """The content of a JSON file; see `read`."""
     return parse_json(decode_text(path.read_bytes(), str(path)), str(path), advice)
 
 
@@ -40,10 +78,6 @@ def parse_json(text: str, where: str, advice: str) -> Any:
     except (ValueError, RecursionError) as error:  # JSONDecodeError and Unicode errors are ValueErrors
         raise AggdecError(f"{where}: not JSON ({error}); {advice}") from None
     return content
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def read_yaml(path: Path, resolve: bool = False) -> dict[str, Any]:
@@ -71,65 +105,44 @@ def read_yaml(path: Path, resolve: bool = False) -> dict[str, Any]:
     return content
 
 
-def made_of(kind: Any, content: Any, where: str, advice: str, complete: bool = True) -> Any:
-    """A dataclass, and dataclasses within it, made of the names and values in JSON or YAML.
-
-    Args:
-        kind: the dataclass.
-        content: the names and values of its fields, and no others.
-        where: the place, for error messages.
-        advice: the end of an error message, which says what to do.
-        complete: whether fields with a default must be given, too.
-
-    Raises:
-        AggdecError: an entry is missing, unknown, or not of its field's type (numbers must be finite), or the dataclass
-            refuses it.
-    """
-    hints = get_type_hints(kind)
-    names = {entry.name for entry in fields(kind)}
-    needed = {entry.name for entry in fields(kind) if complete or entry.default is entry.default_factory is MISSING}
-    if not isinstance(content, Mapping) or not needed <= content.keys() <= names:
-        odd = (needed - content.keys()) | (content.keys() - names) if isinstance(content, Mapping) else names
-        raise AggdecError(f"{where}: missing or unknown entries ({', '.join(sorted(map(str, odd)))}); {advice}")
-    values = {name: _typed(value, hints[name], f"{where}, {name}", advice, complete) for name, value in content.items()}
-    try:
-        return kind(**values)
-    except AggdecError as error:
-        raise AggdecError(f"{where}: {error}") from None
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
-def _typed(value: Any, kind: Any, where: str, advice: str, complete: bool) -> Any:
-    inside = get_args(kind)
-    if get_origin(kind) in (Union, UnionType):
-        for one in inside:
-            if _has_form(value, one):
-                return _typed(value, one, where, advice, complete)
-    elif isinstance(kind, type) and is_dataclass(kind):
-        return value if isinstance(value, kind) else made_of(kind, value, where, advice, complete)
-    elif _has_form(value, kind):
-        if get_origin(kind) is list:
-            named = enumerate(value, start=1)
-            return [_typed(item, inside[0], f"{where} {number}", advice, complete) for number, item in named]
-        if get_origin(kind) in (dict, Mapping):
-            return {key: _typed(item, inside[1], f"{where} {key}", advice, complete) for key, item in value.items()}
-        return Path(value) if kind is Path else value
-    raise AggdecError(f"{where}: {_shown(value)} is not of type {getattr(kind, '__name__', kind)}; {advice}")
+def _lines(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(f"  {json.dumps(entry)}" for entry in value) + "\n ]"
+    return json.dumps(value)
 
 
-def _has_form(value: Any, kind: Any) -> bool:
-    """Whether a value can be of a type; the values within it are not looked at."""
-    if kind is Path:
-        return isinstance(value, str)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return isinstance(value, (dict, kind))
-    if get_origin(kind):
-        return isinstance(value, get_origin(kind))
-    if kind in (int, float):
-        is_number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
-        return is_number and abs(value) < 2**63
-    return kind is Any or isinstance(value, kind)
+def _reason(error: BaseException, kind: Any) -> str:
+    if isinstance(error, ForbiddenExtraKeysError):
+        return f"unknown entries ({', '.join(sorted(map(str, error.extra_fields)))})"
+    if isinstance(error, AttributeError):
+        return "names and values are expected"
+    return format_exception(error, kind)
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
+def _as_is(value: Any, kind: type) -> Any:
+    """The value, if it is of the type: cattrs would make the number 1 of True and of "1"."""
+    fits = type(value) in ((int, float) if kind is float else (kind,))
+    if not fits or (kind in (int, float) and not abs(value) < 2**63):
+        raise ValueError
+    return value
+
+
+_CONVERTER = make_converter(forbid_extra_keys=True)
+for _kind in (bool, int, float, str):
+    _CONVERTER.register_structure_hook(_kind, _as_is)
+
+
+def _one_or_many(value: Any, kind: Any) -> Any:
+    one, many = get_args(kind)
+    return _CONVERTER.structure(value, many if isinstance(value, list) else one)
+
+
+def _is_one_or_many(kind: Any) -> bool:
+    return get_origin(kind) is UnionType and get_origin(get_args(kind)[1]) is list
+
+
+_CONVERTER.register_structure_hook_func(_is_one_or_many, _one_or_many)

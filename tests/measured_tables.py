@@ -19,7 +19,6 @@ import tarfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
@@ -51,7 +50,7 @@ def _faster(run: Run | None, baseline: Run | None, digits: int = 2) -> str:
 
 
 def _seconds(run: Run) -> str:
-    return f"{run.seconds:.2f} s ({min(run.rounds):.2f}-{max(run.rounds):.2f})"
+    return f"{run.seconds:.2f} s ({run.fastest:.2f}-{run.slowest:.2f})"
 
 
 def overview(*names: str) -> Table:
@@ -93,7 +92,7 @@ def _duration(run: Run | None) -> str:
     """Of all sentences, or, where there are few, of one."""
     if run is None:
         return ""
-    return f"{1e3 * run.seconds / len(run.tokens):,.0f} ms" if len(run.tokens) < 10 else f"{run.seconds:.2f} s"
+    return f"{1e3 * run.seconds / run.sentences:,.0f} ms" if run.sentences < 10 else f"{run.seconds:.2f} s"
 
 
 def speed(name: str) -> Table:
@@ -145,9 +144,7 @@ def milliseconds(*names: str) -> Table:
 def _per_sentence(run: Run | None) -> str:
     if run is None:
         return ""
-    median, least, most = (
-        1e3 * seconds / len(run.tokens) for seconds in (run.seconds, min(run.rounds), max(run.rounds))
-    )
+    median, least, most = (1e3 * seconds / run.sentences for seconds in (run.seconds, run.fastest, run.slowest))
     digits = 0 if median >= 20 else 1
     return f"{median:,.{digits}f} ({least:,.{digits}f}-{most:,.{digits}f})"
 
@@ -159,12 +156,11 @@ def beams(*names: str) -> Table:
         for size in _record(name).batch_sizes:
             runs = _runs(name, size)
             stock, ahead, plain = runs["beam5"], runs[_AHEAD], runs[_PLAIN]
-            differing = sum(not difference.near_tie for difference in ahead.differing)
             rows.append([
                 label.replace("_", " "), str(size), _seconds(stock), _faster(plain, stock), _seconds(ahead),
                 f"**{_faster(ahead, stock)}**", _faster(runs.get(f"{_AHEAD}@int8"), stock),
                 *(_faster(runs.get(f"ctranslate2:beam5{precision}"), stock) for precision in ("", "@int8")),
-                f"{plain.mean_iterations:.1f}", f"{ahead.mean_iterations:.1f}", str(differing),
+                f"{plain.mean_iterations:.1f}", f"{ahead.mean_iterations:.1f}", str(ahead.differing or 0),
             ])  # fmt: skip
     return [
         "", "batch size", "fairseq beam 5", "plain", "`aggressive-beam`", "faster", "`--int8`",
@@ -176,7 +172,7 @@ def verified(*names: str) -> Table:
     """Runs of `aggdec verify`, from docs/verify; outputs are counted once for each mode, precision and batch size."""
     rows = []
     for name in names:
-        record = _counted("verify", name)
+        record = json.loads((ROOT / "docs" / "verify" / f"{name}.json").read_text(encoding="utf-8"))
         checks = [check for check in record["checks"] if check["lossless"]]
         modes, precisions = (", ".join(dict.fromkeys(c[what] for c in checks)) for what in ("mode", "precision"))
         totals = {
@@ -192,11 +188,6 @@ def verified(*names: str) -> Table:
         "record", "sentences", "lossless modes", "precisions", "outputs as the reference's", "near-ties", "differing",
         "accepted draft tokens", "commit",
     ], rows  # fmt: skip
-
-
-def _counted(folder: str, name: str) -> dict[str, Any]:
-    counted: dict[str, Any] = json.loads((ROOT / "docs" / folder / f"{name}.json").read_text(encoding="utf-8"))
-    return counted
 
 
 KINDS: dict[str, Callable[..., Table]] = {

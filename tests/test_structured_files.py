@@ -27,23 +27,20 @@ def _places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
 
 
 def _use(path: Path) -> str:
-    """Prints a measurement; returns why it cannot be read."""
+    """Prints a measurement and writes it again; returns why it cannot be read."""
     try:
         record = load_record(path)
     except AggdecError as error:
         return str(error)
     markdown(record).encode()
+    record.save(path)
+    assert load_record(path) == record
     return ""
 
 
 def test_every_odd_value_in_a_measurement_is_refused_or_printed(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
-    counted: dict[str, Any] = {
-        "iterations": [1, 2, 3, 4],
-        "modules": {"encoder": 0.1},
-        "bleu": 30.0,
-        "host_bytes": 10**9,
-    }
+    counted: dict[str, Any] = {"iterations": 10, "modules": {"encoder": 0.1}, "bleu": 30.0, "host_bytes": 10**9}
     made_up_record([made_up_run("greedy", 0.2), made_up_run("iad", 0.1, **counted)]).save(path)
     whole = json.loads(path.read_text(encoding="utf-8"))
     refused = 0
@@ -58,7 +55,7 @@ def test_every_odd_value_in_a_measurement_is_refused_or_printed(tmp_path: Path) 
             reason = _use(path)
             refused += bool(reason)
             assert not reason or (reason.startswith(str(path)) and "\n" not in reason)
-    assert refused > 200
+    assert refused > 150
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ train_heads() {
 
 # Decodes with a block size unless that is done: measure MODEL HEADS.
 measure() {
-    if [[ -f "$results/$1/quality.json" ]]; then
+    if [[ -f "$results/$1/record.json" ]]; then
         return
     fi
     echo "== table: $1" >&2

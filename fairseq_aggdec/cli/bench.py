@@ -32,13 +32,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     from fairseq_aggdec.lab.benchmarking import measure, report
     from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
 
-    record = measure.measure(args, modes, options.command("bench", argv))
+    record, found = measure.measure(args, modes, options.command("bench", argv))
     try:
         if args.json:
             record.save(args.json)
     finally:  # also where the disk is full
         print(report.markdown(record))
-    refuse_differences({f"{run.mode} at batch size {run.batch_size}": run.differing for run in record.runs})
+    refuse_differences(found)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -155,8 +155,8 @@ def _print_records(words: list[str]) -> None:
     others = "\n".join(f"  aggdec report {name} --help\n      {text}" for name, (text, *_) in _COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="aggdec report",
-        description="Print the tables of one or more measurements (Markdown), and draw their figures: speed-ups of the "
-        "sentences, speed-up against edit ratio, latency against batch size, time by module, memory.",
+        description="Print the tables of one or more measurements (Markdown), and draw their figures: speed-up "
+        "against edit ratio and against batch size.",
         epilog=f"further commands:\n{others}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

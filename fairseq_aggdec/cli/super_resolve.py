@@ -10,8 +10,8 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
 
 _EPILOG = """\
-Writes into --output: grid-1.png, grid-2.png, ... (input, greedy, approximate and original side by side), record.json
-(times and counters, which aggdec report reads), quality.json (errors of each image) and table.md.
+Writes into --output: record.json (medians and counts, which aggdec report reads), table.md, and pictures.png with
+input, greedy output, approximate output and original of an image in a row.
 """
 
 
@@ -20,15 +20,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
     args = _options(argv)
     options.start(args.threads)
-    from fairseq_aggdec.lab.benchmarking.image_decoding import Settings, decode, load, write
+    from fairseq_aggdec.files import written_whole
+    from fairseq_aggdec.lab.benchmarking.images import Settings, decode, draw, load, table
+    from fairseq_aggdec.lab.benchmarking.machine import describe
 
     task, model = load(args.path, args.data, args.device)
     settings = Settings(
         args.gen_subset, args.limit, args.block_size or 0, args.accept_distance, args.batch_size, args.repeats
     )
     title = f"{args.gen_subset} of {args.data} by {args.path}"
-    decoded = decode(task, model, settings, title, options.command("super-resolve", argv))
-    print(write(decoded, args.batch_size, args.pictures, args.output), end="")
+    record, versions = decode(task, model, settings, title, options.command("super-resolve", argv))
+    text = f"{record.title}; batch size {args.batch_size}; {describe(record.machine)}\n\n{table(record)}\n"
+    print(text, end="")
+    with written_whole(args.output / "table.md") as partial:
+        partial.write_text(text, encoding="utf-8")
+    if args.pictures:
+        draw([images[: args.pictures] for images in versions], args.output / "pictures.png")
+    record.save(args.output / "record.json")  # last: a folder with it is complete
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         type=Path,
         required=True,
-        help="file of the measurements, one in a line; a stopped run goes on with it",
+        help="JSON file of the measurements; a stopped run goes on with it",
     )
     parser.add_argument("--limit", type=int, help="only the first N sentences")
     sizes, tolerances = options.numbers(int, 1), options.numbers(finite, 0)

@@ -62,7 +62,9 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
             _show(demo, model, sentences[number], decoded.outputs[number].hypothesis or {}, colour)
     if demo.drafter is None:
         print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
-    headers, rows = speed_table([run_of(result, "fp32") for result in results], short=True)
+    greedy = by_name.get("greedy")
+    runs = [run_of(result, "fp32", different.get(result.mode.name), greedy, "fp32") for result in results]
+    headers, rows = speed_table(runs, short=True)
     print(tabulate(rows, headers))
     print_differences(different, model.task.target_dictionary.symbols)
     refuse_differences(different)

@@ -12,8 +12,8 @@ from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     path = tmp_path / "small.json"
-    iterations = [2, 2, 3, 3]
-    runs = [made_up_run("beam5", 0.4), made_up_run("greedy", 0.2), made_up_run("iad", 0.06, iterations=iterations)]
+    iad = made_up_run("iad", 0.06, iterations=10, speed_up_by_edit_ratio=[[0.1, 3.0]])
+    runs = [made_up_run("beam5", 0.4), made_up_run("greedy", 0.2), iad]
     made_up_record(runs).save(path)
     return path
 
@@ -27,12 +27,12 @@ def test_tables_of_stored_records(stored: Path, tmp_path: Path, capsys: pytest.C
     assert "commit 0123456789ab, 2030-01-01T00:00:00+00:00" in text
     (row, *_) = [line for line in text.splitlines() if line.startswith("| iad")]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[1:4] == ["0.41 (0.28-0.55)", "6.67x", "3.33x"]
-    assert "4.60" in cells  # 46 tokens in 10 iterations
+    assert cells[1:4] == ["0.0600 (0.0300-0.1200)", "6.67x", "3.33x"]
+    assert "4.40" in cells  # 44 tokens in 10 iterations
 
     main([str(stored), "--figures", str(tmp_path / "figures")])
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert names == ["small_edit_ratio.png", "small_edit_ratio.svg", "small_speed_ups.png", "small_speed_ups.svg"]
+    assert names == ["small_edit_ratio.png", "small_edit_ratio.svg"]
     printed = capsys.readouterr().out
     assert all(str(tmp_path / "figures" / name) in printed for name in names)
 
@@ -41,5 +41,5 @@ def test_wrong_files_are_named(stored: Path, tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match=r"nowhere.json: No such file"):
         main([str(tmp_path / "nowhere.json")])
     stored.write_text("{}")
-    with pytest.raises(AggdecError, match=r"small.json: not written by this version"):
+    with pytest.raises(AggdecError, match=r"small.json, title: required field missing; not written by this version"):
         main([str(stored)])

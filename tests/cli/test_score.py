@@ -18,8 +18,9 @@ def test_the_help_names_every_metric() -> None:
     assert score.METRICS.split(", ") == list(all_metrics())
 
 
-CONFIG = """
-from fairseq_aggdec.data.experiment import Experiment, TestSet
+IMPORT = "from fairseq_aggdec.data.experiment import Experiment, TestSet"
+CONFIG = f"""
+{IMPORT}
 METRICS = ("gleu", "bleu", "ter", "edit-ratio", "unchanged", "exact")
 EXPERIMENT = Experiment(("src", "tgt"), test_sets=(TestSet("real"),), score=METRICS)
 """

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -16,20 +17,24 @@ from fairseq_aggdec.generation.edit_ratio import edit_ratio
 from fairseq_aggdec.lab.benchmarking import machine, module_times, random_models
 from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, missing_references, print_differences
 from fairseq_aggdec.lab.benchmarking.memory import peak_memory
-from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.record import Record, Run, run_of
+from fairseq_aggdec.lab.benchmarking.modes import COPYING, Mode
+from fairseq_aggdec.lab.benchmarking.record import Record, Run, run_of, speed_up_by_edit_ratio
 from fairseq_aggdec.lab.benchmarking.results import ModeResult
 from fairseq_aggdec.lab.benchmarking.rounds import Runner, compare, run_once, warm_up
 from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
 from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners, Subject, read_subject
 from fairseq_aggdec.lab.evaluation.bleu import detokenised_bleu
+from fairseq_aggdec.lab.lossless.differences import Difference
 from fairseq_aggdec.models.sizes import SIZES
 
 _RANDOM_SENTENCES = 16
 _RANDOM_BLOCK = 25  # block size k of papers/000
 
+Measured = tuple[Record, dict[str, list[Difference]]]
+"""the record, and each lossless mode's differences from `greedy` by its name and batch size"""
 
-def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Record:
+
+def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Measured:
     """Measure what the options of `aggdec bench` ask for.
 
     Args:
@@ -106,9 +111,10 @@ def _measure(
     references: Sequence[str],
     title: str,
     command: str,
-) -> Record:
+) -> Measured:
     subject, runs = runners.subject, []
     ratios: list[float] = []
+    found: dict[str, list[Difference]] = {}
     missing = missing_references(modes, runners.precision)
     for batch_size in args.batch_sizes:
         made = [runners.make(mode, batch_size) for mode in modes]
@@ -117,28 +123,43 @@ def _measure(
         decoded = [*results, *compare(untimed, repeats=1)]
         compared = compare_with_greedy([*made, *untimed], decoded, runners.precision, subject.block_ngrams)
         print_differences(compared, runners.any_task().target_dictionary.symbols)
+        ratios = ratios or _edit_ratios(runners, results, batch_size)
         for runner, result in zip(made, results, strict=True):
-            run = run_of(result, runners.precision(result.mode), compared.get(result.mode.name))
+            precision = runners.precision(result.mode)
+            greedy = _greedy(decoded, precision, runners)
+            known = None if greedy is None else runners.precision(greedy.mode)
+            run = run_of(result, precision, compared.get(result.mode.name), greedy, known)
             run.batch_size = batch_size  # the result has that of its largest batch
             if args.profile and run.implementation == "fairseq_aggdec":
                 run.modules = profile(runner)
             if references:
                 run.bleu = _bleu(runners, result, references)
+            if greedy in results and result.mode.decoding in COPYING:  # it was timed in the same rounds
+                waits = (result.sentence_latencies, greedy.sentence_latencies)
+                run.speed_up_by_edit_ratio = speed_up_by_edit_ratio(ratios, *waits)
             runs.append(run)
-        ratios = ratios or _edit_ratios(runners, results, batch_size)
+            found[f"{run.mode} at batch size {batch_size}"] = compared.get(run.mode, [])
     if args.memory:
         _fill_in_memory(subject, modes, args.batch_sizes, runs)
-    return Record(
+    record = Record(
         title=f"{title}, {len(subject.sentences)} sentences, {subject.device}",
         command=command,
         date=machine.now(),
         commit=machine.commit(),
         machine=machine.machine(),
-        source_tokens=[len(sentence) for sentence in subject.sentences],
-        edit_ratios=[round(ratio, 4) for ratio in ratios],
+        sentences=len(subject.sentences),
+        source_tokens=sum(map(len, subject.sentences)),
+        edit_ratio=round(mean(ratios), 4),
         runs=runs,
         search=SearchSettings.of(args).given,
     )
+    return record, found
+
+
+def _greedy(results: Sequence[ModeResult], precision: str, runners: Runners) -> ModeResult | None:
+    """The result of `greedy` in a precision, or in another one where that was not decoded."""
+    found = [result for result in results if result.mode.decoding == "greedy" and result.mode.peer is None]
+    return min(found, key=lambda result: runners.precision(result.mode) != precision, default=None)
 
 
 def profile(runner: Runner) -> dict[str, float]:

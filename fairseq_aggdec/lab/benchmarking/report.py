@@ -9,7 +9,7 @@ from fairseq_aggdec.lab.grid import text_table
 
 def markdown(record: Record) -> str:
     """A header, then for each batch size the tables of speeds, of ratios and of modules."""
-    repeats = len(record.runs[0].latencies) if record.runs else 0
+    repeats = record.runs[0].rounds if record.runs else 0
     lines = [
         f"{record.title}, {repeats} rounds",
         describe(record.machine),

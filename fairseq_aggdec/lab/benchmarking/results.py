@@ -24,25 +24,8 @@ class Output:
     """decoder passes of a non-autoregressive model; None for all others"""
 
 
-class Timed:
-    """Sums and medians of a mode's times."""
-
-    latencies: list[list[float]]
-    """seconds of each batch, one list for each round"""
-
-    @property
-    def rounds(self) -> list[float]:
-        """Seconds of each round over all sentences."""
-        return [sum(latencies) for latencies in self.latencies]
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of a round over all sentences, median of the rounds."""
-        return median(self.rounds)
-
-
 @dataclass
-class ModeResult(Timed):
+class ModeResult:
     """Results of one mode for all sentences."""
 
     mode: Mode
@@ -57,3 +40,20 @@ class ModeResult(Timed):
     def batch_size(self) -> int:
         """Sentences in the largest batch."""
         return max(map(len, self.batches), default=0)
+
+    @property
+    def rounds(self) -> list[float]:
+        """Seconds of each round over all sentences."""
+        return [sum(latencies) for latencies in self.latencies]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of a round over all sentences, median of the rounds."""
+        return median(self.rounds)
+
+    @property
+    def sentence_latencies(self) -> list[float]:
+        """Seconds of each sentence by its number: the time of its whole batch, median of the rounds."""
+        times = map(median, zip(*self.latencies, strict=True))
+        by_number = {n: time for batch, time in zip(self.batches, times, strict=True) for n in batch}
+        return [by_number[number] for number in sorted(by_number)]

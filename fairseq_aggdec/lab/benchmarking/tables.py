@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fairseq_aggdec.lab.benchmarking.record import Run
+from fairseq_aggdec.lab.benchmarking.record import PERCENTILES, Run
 
 Table = tuple[list[str], list[list[str]]]
 """headers and rows; a line feed in a header is a place where it may be broken"""
@@ -29,7 +29,7 @@ def _megabytes(count: int | None) -> str:
 
 def _seconds(run: Run) -> str:
     digits = 2 if run.seconds >= 0.1 else 4  # a demonstration of one sentence takes milliseconds
-    return f"{run.seconds:.{digits}f} ({min(run.rounds):.{digits}f}-{max(run.rounds):.{digits}f})"
+    return f"{run.seconds:.{digits}f} ({run.fastest:.{digits}f}-{run.slowest:.{digits}f})"
 
 
 _SECONDS = Column("seconds\n(median, range)", _seconds)
@@ -38,8 +38,8 @@ _COUNTERS = (
     Column("mean accepted\ntokens", lambda run: _number(run.mean_accepted_tokens, 2)),
 )
 _LATENCIES = tuple(
-    Column(f"p{share}\nms", lambda run, share=share: f"{1e3 * run.percentile(share):.1f}")  # type: ignore[misc]
-    for share in (50, 95, 99)
+    Column(f"p{share}\nms", lambda run, share=share: f"{1e3 * run.percentiles[str(share)]:.1f}")  # type: ignore[misc]
+    for share in PERCENTILES
 )
 _THROUGHPUT = Column("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}")
 _OPTIONAL = (
@@ -61,7 +61,7 @@ def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
     baselines = [run for name in BASELINES for run in runs if run.mode == name]
     columns = [_SECONDS, *(_speed_up(baseline) for baseline in baselines)]
     columns += [] if short else [*_LATENCIES, _THROUGHPUT]
-    columns += [*_COUNTERS, Column("identical\nto greedy", lambda run: identical_to_greedy(run, runs))]
+    columns += [*_COUNTERS, Column("identical\nto greedy", identical_to_greedy)]
     columns += [column for column in _OPTIONAL[: 1 if short else None] if any(column.cell(run) for run in runs)]
     return ["mode", *(column.header for column in columns)], [
         [run.mode, *(column.cell(run) for column in columns)] for run in runs
@@ -72,17 +72,14 @@ def _speed_up(baseline: Run) -> Column:
     return Column(f"speed-up\nover {baseline.mode}", lambda run: f"{baseline.seconds / run.seconds:.2f}x")
 
 
-def identical_to_greedy(run: Run, runs: Sequence[Run]) -> str:
-    """Number of outputs identical to those of `greedy` in the same precision, or in another one if that was not run."""
-    greedy = [other for other in runs if other.mode.partition("@")[0] == "greedy"]
-    same = [other for other in greedy if other.precision == run.precision]
-    reference = next(iter([*same, *greedy]), None)
-    if reference is None:
+def identical_to_greedy(run: Run) -> str:
+    """Number of outputs identical to those of `greedy`; a precision is named where that was decoded in another one."""
+    if run.identical is None:
         return ""
-    note = "" if same else f" ({reference.precision})"
-    ties = sum(difference.near_tie for difference in run.differing)
-    note += f" ({ties} near-tie{'s' * (ties > 1)})" if ties else ""
-    return f"{run.identical_to(reference)} of {len(run.outputs)}{note}"
+    note = "" if run.compared_with == run.precision else f" ({run.compared_with})"
+    if run.near_ties:
+        note += f" ({run.near_ties} near-tie{'s' * (run.near_ties > 1)})"
+    return f"{run.identical} of {run.sentences}{note}"
 
 
 def ratio_table(runs: Sequence[Run]) -> Table:
@@ -102,7 +99,7 @@ def module_table(runs: Sequence[Run]) -> Table:
     modules = list(dict.fromkeys(module for _, times in profiled for module in times))
     rows = []
     for run, times in profiled:
-        total, sentences = sum(times.values()), len(run.tokens)
+        total, sentences = sum(times.values()), run.sentences
         cells = [f"{1e3 * times[m] / sentences:.2f} ({times[m] / total:.0%})" if m in times else "" for m in modules]
         rows.append([run.mode, *cells])
     return ["mode", *modules], rows

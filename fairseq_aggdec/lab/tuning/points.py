@@ -1,17 +1,21 @@
-"""The measurements of a sweep over GAD++'s hyperparameters, and their file: JSON, one measurement in each line."""
+"""The measurements of a sweep over GAD++'s hyperparameters, their file, and which settings they choose.
+
+The authors of papers/000 (§4.2.3) call two settings "high-quality" and "high-efficiency", and give no rule. The rule
+here, on the development set: high-quality is the fastest setting that scores at least `margin` above greedy decoding,
+high-efficiency the fastest that scores at most `loss` below it. On the numbers of papers/000 Table 7, a margin of 0.4
+and a loss of -0.2 (0.2 above greedy) choose β = 5, τ = 1 and β = 5, τ = 3; the authors took β = 3, τ = 1 and β = 5,
+τ = 3. The scores of a development set are uncertain, so the margin should not be too small.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import decode_text, written_whole
-from fairseq_aggdec.shards.settings import difference
-from fairseq_aggdec.structured_files import made_of, parse_json
 
 
 @dataclass(frozen=True, order=True)
@@ -68,78 +72,57 @@ class Point:
 
 @dataclass
 class Sweep:
-    """A file of measured points.
+    """What a file of a sweep holds."""
 
-    Attributes:
-        path: path of the file.
-        conditions: settings that must stay the same for points to be comparable.
-        baselines: None until they are measured.
-        points: measured points by setting.
-    """
-
-    path: Path
     conditions: dict[str, Any]
+    """settings that must stay the same for points to be comparable"""
     baselines: Baselines | None = None
-    points: dict[Setting, Point] = field(default_factory=dict)
+    """None until they are measured"""
+    points: list[Point] = field(default_factory=list)
 
     @classmethod
     def open(cls, path: Path, conditions: dict[str, Any]) -> Sweep:
-        """Creates a file, or opens one that was measured under the same conditions.
+        """Reads a file that was measured under the same conditions, or begins a new sweep if there is none.
 
         Raises:
-            AggdecError: the file was measured under other conditions, or has another format.
-            OSError: the file cannot be read or written.
+            AggdecError: the file was measured under other conditions, or is another kind of file.
+            OSError: the file cannot be read.
         """
-        sweep = cls(path, conditions)
         if not path.exists():
-            with written_whole(path) as partial:
-                partial.write_text(_line("conditions", conditions), encoding="utf-8")
-            return sweep
-        stored = path.read_bytes()
-        whole = stored[: stored.rfind(b"\n") + 1]  # a run that was killed may have left half a line
-        sweep._read(decode_text(whole, str(path)))
-        if whole != stored:
-            with written_whole(path) as partial:
-                partial.write_bytes(whole)
+            return cls(conditions)
+        sweep = structured_files.read(path, cls, "not written by aggdec tune; name another file")
+        names = sorted(conditions.keys() | sweep.conditions.keys())
+        values = {name: (conditions.get(name), sweep.conditions.get(name)) for name in names}
+        other = next(
+            (f"{name}: {now} now, {there} there" for name, (now, there) in values.items() if now != there), None
+        )
+        if other is not None:
+            raise AggdecError(
+                f"{path}: was measured under other conditions ({other}); numbers would not compare: name another file"
+            )
         return sweep
 
-    def _read(self, text: str) -> None:
-        for number, line in enumerate(text.split("\n")[:-1], start=1):
-            where, advice = f"{self.path}, line {number}", "name another file"
-            try:
-                (kind, content), *rest = parse_json(line, where, advice).items()
-                known = {"conditions", "baselines", "point"}
-                if rest or kind not in known or (kind == "conditions") != (number == 1):
-                    raise ValueError(kind)
-                if kind == "baselines":
-                    self.baselines = made_of(Baselines, content, where, advice)
-                elif kind == "point":
-                    point = made_of(Point, content, where, advice)
-                    self.points[point.setting] = point
-            except (ValueError, AttributeError):
-                raise AggdecError(f"{where}: not written by aggdec tune; {advice}") from None
-            if kind == "conditions" and (other := difference(self.conditions, content, "now", "there")):
-                raise AggdecError(
-                    f"{self.path}: was measured under other conditions ({other}); numbers would not compare: {advice}"
-                )
-        if not text:
-            raise AggdecError(f"{self.path}: not written by aggdec tune; delete it or name another file")
-
-    def add(self, *found: Baselines | Point) -> None:
-        """Adds measurements, and appends them to the file."""
-        with self.path.open("a", encoding="utf-8") as output:
-            for entry in found:
-                if isinstance(entry, Baselines):
-                    self.baselines = entry
-                    output.write(_line("baselines", asdict(entry)))
-                else:
-                    self.points[entry.setting] = entry
-                    output.write(_line("point", asdict(entry)))
-
-    def missing(self, settings: Sequence[Setting]) -> list[Setting]:
-        """The settings that are not measured yet."""
-        return [setting for setting in dict.fromkeys(settings) if setting not in self.points]
+    def of(self, settings: Iterable[Setting]) -> list[Point]:
+        """The points of the settings that are measured."""
+        by_setting = {point.setting: point for point in self.points}
+        return [by_setting[setting] for setting in settings if setting in by_setting]
 
 
-def _line(kind: str, content: dict[str, Any]) -> str:
-    return json.dumps({kind: content}, ensure_ascii=False) + "\n"
+def fastest(points: Iterable[Point], least_quality: float) -> Point | None:
+    """The fastest point with at least this quality; None if there is none.
+
+    Speed is the speed-up over greedy decoding in the same rounds. Of equally fast points, the one with the higher
+    quality wins, then the smaller setting.
+    """
+    good = [point for point in points if point.quality >= least_quality]
+    return min(good, key=lambda point: (-point.speed_up_over_greedy, -point.quality, point.setting), default=None)
+
+
+def chosen(sweep: Sweep, margin: float, loss: float) -> dict[str, Point | None]:
+    """The point of each name that the rule chooses; None where no point is good enough."""
+    assert sweep.baselines is not None
+    greedy = sweep.baselines.greedy_quality
+    return {
+        "high-quality": fastest(sweep.points, greedy + margin),
+        "high-efficiency": fastest(sweep.points, greedy - loss),
+    }

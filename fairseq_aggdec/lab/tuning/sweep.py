@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+from fairseq_aggdec import structured_files
 from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import run_of
@@ -89,10 +91,12 @@ class Measurement:
         return round(self._quality({number: output.tokens for number, output in result.outputs.items()}), 4)
 
 
-def run(sweep: Sweep, measurement: Measurement, settings: Sequence[Setting], beam: int = 5) -> None:
-    """Measures the baselines and settings that a sweep's file lacks, and writes them to the file at once."""
+def run(sweep: Sweep, path: Path, measurement: Measurement, settings: Sequence[Setting], beam: int = 5) -> None:
+    """Measures the baselines and settings that a sweep lacks, and writes the file after each few of them."""
     if sweep.baselines is None:
-        sweep.add(measurement.baselines(beam))
-    missing = sweep.missing(settings)
+        sweep.baselines = measurement.baselines(beam)
+    known = {point.setting for point in sweep.points}
+    missing = [setting for setting in dict.fromkeys(settings) if setting not in known]
     for first in range(0, len(missing), TOGETHER):
-        sweep.add(*measurement.points(missing[first : first + TOGETHER]))
+        sweep.points += measurement.points(missing[first : first + TOGETHER])
+        structured_files.write(path, sweep)

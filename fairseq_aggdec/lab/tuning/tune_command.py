@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -17,8 +18,8 @@ from fairseq_aggdec.lab.benchmarking.machine import machine
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
 from fairseq_aggdec.lab.evaluation.metrics import choose_metrics
 from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, check_sources
-from fairseq_aggdec.lab.tuning import choice, tables
-from fairseq_aggdec.lab.tuning.points import Sweep, all_settings
+from fairseq_aggdec.lab.tuning import tables
+from fairseq_aggdec.lab.tuning.points import Sweep, all_settings, fastest
 from fairseq_aggdec.lab.tuning.sweep import Measurement, run
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
@@ -39,27 +40,19 @@ def tune(args: argparse.Namespace) -> None:
     by_size = all_settings(args.block_sizes, args.betas[:1], args.tolerances[:1])
     with Runners(subject) as runners:
         measurement = Measurement(runners, quality, args.batch_size, args.repeats)
-        run(sweep, measurement, by_size, args.beam)
-        assert sweep.baselines is not None
-        greedy = sweep.baselines.greedy_quality
+        run(sweep, args.output, measurement, by_size, args.beam)
         sizes = args.block_sizes
         if not args.full_grid:
-            first = [sweep.points[setting] for setting in by_size]
-            best = choice.fastest(first, greedy - args.loss) or choice.fastest(first, float("-inf"))
+            assert sweep.baselines is not None
+            first = sweep.of(by_size)
+            best = fastest(first, sweep.baselines.greedy_quality - args.loss) or fastest(first, -math.inf)
             assert best is not None
             sizes = [best.setting.block_size]
-        run(sweep, measurement, all_settings(sizes, args.betas, args.tolerances), args.beam)
+        run(sweep, args.output, measurement, all_settings(sizes, args.betas, args.tolerances), args.beam)
     name = metric.columns[-1]
-    print(tables.block_size_table(sweep, by_size, name), end="\n\n")
-    for size in sizes:
-        print(tables.acceptance_table(sweep, size, name), end="\n\n")
-    print(tables.choice_text(sweep, name, args.margin, args.loss))
-    if args.figure:
-        from fairseq_aggdec.lab.tuning.figure import draw
-
-        chosen = choice.chosen(list(sweep.points.values()), greedy, args.margin, args.loss)
-        for path in args.figure:
-            draw(sweep, name, chosen, path)
+    print(tables.table(sweep, name, args.margin, args.loss))
+    for path in args.figure:
+        tables.draw(sweep, name, path)
 
 
 def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTranslationTask]:

@@ -64,10 +64,8 @@ def test_the_benchmark_says_what_differs_and_fails(
     assert "| iad" in printed.out  # what was measured is not lost
     *_, run = json.loads(out.read_text())["runs"]
     assert run["mode"] == "iad"
-    first = run["differences"][0]
-    assert f"iad: sentence {first['sentence']}, position {first['position']}: 'w" in printed.err
-    assert f"log-probabilities differ by {first['gap']:.6f}" in printed.err
-    assert not first["near_tie"]
+    assert run["differing"] == sum(line.startswith("iad: sentence ") for line in printed.err.splitlines()) > 0
+    assert "log-probabilities differ by " in printed.err
 
 
 def test_the_benchmark_compares_whole_lists_of_a_beam(
@@ -78,9 +76,8 @@ def test_the_benchmark_compares_whole_lists_of_a_beam(
     options = [*OPTIONS, "--modes", "beam3,aggressive-beam:3", "--json", str(out)]
     bench.main(options)
     stock, ours = json.loads(out.read_text())["runs"]
-    assert stock["differences"] is None
-    assert ours["differences"] == []
-    assert sum(ours["iterations"]) > 0
+    assert (stock["differing"], ours["differing"]) == (None, 0)
+    assert ours["iterations"] > 0
     branches_see_each_other(monkeypatch)
     with pytest.raises(
         AggdecError, match=r"^aggressive-beam:3 at batch size 1: .*not the n-best lists of fairseq's search"

@@ -85,14 +85,14 @@ def test_peers_are_measured_beside_the_modes(toy_model_dir: ToyModel, models: di
     greedy, _, *peers = json.loads((tmp_path / "bench.json").read_text())["runs"]
     assert [(run["mode"], run["implementation"]) for run in peers] == [("levt", "fairseq"), ("cmlm2", "fairseq")]
     for run in peers:
-        assert len(run["latencies"]) == 2
+        assert run["rounds"] == 2
         assert run["bleu"] is not None
         assert run["modules"] is run["accepted"] is None
         assert run["precision"] == greedy["precision"] == "fp32"
-    assert max(peers[1]["iterations"]) == 2
+    assert peers[1]["iterations"] <= 2 * 4
     row = next(line for line in printed.getvalue().splitlines() if line.startswith("| cmlm2"))
     cells = [cell.strip() for cell in row.split("|")]
-    assert f"{sum(peers[1]['iterations']) / 4:.2f}" in cells
+    assert f"{peers[1]['iterations'] / 4:.2f}" in cells
     assert "0 of 4" in cells
 
 

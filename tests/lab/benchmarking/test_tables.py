@@ -15,15 +15,11 @@ def test_optional_columns_appear_with_their_numbers() -> None:
     assert not any("p50" in header for header in short)
 
 
-def test_identity_is_with_greedy_in_the_same_precision() -> None:
-    greedy = made_up_run("greedy", 1.0)
-    half = made_up_run("greedy@bf16", 1.0, precision="bf16", outputs=["a", "b", "c", "d"])
-    iad = made_up_run("iad@bf16", 1.0, precision="bf16", outputs=["a", "b", "c", "x"])
-    runs = [greedy, half, iad]
-    assert identical_to_greedy(iad, runs) == "3 of 4"
-    assert identical_to_greedy(iad, [greedy, iad]) == "0 of 4 (fp32)"
-    assert identical_to_greedy(greedy, runs) == "4 of 4"
-    assert identical_to_greedy(iad, [iad]) == ""
+def test_identity_names_another_precision_and_near_ties() -> None:
+    assert identical_to_greedy(made_up_run("iad", 1.0, identical=3)) == "3 of 4"
+    assert identical_to_greedy(made_up_run("iad@bf16", 1.0, precision="bf16")) == "4 of 4 (fp32)"
+    assert identical_to_greedy(made_up_run("iad", 1.0, identical=2, near_ties=2)) == "2 of 4 (2 near-ties)"
+    assert identical_to_greedy(made_up_run("iad", 1.0, identical=None)) == ""
 
 
 def test_a_cpu_without_kernels_is_named_and_a_gpu_needs_none() -> None:

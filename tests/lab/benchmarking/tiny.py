@@ -42,34 +42,36 @@ def tiny_subject(model: RandomModel, **changes: object) -> Subject:
 
 
 def made_up_run(mode: str, seconds: float, batch_size: int = 1, sentences: int = 4, **changes: object) -> Run:
-    """A mode that takes about `seconds` a batch, one and a half times and twice that in further rounds."""
-    numbers = list(range(sentences))
-    batches = [numbers[first : first + batch_size] for first in numbers[::batch_size]]
-    times = [seconds * (1 + number / 10) for number in range(len(batches))]
+    """A mode that takes `seconds` for all sentences, of 11 tokens each, and up to twice that in a slow round."""
     settings: dict = {
         "mode": mode,
         "implementation": "fairseq" if mode.startswith("beam") else "fairseq_aggdec",
         "precision": "fp32",
         "batch_size": batch_size,
-        "batches": batches,
-        "latencies": [[factor * time for time in times] for factor in (1.0, 1.5, 2.0)],
-        "tokens": [10 + number for number in numbers],
-        "outputs": [f"{mode if number == 0 and mode.startswith('beam') else ''}{number}" for number in numbers],
+        "sentences": sentences,
+        "rounds": 3,
+        "seconds": seconds,
+        "fastest": seconds / 2,
+        "slowest": seconds * 2,
+        "percentiles": {"50": seconds / 4, "95": seconds / 3, "99": seconds / 2},
+        "tokens": 11 * sentences,
+        "identical": sentences,
+        "compared_with": "fp32",
     }
     if changes.get("iterations"):
-        settings |= {"drafted": [0] * sentences, "accepted": [0] * sentences}
+        settings |= {"drafted": 0, "accepted": 0}
     return Run(**{**settings, **changes})
 
 
 def made_up_record(runs: list[Run]) -> Record:
-    sentences = len(runs[0].tokens)
     return Record(
         title="made up",
         command="aggdec bench DATA --path model.pt",
         date="2030-01-01T00:00:00+00:00",
         commit="0123456789ab",
         machine={"processor": "P", "cores": 2, "threads": 1, "system": "S", "versions": {"torch": "0"}},
-        source_tokens=[10] * sentences,
-        edit_ratios=[number / sentences for number in range(sentences)],
+        sentences=runs[0].sentences,
+        source_tokens=10 * runs[0].sentences,
+        edit_ratio=0.25,
         runs=runs,
     )

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from fairseq import checkpoint_utils
 from fairseq.models import BaseFairseqModel
+from PIL import Image
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.data.image_tokens import to_image
@@ -18,17 +19,17 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.lab.benchmarking import machine
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
-from fairseq_aggdec.lab.benchmarking.image_record import APPROXIMATE, BASELINE, EXACT, ImageRecord, Quality
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, run_of
 from fairseq_aggdec.lab.benchmarking.results import ModeResult
 from fairseq_aggdec.lab.benchmarking.rounds import compare
-from fairseq_aggdec.lab.evaluation.image_grid import draw_grid, enlarged
-from fairseq_aggdec.lab.evaluation.image_quality import identical_share, squared_error
+from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.super_resolution import SuperResolutionTask
 
-_ROWS = 6  # images in one PNG file
+BASELINE, EXACT, APPROXIMATE = "greedy", "blockwise", "approximate"
+"""names of the modes"""
+_CELL, _GAP = 128, 8  # pixels of a picture's side and between pictures
 
 Loaded = tuple[SuperResolutionTask, BaseFairseqModel]
 
@@ -48,19 +49,6 @@ class Settings:
     repeats: int = 3
 
 
-@dataclass
-class DecodedImages:
-    """Images, each H x W x C, uint8, and their record."""
-
-    inputs: list[np.ndarray]
-    """the small images"""
-    originals: list[np.ndarray]
-    """the large images that the outputs are compared with"""
-    outputs: dict[str, list[np.ndarray]]
-    """the decoded images, by mode"""
-    record: ImageRecord
-
-
 def load(path: str, data: str, device: str = "cpu") -> Loaded:
     """A super-resolution model and its task, with the image sizes and splits of its training.
 
@@ -74,7 +62,11 @@ def load(path: str, data: str, device: str = "cpu") -> Loaded:
     """
     if device != "cpu" and not torch.cuda.is_available():
         raise AggdecError(f"--device {device}: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
-    _check_checkpoint(path)
+    state = read_checkpoint(path)
+    options = state.get("args") or (state.get("cfg") or {}).get("task") or {}
+    name = options.get("_name") if hasattr(options, "get") else getattr(options, "task", None)
+    if name != "super_resolution":
+        raise AggdecError(f"{path}: trained for --task {name}; give a model of --task super_resolution")
     overrides = {"data": data, "bf16": False, "fp16": False, "cpu": device == "cpu"}  # as for decoding
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([path], arg_overrides=overrides)
     if proposal_heads(model) == 0:
@@ -84,23 +76,19 @@ def load(path: str, data: str, device: str = "cpu") -> Loaded:
     return task, model
 
 
-def _check_checkpoint(path: str) -> None:
-    state = read_checkpoint(path)
-    options = state.get("args") or (state.get("cfg") or {}).get("task") or {}
-    name = options.get("_name") if hasattr(options, "get") else getattr(options, "task", None)
-    if name != "super_resolution":
-        raise AggdecError(f"{path}: trained for --task {name}; give a model of --task super_resolution")
-
-
 def decode(
     task: SuperResolutionTask, model: BaseFairseqModel, settings: Settings, title: str, command: str
-) -> DecodedImages:
+) -> tuple[Record, list[list[np.ndarray]]]:
     """Decode a split in all three modes.
 
     Args:
         task, model: from `load`.
         settings: how to decode.
         title, command: for the record.
+
+    Returns:
+        the record, and four versions of the images, each H x W x C, uint8: small input, greedy and approximate output,
+        original.
 
     Raises:
         AggdecError: the split, the images or the settings cannot be used.
@@ -114,22 +102,24 @@ def decode(
     results = compare(runners, settings.repeats)
     inputs, originals = list(dataset.src.images[: len(numbers)]), list(dataset.tgt.images[: len(numbers)])
     outputs = {result.mode.name: _images(task, result) for result in results}
-    quality = {mode: _quality(images, originals, outputs[BASELINE]) for mode, images in outputs.items()}
-    size = task.sizes.output_size
-    bicubic = [
-        squared_error(enlarged(image, size), original) for image, original in zip(inputs, originals, strict=True)
-    ]
+    runs = [run_of(result, "fp32", greedy=results[0], greedy_precision="fp32") for result in results]
+    for run in runs:
+        run.batch_size = settings.batch_size
+        run.psnr = psnr(outputs[run.mode], originals)
+        run.same_pixels = same_pixels(outputs[run.mode], outputs[BASELINE])
     record = Record(
-        title=f"{title}, {task.sizes}, {len(numbers)} images",
+        title=f"{title}, {task.sizes}, {len(numbers)} images, ε = {settings.distance:g}",
         command=command,
         date=machine.now(),
         commit=machine.commit(),
         machine=machine.machine(),
-        source_tokens=[task.sizes.input_tokens + 1] * len(numbers),
-        edit_ratios=[],  # no mode copies from its input
-        runs=[run_of(result, "fp32") for result in results],
+        sentences=len(numbers),
+        source_tokens=(task.sizes.input_tokens + 1) * len(numbers),
+        edit_ratio=None,  # no mode copies from its input
+        runs=runs,
+        bicubic_psnr=psnr([_enlarged(image, task.sizes.output_size) for image in inputs], originals),
     )
-    return DecodedImages(inputs, originals, outputs, ImageRecord(record, settings.distance, bicubic, quality))
+    return record, [inputs, outputs[BASELINE], outputs[APPROXIMATE], originals]
 
 
 def _runner(
@@ -142,46 +132,53 @@ def _runner(
 
 def _images(task: SuperResolutionTask, result: ModeResult) -> list[np.ndarray]:
     sizes, dictionary = task.sizes, task.target_dictionary
-    return [
-        to_image(torch.tensor(result.outputs[number].tokens), sizes.output_size, sizes.channels, dictionary)
-        for number in sorted(result.outputs)
-    ]
+    outputs = (torch.tensor(result.outputs[number].tokens) for number in sorted(result.outputs))
+    return [to_image(tokens, sizes.output_size, sizes.channels, dictionary) for tokens in outputs]
 
 
-def _quality(images: Sequence[np.ndarray], originals: Sequence[np.ndarray], greedy: Sequence[np.ndarray]) -> Quality:
-    return Quality(
-        [squared_error(image, original) for image, original in zip(images, originals, strict=True)],
-        [identical_share(image, other) for image, other in zip(images, greedy, strict=True)],
-    )
+def table(record: Record) -> str:
+    """The results as a Markdown table, one row for each mode."""
+    greedy, *_ = record.runs
+    rows = [["bicubic", "", "", "", "", f"{record.bicubic_psnr:.2f}", ""]]
+    for run in record.runs:
+        blocks, milliseconds = run.mean_accepted_block or 0.0, 1000 * run.seconds / run.sentences
+        counted = [f"{run.mean_iterations:.1f}", f"{blocks:.2f}", f"{milliseconds:.0f}"]
+        rows.append([
+            run.mode, *counted, f"{greedy.seconds / run.seconds:.2f}x", f"{run.psnr:.2f}", f"{run.same_pixels:.1%}",
+        ])  # fmt: skip
+    counts = ["iterations", "mean accepted block", "ms an image", "speed-up"]
+    return text_table(["decoding", *counts, "PSNR, dB", "greedy's pixels"], rows)
 
 
-def write(decoded: DecodedImages, batch_size: int, pictures: int, folder: Path) -> str:
-    """Write record.json, quality.json, table.md and grid-1.png, grid-2.png, ... into a folder; return the table.
-
-    Args:
-        decoded: from `decode`.
-        batch_size: images in a batch.
-        pictures: number of images that are drawn.
-        folder: created if needed.
-    """
-    record = decoded.record
-    record.save(folder)
-    machine_text = machine.describe(record.record.machine)
-    text = f"{record.record.title}; batch size {batch_size}; {machine_text}\n\n{record.table()}\n"
-    with written_whole(folder / "table.md") as partial:
-        partial.write_text(text, encoding="utf-8")
-    _draw(decoded, pictures, folder)
-    return text
+def draw(versions: Sequence[Sequence[np.ndarray]], path: Path) -> None:
+    """Write a PNG file with a row for each image and a column for each version (H x W x C, uint8, of any size)."""
+    side = _CELL + _GAP
+    picture = Image.new("RGB", (_GAP + len(versions) * side, _GAP + len(versions[0]) * side), "white")
+    for column, images in enumerate(versions):
+        for row, image in enumerate(images):
+            cell = _pixels(image).resize((_CELL, _CELL), Image.Resampling.NEAREST).convert("RGB")
+            picture.paste(cell, (_GAP + column * side, _GAP + row * side))
+    with written_whole(path) as partial:
+        picture.save(partial, format="PNG", optimize=True)
 
 
-def _draw(decoded: DecodedImages, count: int, folder: Path) -> None:
-    small, large = decoded.inputs[0].shape[0], decoded.originals[0].shape[0]
-    columns = {
-        f"input\n{small} x {small}": decoded.inputs,
-        f"greedy\n{large} x {large}": decoded.outputs[BASELINE],
-        f"approximate\nwithin {decoded.record.distance:g}": decoded.outputs[APPROXIMATE],
-        f"original\n{large} x {large}": decoded.originals,
-    }
-    for page, first in enumerate(range(0, min(count, len(decoded.inputs)), _ROWS), start=1):
-        shown = slice(first, min(first + _ROWS, count))
-        draw_grid({label: images[shown] for label, images in columns.items()}, folder / f"grid-{page}.png")
+def psnr(images: Sequence[np.ndarray], originals: Sequence[np.ndarray]) -> float:
+    """Peak signal-to-noise ratio of uint8 images in dB, the mean over images; infinite if one is the original."""
+    pairs = zip(images, originals, strict=True)
+    errors = [np.square(image.astype(np.int64) - original).mean() for image, original in pairs]
+    with np.errstate(divide="ignore"):
+        return float(np.mean(10 * np.log10(255**2 / np.array(errors))))
+
+
+def same_pixels(images: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
+    """The share of pixels with the same intensity in every channel."""
+    return float((np.stack(list(images)) == np.stack(list(others))).all(axis=-1).mean())
+
+
+def _enlarged(image: np.ndarray, size: int) -> np.ndarray:
+    """An image enlarged to `size` pixels a side by bicubic interpolation, the baseline of super-resolution."""
+    return np.asarray(_pixels(image).resize((size, size), Image.Resampling.BICUBIC)).reshape(size, size, -1)
+
+
+def _pixels(image: np.ndarray) -> Image.Image:
+    return Image.fromarray(image.squeeze(-1) if image.shape[-1] == 1 else image)
