@@ -197,7 +197,7 @@ def image_blocks(folder):
             return found
 
         speed = rows(m.speed_up, m.accepted_block, form="{:.2f}x ({:.2f})", first=False)
-        bicubic = {"regular": cell(greedy.at(mode="bicubic"), m.psnr)}
+        bicubic = {"regular": cell(greedy, m.bicubic_psnr)}
         pixels = rows(m.psnr, m.greedy_pixels, form="{:.2f} / {:.1%}")
         title = "PSNR in dB / share of pixels that are those of the same model's greedy decoding"
         return [

@@ -50,7 +50,7 @@ class TextShard:
     """the number of its lines"""
     offset: int
     """the number of bytes before it"""
-    bytes: int
+    length: int
     """the number of its bytes"""
     fingerprint: str
     """the SHA-256 of its bytes"""
@@ -68,7 +68,7 @@ class TextShard:
         """
         with open(self.path, "rb") as file:
             file.seek(self.offset)
-            data = file.read(self.bytes)
+            data = file.read(self.length)
         if hashlib.sha256(data).hexdigest() != self.fingerprint:
             raise AggdecError(f"{self.path}: has been changed since this run began; start it again")
         lines = data.split(b"\n")

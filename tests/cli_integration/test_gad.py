@@ -59,7 +59,6 @@ def test_steps_drafts_and_statistics(runs: tuple[Process, Process, Path]) -> Non
         assert max(map(len, drafts)) <= BLOCK_SIZE
         assert traces[number].output == [*sentence.tokens, "</s>"]
         assert traces[number].source == sentence.source.split()
-        assert traces[number].drafted == records[number]["drafted"]
 
 
 @pytest.mark.parametrize(

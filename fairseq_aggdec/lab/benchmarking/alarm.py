@@ -118,7 +118,12 @@ def refuse_differences(found: Mapping[str, Sequence[Difference]]) -> None:
     Raises:
         AggdecError: some are no near-ties; the message names the modes.
     """
-    faulty = [mode for mode, different in found.items() if not all(difference.near_tie for difference in different)]
+    refuse_differing({mode: sum(not one.near_tie for one in different) for mode, different in found.items()})
+
+
+def refuse_differing(found: Mapping[str, int]) -> None:
+    """Raise `AggdecError` if a mode has outputs that differ beyond rounding; `found` is {mode: how many}."""
+    faulty = [mode for mode, differing in found.items() if differing]
     if faulty:
         raise AggdecError(
             f"{', '.join(faulty)}: not the output of greedy decoding, which a lossless mode has to have (of a beam: "

@@ -45,7 +45,8 @@ class ScoreTable:
         lines = [list(outputs[number]) for number in numbers]
         known = next((row for *output, row in self._scored if output == [numbers, lines]), None)
         if known is None:
-            test, scores = self.test.only(numbers), {}
+            test = self.test.only(numbers)
+            scores: dict[str, float] = {}
             for metric in self.metrics.values():
                 scores |= dict(zip(metric.columns, map(float, metric.score(test, lines)), strict=True))
             known = Row(len(lines), scores)

@@ -55,7 +55,7 @@ def timed_bleu(place: Place) -> float | None:
 def timed_bleu_of_all(place: Place) -> float | None:
     """`timed_bleu` if the whole test set was timed; only then can it be compared with other scores."""
     run, test = place.run, place.results.test_set(place.set)
-    return None if run is None or test is None or len(run.tokens) != test[1] else run.bleu
+    return None if run is None or test is None or run.sentences != test[1] else run.bleu
 
 
 def decoding_seconds(place: Place) -> float | None:
@@ -77,7 +77,7 @@ def module_ms(*modules: str, an_iteration: bool = False) -> Measure:
         spent = _module_seconds(place, modules)
         if run is None or spent is None or (an_iteration and not run.iterations):
             return None
-        return 1e3 * spent / (sum(run.iterations or ()) if an_iteration else len(run.tokens))
+        return 1e3 * spent / ((run.iterations or 0) if an_iteration else run.sentences)
 
     return measure
 
@@ -109,14 +109,18 @@ def device_mib(place: Place) -> float | None:
 
 def psnr(place: Place) -> float | None:
     """Peak signal-to-noise ratio of the images of a mode, in dB."""
-    found = place.results.images(place.record).get(place.mode or place.label)
-    return None if found is None else found.psnr
+    return None if place.run is None else place.run.psnr
+
+
+def bicubic_psnr(place: Place) -> float | None:
+    """PSNR of the small images of a record after bicubic enlargement, in dB."""
+    record = place.results.record(place.record)
+    return None if record is None else record.bicubic_psnr
 
 
 def greedy_pixels(place: Place) -> float | None:
     """Share of the pixels that are those of greedy decoding."""
-    found = place.results.images(place.record).get(place.mode or place.label)
-    return found.identical_share if found is not None and found.identical else None
+    return None if place.run is None else place.run.same_pixels
 
 
 def updates(place: Place) -> float | None:

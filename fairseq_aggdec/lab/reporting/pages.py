@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
+from fairseq_aggdec.lab.benchmarking.alarm import refuse_differing
 from fairseq_aggdec.lab.benchmarking.machine import describe
 from fairseq_aggdec.lab.benchmarking.record import Record
 from fairseq_aggdec.lab.reporting.measures import Score
@@ -50,7 +50,7 @@ def beside_page(results: Results, title: str, stand_in: bool, tables: Sequence[B
     machines: dict[str, dict[str, list[str]]] = {}
     for record_name, record in _records(results).items():
         timed = machines.setdefault(describe(record.machine), {})
-        timed.setdefault(f"{len(record.source_tokens)} inputs", []).append(record_name)
+        timed.setdefault(f"{record.sentences} inputs", []).append(record_name)
     for machine, timed in machines.items():
         sizes = "; ".join(f"{size}: {', '.join(names)}" for size, names in timed.items())
         lines.append(f"Times ({sizes}): {machine}.")
@@ -73,7 +73,7 @@ def own_page(results: Results, name: str, tables: Sequence[Own], command: str, f
     if counts := "/".join(str(test[1]) for subset in scored if (test := results.test_set(subset))):
         parts.append(f"Scores of {counts} sentences")
     if runs := [run for place, _ in results.used if (run := place.run) is not None]:
-        timed = "/".join(dict.fromkeys(str(len(run.tokens)) for run in runs))
+        timed = "/".join(dict.fromkeys(str(run.sentences) for run in runs))
         parts.append(f"times of the first {timed} of them" if counts else f"Times of {timed} inputs")
         parts[-1] += ", batch size 1"
         names = dict.fromkeys(place.record for place, _ in results.used)
@@ -111,7 +111,7 @@ def _order_of_sets(subset: str) -> tuple[int, str]:
 def _page(results: Results, title: str, lines: Sequence[str], grids: Sequence[Grid], command: str, form: str) -> str:
     """The page, with the commands that made its numbers; refuses other outputs of lossless modes."""
     runs = {f"{place.record}, {place.mode or place.label}": place.run for place, _ in results.used}
-    refuse_differences({name: run.differing for name, run in runs.items() if run is not None})
+    refuse_differing({name: run.differing or 0 for name, run in runs.items() if run is not None})
     outputs = sorted({(place.set, place.label) for place, _ in results.used})
     decodings = [found.command for output in outputs if (found := results.decoding(*output)) and found.command]
     made = [*decodings, *(record.command for record in _records(results).values()), command]

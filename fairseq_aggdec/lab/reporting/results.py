@@ -11,7 +11,6 @@ from typing import Any
 from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
-from fairseq_aggdec.lab.benchmarking.image_record import QUALITY, ImageRecord, Quality
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
 from fairseq_aggdec.lab.evaluation.training_log import Validation, read_validations
@@ -135,15 +134,6 @@ class Results:
         log = self.work / folder / "train/hydra_train.log"
         return read_validations(log) if log.is_file() else None
 
-    @cache  # noqa: B019
-    def images(self, name: str) -> Mapping[str, Quality]:
-        """The quality of the images of a record, by mode or `bicubic` for bicubic enlargement."""
-        folder = (self.work / name).parent
-        if not (folder / QUALITY).is_file():
-            return {}
-        record = ImageRecord.load(folder)
-        return {**record.quality, "bicubic": Quality(record.enlarged, [])}
-
     def sizes(self, pattern: str) -> list[str]:
         """What `*` stands for in the names of records such as `blocks/regular-*`, numbers in their order."""
         before, _, after = f"{self.work / pattern}.json".partition("*")
@@ -182,7 +172,7 @@ class Place:
 
     def at(self, label: str | None = None, **fields: Any) -> Place:
         """The same place but for these fields."""
-        return replace(self, **fields, **({} if label is None else {"label": label}))
+        return replace(self, **(fields if label is None else {**fields, "label": label}))
 
     @property
     def run(self) -> Run | None:
