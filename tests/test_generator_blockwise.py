@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from tests.random_blockwise import HEAD_KINDS, random_blockwise
 from tests.random_models import ENGINE_SHAPES, random_batch, stock_beam_one
@@ -36,7 +37,7 @@ def cached_blockwise(shape: str, kind: str, seed: int) -> BlockwiseTransformerMo
 
 def blockwise(models: Models, heads: int = HEADS, accept: Acceptance = EXACT, **options: Any) -> AggressiveGenerator:
     options |= {"decoding": "blockwise", "block_draft": BlockDraftOptions(None, heads), "accept": accept}
-    return AggressiveGenerator(models, JOINED, src_dict=JOINED, **options)
+    return AggressiveGenerator.of(models, JOINED, src_dict=JOINED, **options)
 
 
 @examples(8)

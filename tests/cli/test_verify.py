@@ -17,7 +17,7 @@ from fairseq_aggdec.models.sizes import SIZES
 from tests.helpers import ToyModel
 from tests.lab.benchmarking.tiny import TINY
 
-MODES = {"greedy", "iad", "hybrid", "aggressive-beam:5", "iad+whole", "hybrid+whole"}
+MODES = {"greedy", "iad", "aggressive-beam:5", "iad+whole"}
 
 
 def test_a_data_bin_and_a_checkpoint_are_enough(

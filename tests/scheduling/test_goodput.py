@@ -2,12 +2,11 @@
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 import torch
 
-from fairseq_aggdec.decoding.outputs import Outcome, Outputs
+from fairseq_aggdec.decoding.outputs import Outcome
 from fairseq_aggdec.decoding.roles import Draft
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
@@ -31,8 +30,8 @@ def draft_of(lengths: Sequence[int], kinds: Sequence[str] | None = None) -> Draf
 class Decoding:
     """Batches without a model: of each row's draft so many tokens pass, and the verifier adds one."""
 
-    def __init__(self, costs: Costs, drafter_asks: bool = False) -> None:
-        self.goodput = Goodput(costs, ONE, drafter_asks)
+    def __init__(self, costs: Costs) -> None:
+        self.goodput = Goodput(costs, ONE)
         self.cost = self.wasted = 0.0
         """of all blocks and drafts, and of those tokens that did not pass; in rows"""
 
@@ -236,13 +235,13 @@ def test_an_expensive_drafter_is_asked_less_often(draft: DraftCost, asked: bool)
 
 def test_whether_a_model_pays_is_worked_out_again_when_rows_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """It pays for one row and not for 32."""
-    goodput, asked, size_of = Goodput(Costs(20.0, draft=DraftCost(10, 5.0, 1.0))), [], Goodput.model_size
+    goodput, asked, size_of = Goodput(Costs(20.0, draft=DraftCost(10, 5.0, 1.0))), [], Goodput._model_size
 
-    def model_size(self: Goodput, outputs: Outputs, *others: Any) -> int:
-        asked.append(len(outputs.rows))
-        return size_of(self, outputs, *others)
+    def model_size(self: Goodput, sentences: list[int], lengths: list[int]) -> int:
+        asked.append(len(lengths))
+        return size_of(self, sentences, lengths)
 
-    monkeypatch.setattr(Goodput, "model_size", model_size)
+    monkeypatch.setattr(Goodput, "_model_size", model_size)
     assert not any(goodput.longest(outputs_of([[]] * 32)))
     for _ in range(5):
         assert not any(goodput.longest(outputs_of([[5]] * 32)))
@@ -262,10 +261,9 @@ def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
     decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))
 
 
-@pytest.mark.parametrize("model", [None, DraftCost(10, 60.0, 2.0, 2.0)], ids=["copies", "copies and a model"])
-def test_where_no_draft_is_worth_it_the_drafter_is_seldom_asked_until_the_next_batch(model: DraftCost | None) -> None:
-    """Looking for copies costs the verifier nothing, and the host time, also where a model could draft instead."""
-    decoding = Decoding(Costs(1.0, wide=4.0, ragged=True, draft=model), drafter_asks=model is not None)
+def test_where_no_draft_is_worth_it_the_drafter_is_seldom_asked_until_the_next_batch() -> None:
+    """Looking for copies costs the verifier nothing, and the host time."""
+    decoding = Decoding(Costs(1.0, wide=4.0, ragged=True))
     decoding.batch([8] * 32, [0] * 32)
     outputs, asked = outputs_of([[5]] * 32), 0
     for _ in range(100):

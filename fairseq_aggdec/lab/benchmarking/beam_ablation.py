@@ -137,8 +137,8 @@ class _Watched(Planner):
 class _Generator(AggressiveBeamGenerator):
     """Looks ahead as a variant does."""
 
-    def __init__(self, *args: Any, variant: Variant, counts: Counts, lent: dict, **kwargs: Any) -> None:
-        super().__init__(*args, budget=variant.budget, **kwargs)
+    def __init__(self, stock: Any, settings: Any, variant: Variant, counts: Counts, lent: dict) -> None:
+        super().__init__(stock, settings, variant.budget)
         self._variant, self._counts, self._lent = variant, counts, lent
 
     def make_planner(

@@ -8,7 +8,7 @@ from fairseq_aggdec.lab.gpu_day.running import RESULT, Part, Step, shown
 from fairseq_aggdec.text.shipped import SHIPPED
 
 _PRECISIONS = ("fp32", "fp16", "bf16")
-_ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,hybrid,nar,aggressive-beam:5"
+_ALL_MODES = "beam5,beam1,greedy,iad,gad,gad++:5:3,nar,aggressive-beam:5"
 _LIMITS = {1: 16, 8: 32, 32: 64, 128: 128}
 """number of sentences to time, by batch size"""
 _STAGES = {"prepare": 200, "teacher": 420, "distill": 420, "verifier": 420, "redistill": 420, "drafter": 420,
@@ -87,7 +87,7 @@ class Day:
     def _verified(self) -> list[tuple[str, str, list[str]]]:
         """For each model that is verified: its name, the modes, and the options that name the model."""
         gec, mt = (SHIPPED[name].folder for name in ("gec", "mt"))
-        lossless = "greedy,iad,hybrid,aggressive-beam:5"
+        lossless = "greedy,iad,aggressive-beam:5"
         drafting = lossless.replace("iad", "iad,gad")
         shipped = [
             ("gec", lossless, ["-s", "src", "-t", "tgt", "--path", self._path(gec / "model.pt")]),

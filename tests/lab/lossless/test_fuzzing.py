@@ -37,7 +37,7 @@ def test_numbers_draw_every_kind_mode_adversary_and_number_of_heads() -> None:
     modes = [mode for case in cases for mode in case.modes]
     assert {model["kind"] for model in models} == set(KINDS)
     assert {model.get("decoder_attention_heads") for model in models} >= {1, 2, 3, 4, 8, 12, 16}
-    assert {mode["decoding"] for mode in modes} == {"greedy", "iad", "hybrid", "gad", "blockwise", "aggressive-beam"}
+    assert {mode["decoding"] for mode in modes} == {"greedy", "iad", "gad", "blockwise", "aggressive-beam"}
     assert {mode.get("drafts") for mode in modes} == {None, "oracle", *ADVERSARIES}
     assert {len(batch) for case in cases for batch in case.batches} >= {1, 2, 7, 16, 32, 256}
     assert draw(7) == draw(7)

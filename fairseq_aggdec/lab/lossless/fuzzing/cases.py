@@ -223,7 +223,7 @@ def _modes(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict
     modes: list[dict[str, Any]] = [{"decoding": "greedy"}]
     arithmetic = rng.choice(_ARITHMETICS) if engine and rng.random() < 0.3 else None
     for _ in range(3):
-        decoding = rng.choice(["iad", "iad", "hybrid", "hybrid", "gad", "gad", *["blockwise"] * (3 * has_heads)])
+        decoding = rng.choice(["iad", "iad", "gad", "gad", *["blockwise"] * (3 * has_heads)])
         mode: dict[str, Any] = {"decoding": decoding}
         if rng.random() < 0.4:
             mode["drafts"] = rng.choice(ADVERSARIES)
@@ -233,18 +233,13 @@ def _modes(rng: Random, models: list[dict[str, Any]], joined: bool) -> list[dict
             mode["block_size"] = rng.choice((0, 0, 1, 4, 9))  # 0: the adversary's own length
         elif decoding == "blockwise":
             mode["block_size"] = rng.choice([size for size in (1, 2, 4, 7) if size <= _fewest_heads(models)])
-        elif decoding == "gad" or (decoding == "hybrid" and rng.random() < 0.6):
+        elif decoding == "gad":
             mode["block_size"] = rng.choice((1, 3, 8))
-            if not (decoding == "hybrid" and has_heads and rng.random() < 0.5):
-                mode["drafter"] = _drafter(rng, models[0], joined)
-            else:
-                mode["block_size"] = _fewest_heads(models)
-        if decoding in ("iad", "hybrid") and mode.get("drafts", "oracle") == "oracle" and rng.random() < 0.3:
-            mode["copying"] = [rng.choice((1, 2, 3)), rng.choice((0, 3, 4)), rng.choice((0, 1, 5))]
-        if rng.random() < 0.3:
-            mode["adaptive_draft"] = True
-        elif rng.random() < 0.4:
-            mode["shorten_drafts"] = False
+            mode["drafter"] = _drafter(rng, models[0], joined)
+        if decoding == "iad" and mode.get("drafts", "oracle") == "oracle" and rng.random() < 0.3:
+            mode["longest_copy"] = rng.choice((0, 1, 5))
+        if rng.random() < 0.4:
+            mode["whole"] = True
         if arithmetic is not None:
             mode.update(arithmetic, split=rng.choice((0, 0, 1, 3)))
         modes.append(mode)

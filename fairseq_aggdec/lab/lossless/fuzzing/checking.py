@@ -17,7 +17,7 @@ from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
-from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.lossless.differences import beam_gap_of, differences, gap_of
 from fairseq_aggdec.lab.lossless.fuzzing.cases import Case
@@ -161,7 +161,7 @@ class Checker:
             result.refused = len(self.reference)
             return []
         drafter = BlockDraftOptions(self._drafter(mode["drafter"]), mode["block_size"]) if "drafter" in mode else None
-        generator = self._used(AggressiveBeamGenerator(
+        generator = self._used(AggressiveBeamGenerator.of(
             self.models, self.target, src_dict=self.source, decoding="aggressive-beam", beam_size=mode["beam"],
             budget=mode.get("budget"), engines=self._engines.setdefault(Arithmetic(), Engines()), block_draft=drafter,
             **self._search_by_fairseq(),
@@ -237,15 +237,14 @@ class Checker:
             "src_dict": self.source,
             "decoding": mode["decoding"],
             "block_draft": block_draft,
-            "copy_limits": CopyLimits(*mode.get("copying", [])),
+            "max_draft_len": mode.get("longest_copy", 0),
             "engines": engines,
-            "shorten_drafts": mode.get("shorten_drafts", True),
-            "adaptive_draft": mode.get("adaptive_draft", False),
+            "drafts": "whole" if mode.get("whole") else "auto",
             **self._search_by_fairseq(),
         }
         if "drafts" not in mode:
-            return AggressiveGenerator(self.models, self.target, **options)
-        return FuzzedGenerator(
+            return AggressiveGenerator.of(self.models, self.target, **options)
+        return FuzzedGenerator.of(
             self.models, self.target, drafts=mode["drafts"], answers=answers, seed=self.case.number,
             block_size=mode.get("block_size", 0), **options,
         )  # fmt: skip

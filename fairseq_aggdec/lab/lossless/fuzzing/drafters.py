@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter, DraftSchedule
+from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleBlockDrafter, padded
 
@@ -122,9 +123,8 @@ class FuzzedGenerator(AggressiveGenerator):
         self._numbers = sample["id"].tolist()
         return super()._generate(sample, *args, **kwargs)
 
-    def make_drafter(
-        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
-    ) -> Drafter:
+    def make_drafter(self, batch: Batch) -> Drafter:
+        net_input = batch.net_input
         answers = {number: self._answers[number] for number in self._numbers}
         if self._drafts != "oracle":
             size = {"longest": self._longest} if self._longest else {}
@@ -132,11 +132,11 @@ class FuzzedGenerator(AggressiveGenerator):
                 self._drafts, self.eos, self.pad, list(answers.values()), self.vocab_size, self._seed, **size
             )
         words = range(self.tgt_dict.nspecial, self.vocab_size)
-        if self.decoding in ("iad", "hybrid"):
+        if self.decoding == "iad":
             texts = Oracle.to_copy_from(answers, edit_ratio=0.15, vocabulary=words).texts
             copied = padded([texts[number] for number in self._numbers], self.pad, net_input["src_tokens"].device)
-            return super().make_drafter({**net_input, "src_tokens": copied}, start, encoder_outs, schedule)
-        drafter = super().make_drafter(net_input, start, encoder_outs, schedule)
+            return super().make_drafter(batch._replace(net_input={**net_input, "src_tokens": copied}))
+        drafter = super().make_drafter(batch)
         assert self.block_draft is not None
         block_size = self.block_draft.block_size - (self.block_draft.drafter is None)  # heads draft one token less
         if block_size == 0:
