@@ -226,8 +226,8 @@ MUTANTS = [
     Mutant(
         "a suffix that ends in several places is copied from the first",
         "decoding/drafters/input_guided.py",
-        "if len(places) == 1 and longest >= least:",
-        "if places and longest >= least:",
+        "if len(places) != 1:",
+        "if not places:",
         "tests/decoding/drafters/test_input_guided.py",
     ),
     Mutant(
@@ -240,8 +240,8 @@ MUTANTS = [
     Mutant(
         "the longest output is one token longer",
         "decoding/search_rules.py",
-        "            forced = positions >= self.max_len\n",
-        "            forced = positions > self.max_len\n",
+        "torch.where(positions >= self.max_len, self.eos",
+        "torch.where(positions > self.max_len, self.eos",
         RULES,
     ),
     Mutant(

@@ -341,12 +341,6 @@ def test_of_words_with_the_same_score_fairseqs_is_taken(seed: int) -> None:
             assert [one["tokens"].tolist() for one in found] == [one["tokens"].tolist() for one in stock]
 
 
-def test_a_source_that_lies_otherwise_in_memory() -> None:
-    models, sample = [cached_model(ENGINE_SHAPES[0], 1)], random_batch(1, JOINED, [3, 9, 14, 2])
-    sample["net_input"]["src_tokens"] = sample["net_input"]["src_tokens"].t().contiguous().t()
-    check_all_modes(models, sample, 1, max_len_b=20)
-
-
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_models_without_layers(side: str) -> None:
     shape: dict[str, Any] = {f"{side}_layers": 0}

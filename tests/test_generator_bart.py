@@ -125,20 +125,6 @@ def test_sources_that_begin_with_bos(
         assert all(hypothesis["tokens"][0] == JOINED.bos() for hypothesis in stock)
 
 
-@pytest.mark.parametrize("forced", [True, False])
-def test_the_copy_of_a_source_with_bos_is_accepted(forced: bool) -> None:
-    """Whether the output begins with `<s>` as well or not: the draft after the first token is the source."""
-    sample = batch_with_bos(3, JOINED, [9])
-    source = sample["net_input"]["src_tokens"][0]
-    wanted = source if forced else source[1:]
-    prefix = torch.cat([wanted, wanted.new_tensor([JOINED.pad()])])[None] if forced else wanted[None]
-    model = bart("bart_base", 0)
-    generator = AggressiveGenerator.of([model], JOINED, src_dict=JOINED, decoding="iad")
-    [hypothesis] = decode(generator, [model], sample, prefix)  # all of it is forced: a model that copies
-    assert hypothesis["tokens"].tolist() == wanted.tolist()
-    assert hypothesis["steps"] == (1 if forced else 2)
-
-
 @pytest.mark.parametrize(("arch", "seed"), [("bart_base", 0), ("bart_large", 1), ("bart_base", 2)])
 def test_summarization_search(arch: str, seed: int) -> None:
     """--no-repeat-ngram-size 3 --block-ngrams --min-len --max-len-b --lenpen, every mode."""

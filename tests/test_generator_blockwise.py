@@ -5,7 +5,6 @@ import math
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,19 +58,6 @@ def test_equals_stock_beam_one(
     for hypothesis in found:
         assert all(len(draft["tokens"]) <= max(0, heads - 1) for draft in hypothesis["history"])
         assert hypothesis["stats"].drafted[0] == 0
-
-
-def test_a_batch_of_sixteen_and_its_sentences_one_by_one() -> None:
-    models = [cached_blockwise("pre-norm sinusoidal", "identity, own hidden", 1)]
-    sample = random_batch(3, JOINED, list(range(1, 17)))
-    together = decode(blockwise(models), models, sample)
-    assert_same_up_to_near_ties(together, stock_beam_one(models, JOINED, sample), models, sample)
-    for row, hypothesis in enumerate(together):
-        tokens = sample["net_input"]["src_tokens"][row, 16 - row - 1 :][None]
-        alone = {"id": torch.tensor([0]), "net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([row + 2])}}
-        [single] = decode(blockwise(models), models, alone)
-        assert single["tokens"].tolist() == hypothesis["tokens"].tolist()
-        assert single["stats"] == hypothesis["stats"]
 
 
 @pytest.mark.parametrize("names", [("blockwise", "blockwise"), ("plain", "blockwise"), ("blockwise", "plain")])

@@ -21,7 +21,6 @@ from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
-from tests.random_bart import random_bart
 from tests.random_blockwise import random_blockwise
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch, random_model, stock_beam_one
@@ -140,23 +139,6 @@ def test_the_papers_widths(size: dict[str, Any], trained_in: torch.dtype) -> Non
     drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
     check(model, (3, 1), size["decoder_attention_heads"] // 2, modes=("iad", "gad"), **drafter)
     check_beams(model, (3, 1))
-
-
-@pytest.mark.parametrize(
-    ("arch", "dim", "heads", "trained_in"),
-    [("bart_base", 768, 12, torch.bfloat16), ("bart_large", 1024, 16, torch.float16)],
-)
-def test_bart(arch: str, dim: int, heads: int, trained_in: torch.dtype) -> None:
-    size = transformer(dim, 4 * dim, heads, 1, 2)
-    model = random_bart(arch, 3, WORDS, 0.1, **size).to(trained_in).float()
-    drafter = {**size, "encoder_layers": 1, "decoder_layers": 1}
-    check(model, (3, 1), size["decoder_attention_heads"] // 2, modes=("iad",), **drafter)
-    check_beams(model, (3, 1))
-
-
-def test_dictionaries_of_their_own() -> None:
-    size = transformer(48, 64, 16, 2, 2)
-    check(random_model(2, OTHERS, WORDS, 0.1, **size), (1, 7), 4, OTHERS, **size)
 
 
 @pytest.mark.parametrize("heads", [1, 16])

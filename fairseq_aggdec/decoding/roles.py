@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.stats import SentenceStats
+
 if TYPE_CHECKING:
-    from fairseq_aggdec.decoding.outputs import Outcome, Outputs
+    from fairseq_aggdec.decoding.outputs import Outputs
 
 
 BY_A_MODEL = -1
@@ -186,6 +188,30 @@ class Block:
         if ragged.is_full:
             return (self.starts[:, None] + ragged.columns[: ragged.width]).flatten()
         return self.starts[ragged.rows] + ragged.columns
+
+
+@dataclass
+class Decoded:
+    """One finished sentence."""
+
+    tokens: Tensor
+    """output, L, EOS included"""
+    log_probs: Tensor
+    """log-probability of each output token, L, fp32"""
+    stats: SentenceStats
+    drafts: list[Tensor] | None = None
+    """the draft of every iteration, where they are kept"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an iteration has brought, a number of tokens for each of its rows."""
+
+    drafted: list[int]
+    accepted: list[int]
+    committed: list[int]
+    remaining: Tensor | None
+    """the rows that go on, in their new order; None: all of them do"""
 
 
 class Drafter(Protocol):

@@ -35,8 +35,8 @@ from fairseq_aggdec.scheduling.acceptance_rates import LONGEST_STREAK, Acceptanc
 from fairseq_aggdec.scheduling.costs import Costs
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.decoding.outputs import Outcome, Outputs
-    from fairseq_aggdec.decoding.roles import Draft
+    from fairseq_aggdec.decoding.outputs import Outputs
+    from fairseq_aggdec.decoding.roles import Draft, Outcome
 
 _LEAST_GAIN = 1.1
 """a model is asked for a draft where that promises so many times the speed of going without: smaller gains are within

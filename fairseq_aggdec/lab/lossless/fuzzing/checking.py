@@ -245,7 +245,7 @@ class Checker:
         if "drafts" not in mode:
             return AggressiveGenerator.of(self.models, self.target, **options)
         return FuzzedGenerator.of(
-            self.models, self.target, drafts=mode["drafts"], answers=answers, seed=self.case.number,
+            self.models, self.target, adversary=mode["drafts"], answers=answers, seed=self.case.number,
             block_size=mode.get("block_size", 0), **options,
         )  # fmt: skip
 

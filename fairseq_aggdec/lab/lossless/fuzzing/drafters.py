@@ -103,12 +103,18 @@ class FuzzedGenerator(AggressiveGenerator):
     """Decodes with drafts made from the known outputs."""
 
     def __init__(
-        self, *args: Any, drafts: str, answers: Mapping[int, Sequence[int]], seed: int, block_size: int, **kwargs: Any
+        self,
+        *args: Any,
+        adversary: str,
+        answers: Mapping[int, Sequence[int]],
+        seed: int,
+        block_size: int,
+        **kwargs: Any,
     ) -> None:
         """
         Args:
             args: see `AggressiveGenerator`.
-            drafts: `oracle`, or the name of an adversary that replaces the drafter. With `oracle`, input-guided modes
+            adversary: `oracle`, or the name of an adversary that replaces the drafter. With `oracle`, input-guided modes
                 copy from the edited outputs, and the drafts of a block drafter are replaced by them.
             answers: the right outputs by sentence number.
             seed: seed of the errors.
@@ -116,7 +122,7 @@ class FuzzedGenerator(AggressiveGenerator):
             kwargs: see `AggressiveGenerator`.
         """
         super().__init__(*args, **kwargs)
-        self._drafts, self._answers, self._seed, self._longest = drafts, answers, seed, block_size
+        self._drafts, self._answers, self._seed, self._longest = adversary, answers, seed, block_size
         self._numbers: list[int] = []
 
     def _generate(self, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
