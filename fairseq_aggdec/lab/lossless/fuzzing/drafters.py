@@ -114,7 +114,7 @@ class FuzzedGenerator(AggressiveGenerator):
         """
         Args:
             args: see `AggressiveGenerator`.
-            adversary: `oracle`, or the name of an adversary that replaces the drafter. With `oracle`, input-guided modes
+            adversary: `oracle`, or the name of an adversary that replaces the drafter. With `oracle`, copying modes
                 copy from the edited outputs, and the drafts of a block drafter are replaced by them.
             answers: the right outputs by sentence number.
             seed: seed of the errors.
