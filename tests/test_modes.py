@@ -1,5 +1,6 @@
 """The table of modes, and generators that wrap the one that fairseq's task built."""
 
+from argparse import ArgumentParser
 from dataclasses import fields
 from typing import Any
 
@@ -11,6 +12,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import DRAFTERS, DecodingSettings
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.generation.modes import MODES, Mode, modes_help
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions
 from tests.small_generators import BATCHES, WORDS, small_model, stock, tokens
 
@@ -67,3 +69,15 @@ def test_a_mode_of_ones_own_is_a_row_and_a_drafter(monkeypatch: pytest.MonkeyPat
     for batch in BATCHES:
         assert tokens(ours.generate([model], batch)) == stock(model, "greedy", batch)
     assert ours.totals.drafted > 0
+    parser = ArgumentParser()
+    AggressiveTranslationTask.add_args(parser)
+    assert parser.parse_args(["data", "--decoding", "again"]).decoding == "again"
+
+
+def test_a_mode_that_is_gone_is_answered_with_the_list_of_modes(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = ArgumentParser()
+    AggressiveTranslationTask.add_args(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["data", "--decoding", "hybrid"])
+    said = capsys.readouterr().err
+    assert all(mode in said for mode in MODES)

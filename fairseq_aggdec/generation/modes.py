@@ -46,7 +46,7 @@ MODES: dict[str, Mode] = {}
 
 
 def add(mode: Mode) -> None:
-    """Add a row, before the task is imported: its --decoding takes the modes that are known then."""
+    """Add a row."""
     MODES[mode.name] = mode
 
 

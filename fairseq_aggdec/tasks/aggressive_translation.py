@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from fairseq.data import EpochBatchIterator, FairseqDataset
-from fairseq.dataclass import ChoiceEnum
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
@@ -53,10 +52,7 @@ class AggressiveTranslationConfig(
 ):
     """Options of the task, for the command line and for hydra alike."""
 
-    decoding: ChoiceEnum(list(MODES)) = field(  # type: ignore[valid-type]
-        default="beam",
-        metadata={"help": modes_help()},
-    )
+    decoding: str = field(default="beam", metadata={"help": modes_help()})
     block_ngrams: bool = field(
         default=False,
         metadata={
@@ -91,7 +87,7 @@ class AggressiveTranslationTask(InteractiveTask):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """As fairseq's, with checks of --block-size and --drafts."""
+        """As fairseq's, with checks of --decoding, --drafts and --block-size."""
         super().add_args(parser)
         narrow_options(parser)
 

@@ -22,6 +22,8 @@ def check_decoding_options(cfg: Any) -> None:
         AggdecError: a value makes no sense, options exclude each other, or the mode does not read one.
     """
     mode = str(cfg.decoding)
+    if mode not in MODES:
+        raise AggdecError(f"--decoding {mode}: choose from {', '.join(MODES)}")
     precisions = [f"--{name}" for name in ("int8", "bf16", "fp16") if field_of_fairseq(cfg, name) is True]
     if len(precisions) > 1:
         raise AggdecError(f"{' and '.join(precisions)}: one precision at a time")

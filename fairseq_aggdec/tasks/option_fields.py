@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import dataclass, field
 from typing import Optional
 
-from fairseq_aggdec.generation.modes import DRAFTS, help_of
+from fairseq_aggdec.generation.modes import DRAFTS, MODES, help_of
 
 
 @dataclass
@@ -114,10 +114,11 @@ class ArithmeticOptions:
 
 
 def narrow_options(parser: ArgumentParser) -> None:
-    """Let a parser refuse other values of --drafts, and --block-size 0, a configuration's word for the default."""
+    """Let a parser refuse other values of --decoding and --drafts, and --block-size 0, which stands for the default."""
     actions = {action.dest: action for action in parser._actions}
     actions["block_size"].type = _at_least_one
     actions["drafts"].choices = DRAFTS
+    actions["decoding"].choices = list(MODES)
 
 
 def _at_least_one(word: str) -> int:
