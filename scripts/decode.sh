@@ -28,7 +28,10 @@ output="$work/decode/$subset/$label"
 # There is no comparison with options for which the mode does not promise the same output.
 check_against_beam1() {
     local reference="$work/decode/$subset/${label%"$decoding"}beam1/generate-$subset.txt"
-    case "$decoding" in greedy | iad | gad | aggressive | hybrid | blockwise) ;; *) return 0 ;; esac
+    local lossless
+    lossless="$(python -c 'from fairseq_aggdec.generation.modes import MODES
+print("", *(name for name, mode in MODES.items() if mode.lossless and not mode.beam), "")')"
+    [[ $lossless == *" $decoding "* ]] || return 0
     case " ${rest[*]-} " in
         *" --int8 "* | *" --bf16 "* | *" --fp16 "* | *" --block-ngrams "*) return 0 ;;
         *" --top-beta "* | *" --tolerance "* | *" --accept-distance "* | *" --min-block "*) return 0 ;;

@@ -31,13 +31,13 @@ fi
 beams=(--modes "beam5,aggressive-beam:5:0,aggressive-beam:5$beam_int8" --peers ctranslate2:beam5,ctranslate2:beam5@int8
     --batch-sizes 1,8,32 --limit 128 --repeats 3)
 
-timed shipped_gec_jfleg_cpu "${gec[@]}" --modes beam5,beam1,greedy,iad,hybrid --limit 250 --repeats 3
-timed shipped_mt_tatoeba_cpu "${mt[@]}" --modes beam5,beam1,greedy,nar,gad,gad++:3:1,gad++:5:3,hybrid --limit 200 --repeats 4 \
+timed shipped_gec_jfleg_cpu "${gec[@]}" --modes beam5,beam1,greedy,iad --limit 250 --repeats 3
+timed shipped_mt_tatoeba_cpu "${mt[@]}" --modes beam5,beam1,greedy,nar,gad,gad++:3:1,gad++:5:3 --limit 200 --repeats 4 \
     --reference work/tatoeba_en_de/text/test.de --profile
 timed random_big_cpu --random-model big --modes "beam5,beam1,greedy,iad,gad,iad@exact$int8" --peers ctranslate2 --limit 4 --repeats 3
 timed random_big_fp32_cpu --random-model big --trained-in fp32 --modes "beam5,greedy,iad,gad,aggressive-beam:5" --limit 4 --repeats 3
 timed random_base_cpu --random-model base --modes "beam5,beam1,greedy,iad,gad$int8" --peers ctranslate2 --limit 5 --repeats 3
-timed shipped_gec_jfleg_batches_cpu "${gec[@]}" --modes beam5,greedy,iad,hybrid --batch-sizes 1,8,32 --limit 192 --repeats 5
+timed shipped_gec_jfleg_batches_cpu "${gec[@]}" --modes beam5,greedy,iad --batch-sizes 1,8,32 --limit 192 --repeats 5
 timed shipped_mt_tatoeba_batches_cpu "${mt[@]}" --modes beam5,greedy,iad,gad,gad++:5:3 --batch-sizes 1,8,32 --limit 256 --repeats 5
 timed random_big_batches_cpu --random-model big --modes greedy,iad,gad --batch-sizes 8,32 --edit-ratio 0.1 --limit 32 --repeats 2
 timed shipped_gec_jfleg_beams_cpu "${gec[@]}" "${beams[@]}"

@@ -21,7 +21,7 @@ def small_model(seed: int = 1, **options: Any) -> FairseqEncoderDecoderModel:
 def generator(models: list[Any], mode: str, **options: Any) -> AggressiveGenerator:
     kind, beam = (AggressiveBeamGenerator, 3) if mode == "aggressive-beam" else (AggressiveGenerator, 1)
     options = {"beam_size": beam, "max_len_b": 20} | options
-    return kind(models, WORDS, src_dict=WORDS, decoding=mode, **options)
+    return kind.of(models, WORDS, src_dict=WORDS, decoding=mode, **options)
 
 
 def tokens(found: list[list[dict[str, Any]]]) -> list[list[list[int]]]:

@@ -67,7 +67,9 @@ def assert_same_lists(ours: Found, stock: Found, rounding: float = 2e-5) -> None
 
 
 def beams(models: Models, size: int = 5, **options: Any) -> AggressiveBeamGenerator:
-    return AggressiveBeamGenerator(models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=size, **options)
+    return AggressiveBeamGenerator.of(
+        models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=size, **options
+    )
 
 
 def by_fairseq(models: Models, sample: dict[str, Any], size: int, **options: Any) -> Found:
@@ -81,7 +83,7 @@ def check(
     prefix = options.pop("prefix_tokens", None)
     stock = SequenceGenerator(models, WORDS, beam_size=size, **options).generate(models, sample, prefix_tokens=prefix)
     for kind in (AggressiveBeamGenerator, WildGenerator):
-        generator = kind(
+        generator = kind.of(
             models, WORDS, src_dict=WORDS, decoding="aggressive-beam", beam_size=size, **options, **(ours or {})
         )
         assert_same_lists(generator.generate(models, sample, prefix_tokens=prefix), stock)
@@ -184,7 +186,7 @@ def test_a_random_drafter_changes_nothing(shape: str, budget: int | None) -> Non
 @given(option_values, st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
 def test_a_beam_of_one_is_greedy_decoding(options: dict[str, Any], shape: str, seed: int, lengths: list[int]) -> None:
     models, sample = [cached_model(shape, seed)], random_batch(seed, WORDS, lengths)
-    greedy = AggressiveGenerator(models, WORDS, src_dict=WORDS, decoding="greedy", **options)
+    greedy = AggressiveGenerator.of(models, WORDS, src_dict=WORDS, decoding="greedy", **options)
     assert_same_lists(beams(models, 1, **options).generate(models, sample), greedy.generate(models, sample))
 
 
@@ -194,7 +196,7 @@ def test_words_with_the_same_score(size: int) -> None:
     words = dictionary(300)
     models, sample = [model_of_shape(ENGINE_SHAPES[0], size, words, words, 0.1)], random_batch(size, words, [3, 6, 9])
     twin_words(models[0])
-    generator = AggressiveBeamGenerator(
+    generator = AggressiveBeamGenerator.of(
         models, words, src_dict=words, decoding="aggressive-beam", beam_size=size, max_len_b=8
     )
     stock = SequenceGenerator(models, words, beam_size=size, max_len_b=8).generate(models, sample)
@@ -228,7 +230,7 @@ def test_other_decoders_are_searched_by_fairseq_itself(shape: str, caplog: pytes
 def test_a_vocabulary_hardly_larger_than_the_beam_is_left_to_fairseq(caplog: pytest.LogCaptureFixture) -> None:
     words = dictionary(6)
     models, sample = [model_of_shape(ENGINE_SHAPES[0], 1, words, words, 0.1)], random_batch(1, words, [3, 9])
-    generator = AggressiveBeamGenerator(models, words, src_dict=words, decoding="aggressive-beam", beam_size=8)
+    generator = AggressiveBeamGenerator.of(models, words, src_dict=words, decoding="aggressive-beam", beam_size=8)
     assert_same_lists(
         generator.generate(models, sample), SequenceGenerator(models, words, beam_size=8).generate(models, sample)
     )

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
-from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_bart import BARTS, bart_options, batch_with_bos, random_bart
@@ -75,18 +76,15 @@ def generators(arch: str, seed: int, answers: list[list[int]], **options: Any) -
     models, options = [bart(arch, seed)], {"src_dict": JOINED, **options}
     loaded = LoadedDrafter(drafter(arch, seed))
     return {
-        "greedy": AggressiveGenerator(models, JOINED, decoding="greedy", **options),
-        "iad": AggressiveGenerator(models, JOINED, decoding="iad", **options),
-        "gad": AggressiveGenerator(
+        "greedy": AggressiveGenerator.of(models, JOINED, decoding="greedy", **options),
+        "iad": AggressiveGenerator.of(models, JOINED, decoding="iad", **options),
+        "gad": AggressiveGenerator.of(
             models, JOINED, decoding="gad", block_draft=BlockDraftOptions(loaded, BLOCK), **options
         ),
-        "gad++": AggressiveGenerator(
+        "gad++": AggressiveGenerator.of(
             models, JOINED, decoding="gad++", block_draft=BlockDraftOptions(loaded, BLOCK), **options
         ),
-        "hybrid": AggressiveGenerator(
-            models, JOINED, decoding="hybrid", block_draft=BlockDraftOptions(loaded, BLOCK), **options
-        ),
-        "known answer": OracleGenerator(models, JOINED, answers=answers, seed=seed, **options),
+        "known answer": OracleGenerator.of(models, JOINED, answers=answers, seed=seed, **options),
     }
 
 
@@ -127,20 +125,6 @@ def test_sources_that_begin_with_bos(
         assert all(hypothesis["tokens"][0] == JOINED.bos() for hypothesis in stock)
 
 
-@pytest.mark.parametrize("forced", [True, False])
-def test_the_copy_of_a_source_with_bos_is_accepted(forced: bool) -> None:
-    """Whether the output begins with `<s>` as well or not: the draft after the first token is the source."""
-    sample = batch_with_bos(3, JOINED, [9])
-    source = sample["net_input"]["src_tokens"][0]
-    wanted = source if forced else source[1:]
-    prefix = torch.cat([wanted, wanted.new_tensor([JOINED.pad()])])[None] if forced else wanted[None]
-    model = bart("bart_base", 0)
-    generator = AggressiveGenerator([model], JOINED, src_dict=JOINED, decoding="iad")
-    [hypothesis] = decode(generator, [model], sample, prefix)  # all of it is forced: a model that copies
-    assert hypothesis["tokens"].tolist() == wanted.tolist()
-    assert hypothesis["steps"] == (1 if forced else 2)
-
-
 @pytest.mark.parametrize(("arch", "seed"), [("bart_base", 0), ("bart_large", 1), ("bart_base", 2)])
 def test_summarization_search(arch: str, seed: int) -> None:
     """--no-repeat-ngram-size 3 --block-ngrams --min-len --max-len-b --lenpen, every mode."""
@@ -157,11 +141,11 @@ def test_heads_on_bart(arch: str, with_heads: dict[str, BlockwiseTransformerMode
     model, sample = with_heads[arch], random_batch(1, JOINED, [6, 13, 2])
     options: dict[str, Any] = {"no_repeat_ngram_size": 3, "min_len": 8, "max_len_b": 20}
     blocked = {"src_dict": JOINED, "block_ngrams": True, **options}
-    generator = AggressiveGenerator(
+    generator = AggressiveGenerator.of(
         [model], JOINED, decoding="blockwise", block_draft=BlockDraftOptions(None, BLOCK), **blocked
     )
     base = bart(arch, 0)
-    reference = decode(AggressiveGenerator([base], JOINED, decoding="greedy", **blocked), [base], sample)
+    reference = decode(AggressiveGenerator.of([base], JOINED, decoding="greedy", **blocked), [base], sample)
     assert_same_up_to_near_ties(decode(generator, [model], sample), reference, [base], sample)
     assert generator.totals.drafted > 0
 

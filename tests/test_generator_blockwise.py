@@ -5,13 +5,13 @@ import math
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from tests.random_blockwise import HEAD_KINDS, random_blockwise
 from tests.random_models import ENGINE_SHAPES, random_batch, stock_beam_one
@@ -36,7 +36,7 @@ def cached_blockwise(shape: str, kind: str, seed: int) -> BlockwiseTransformerMo
 
 def blockwise(models: Models, heads: int = HEADS, accept: Acceptance = EXACT, **options: Any) -> AggressiveGenerator:
     options |= {"decoding": "blockwise", "block_draft": BlockDraftOptions(None, heads), "accept": accept}
-    return AggressiveGenerator(models, JOINED, src_dict=JOINED, **options)
+    return AggressiveGenerator.of(models, JOINED, src_dict=JOINED, **options)
 
 
 @examples(8)
@@ -58,19 +58,6 @@ def test_equals_stock_beam_one(
     for hypothesis in found:
         assert all(len(draft["tokens"]) <= max(0, heads - 1) for draft in hypothesis["history"])
         assert hypothesis["stats"].drafted[0] == 0
-
-
-def test_a_batch_of_sixteen_and_its_sentences_one_by_one() -> None:
-    models = [cached_blockwise("pre-norm sinusoidal", "identity, own hidden", 1)]
-    sample = random_batch(3, JOINED, list(range(1, 17)))
-    together = decode(blockwise(models), models, sample)
-    assert_same_up_to_near_ties(together, stock_beam_one(models, JOINED, sample), models, sample)
-    for row, hypothesis in enumerate(together):
-        tokens = sample["net_input"]["src_tokens"][row, 16 - row - 1 :][None]
-        alone = {"id": torch.tensor([0]), "net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([row + 2])}}
-        [single] = decode(blockwise(models), models, alone)
-        assert single["tokens"].tolist() == hypothesis["tokens"].tolist()
-        assert single["stats"] == hypothesis["stats"]
 
 
 @pytest.mark.parametrize("names", [("blockwise", "blockwise"), ("plain", "blockwise"), ("blockwise", "plain")])

@@ -15,7 +15,9 @@ from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.verification import Acceptance, TopBeta
 from fairseq_aggdec.engine.arithmetic import precision
 from fairseq_aggdec.engine.engines import LoadedDrafter
-from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.modes import DRAFTS
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.scheduling import costs
 from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter
@@ -47,7 +49,7 @@ def gad(models: Models, drafter: NarDrafterModel, block_size: int = 5, **options
     options = {"src_dict": JOINED, "decoding": "gad", **options}
     loaded = LoadedDrafter(drafter)
     block_draft = BlockDraftOptions(loaded, loaded.block_size(block_size))
-    return AggressiveGenerator(models, JOINED, block_draft=block_draft, **options)
+    return AggressiveGenerator.of(models, JOINED, block_draft=block_draft, **options)
 
 
 def check_counters(generator: AggressiveGenerator, found: list[Hypothesis], block_size: int) -> None:
@@ -137,9 +139,7 @@ def allowed_log_probs(
     return log_probs
 
 
-def check_by_equations(
-    log_probs: Tensor, hypothesis: Hypothesis, beta: int, tolerance: float, max_len: int, strict: int | None
-) -> int:
+def check_by_equations(log_probs: Tensor, hypothesis: Hypothesis, beta: int, tolerance: float, max_len: int) -> int:
     """Every drafted token up to the first rejected one, and every token of the verifier's own.
 
     Returns:
@@ -158,13 +158,12 @@ def check_by_equations(
                 assert token == drafted
                 assert score >= float(here.sort(descending=True).values[beta - 1]) - near  # Equation 8
                 assert best - score <= tolerance + near  # Equation 9
-                assert token == own or token != strict
                 loosely += token != own
             else:
                 assert number == accepted
                 if begin + number < max_len:
                     assert best - float(here[token]) <= near, "the verifier's own token is its best"
-                if drafted is not None and drafted != strict:
+                if drafted is not None:
                     score = float(here[drafted])
                     in_beta = score > float(here.sort(descending=True).values[beta - 1]) + near
                     assert not (in_beta and best - score < tolerance - near), "a good draft was rejected"
@@ -175,7 +174,7 @@ def check_by_equations(
     return loosely
 
 
-loose = st.tuples(st.sampled_from([2, 3, 5, 16]), st.sampled_from([0.3, 1.0, 3.0, 6.0]), st.booleans())
+loose = st.tuples(st.sampled_from([2, 3, 5, 16]), st.sampled_from([0.3, 1.0, 3.0, 6.0]))
 rules_of_search = st.fixed_dictionaries(
     {
         "temperature": st.sampled_from([1.0, 1.0, 1.7]),
@@ -190,36 +189,34 @@ def gad_plus_plus(
     models: Models,
     seed: int,
     sample: dict[str, Any],
-    setting: tuple[int, float, bool],
+    setting: tuple[int, float],
     rules: dict[str, Any],
     oracle: bool,
 ) -> int:
     """Decodes and checks a batch; returns the number of accepted tokens that greedy decoding would not have chosen."""
-    beta, tolerance, eos_argmax = setting
-    accept = Acceptance(TopBeta(beta, tolerance), strict=(JOINED.eos(),) if eos_argmax else ())
+    beta, tolerance = setting
+    accept = Acceptance(TopBeta(beta, tolerance))
     options = {"src_dict": JOINED, "decoding": "gad++", "accept": accept, **rules}
     if oracle:
         stock = stock_beam_one(models, JOINED, sample, **rules)
         answers = [hypothesis["tokens"].tolist() for hypothesis in stock]
         block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter("bidirectional", 0)), 9)
         settings = {**options, "block_draft": block_draft}
-        generator: AggressiveGenerator = OracleGenerator(models, JOINED, answers=answers, seed=seed, **settings)
+        generator: AggressiveGenerator = OracleGenerator.of(models, JOINED, answers=answers, seed=seed, **settings)
     else:
         generator = gad(models, cached_drafter("causal, source copy", seed), 9, **options)
     max_len = min(rules["max_len_b"], *(model.max_decoder_positions() - 1 for model in models))
     loosely = 0
     for row, hypothesis in enumerate(decode(generator, models, sample)):
         log_probs = allowed_log_probs(models, sample["net_input"], row, hypothesis["tokens"].tolist(), rules)
-        loosely += check_by_equations(
-            log_probs, hypothesis, beta, tolerance, max_len, JOINED.eos() if eos_argmax else None
-        )
+        loosely += check_by_equations(log_probs, hypothesis, beta, tolerance, max_len)
     return loosely
 
 
 @examples(9)
 @given(st.sampled_from([*ENGINE_SHAPES, *FALLBACK_SHAPES]), seeds, batch_lengths, loose, rules_of_search, st.booleans())
 def test_gad_plus_plus_accepts_by_the_equations(
-    shape: str, seed: int, lengths: list[int], setting: tuple[int, float, bool], rules: dict[str, Any], oracle: bool
+    shape: str, seed: int, lengths: list[int], setting: tuple[int, float], rules: dict[str, Any], oracle: bool
 ) -> None:
     gad_plus_plus([cached_model(shape, seed)], seed, random_batch(seed, JOINED, lengths), setting, rules, oracle)
 
@@ -229,7 +226,7 @@ def test_gad_plus_plus_leaves_the_path_of_greedy_decoding() -> None:
     rules = {"temperature": 1.0, "unk_penalty": 0.0, "min_len": 1, "max_len_b": 40}
     sample = random_batch(1, JOINED, [5, 9, 2, 7])
     models = [cached_model(shape, 2) for shape in ENGINE_SHAPES[:2]]
-    assert gad_plus_plus(models, 3, sample, (5, 3.0, False), rules, oracle=True) >= 5
+    assert gad_plus_plus(models, 3, sample, (5, 3.0), rules, oracle=True) >= 5
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -247,12 +244,12 @@ def test_the_encoder_is_shared_where_it_is_the_same(
         model.to(dtype)
     recorded = drafter.encoder_fingerprint.clone()
     drafter.encoder_fingerprint.zero_()
-    encoded = decode(gad(models, drafter, shorten_drafts=False), models, sample)
+    encoded = decode(gad(models, drafter, drafts="whole"), models, sample)
     assert "encodes the source itself" in caplog.text
 
     drafter.encoder_fingerprint.copy_(recorded)
     monkeypatch.delattr(LoadedDrafter, "_encode")
-    generator = gad(models, drafter, shorten_drafts=False)
+    generator = gad(models, drafter, drafts="whole")
     shared = [decode(generator, models, sample) for _ in range(2)]
     assert caplog.text.count("shares the verifier's encoder") == 1
     assert same_drafts(shared[0], encoded)
@@ -271,12 +268,12 @@ def test_drafts_do_not_depend_on_padding(shape: str, seed: int, length: int, lon
     models, drafter = [cached_model("post-norm sinusoidal", seed)], cached_drafter(shape, seed)
     alone = random_batch(seed, JOINED, [length])
     words = alone["net_input"]["src_tokens"]
-    results = [decode(gad(models, drafter, max_len_b=20, shorten_drafts=False), models, alone)]
+    results = [decode(gad(models, drafter, max_len_b=20, drafts="whole"), models, alone)]
     for left_pad in (True, False):
         sample = random_batch(seed, JOINED, [length, length + longer], left_pad)
         begin = longer if left_pad else 0
         sample["net_input"]["src_tokens"][0, begin : begin + length + 1] = words[0]
-        results.append(decode(gad(models, drafter, max_len_b=20, shorten_drafts=False), models, sample)[:1])
+        results.append(decode(gad(models, drafter, max_len_b=20, drafts="whole"), models, sample)[:1])
     for padded in results[1:]:
         assert same_drafts(padded, results[0])
 
@@ -288,9 +285,7 @@ def test_one_sentence_of_a_model_beyond_the_caches_gets_only_drafts_that_pay(
     monkeypatch.setattr(costs, "_CACHED", 1e9 if fits_into_caches else 0)
     models, sample = [cached_model("post-norm sinusoidal", 1)], random_batch(1, JOINED, [9])
     drafter = cached_drafter("causal, source copy", 1)  # untrained: hardly anything of its drafts passes
-    whole, found = (
-        decode(gad(models, drafter, max_len_b=20, shorten_drafts=shorten), models, sample) for shorten in (False, True)
-    )
+    found, whole = (decode(gad(models, drafter, max_len_b=20, drafts=how), models, sample) for how in DRAFTS)
     assert_same_up_to_near_ties(found, whole, models, sample, max_len_b=20)
     assert same_drafts(found, whole) == fits_into_caches
 

@@ -12,7 +12,8 @@ from torch import Tensor
 import fairseq_aggdec
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
-from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.tasks.loading import batches_of, load
 from fairseq_aggdec.text import model as text_models
 from fairseq_aggdec.text.shipped import SHIPPED
@@ -21,7 +22,6 @@ from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, rando
 from tests.scripted_decoding import examples
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode, seeds
 from tests.test_generator_gad import cached_drafter
-from tests.test_generator_hybrid import CopyingOracleGenerator
 
 ARITHMETICS = {
     "--bit-exact": Arithmetic(bit_exact=True),
@@ -84,45 +84,28 @@ def test_every_mode_and_every_batch_gives_the_same_bits(
     models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths, left_pad)
     engines = Engines(ARITHMETICS[options])
     common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "max_len_b": 16}
-    expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
+    expected = decode(AggressiveGenerator.of(models, JOINED, decoding="greedy", **common), models, sample)
 
     block_draft = BlockDraftOptions(LoadedDrafter(cached_drafter(drafter, seed)), 6)
-    for decoding in ("greedy", "iad", "gad", "hybrid"):
-        generator = AggressiveGenerator(models, JOINED, decoding=decoding, block_draft=block_draft, **common)
+    for decoding in ("greedy", "iad", "gad"):
+        generator = AggressiveGenerator.of(models, JOINED, decoding=decoding, block_draft=block_draft, **common)
         assert_same_bits(decoded_in_parts(generator, models, sample, size), expected)
     answers = [hypothesis["tokens"].tolist() for hypothesis in expected]
-    often_accepted = OracleGenerator(models, JOINED, answers=answers, seed=seed, **common)
+    often_accepted = OracleGenerator.of(models, JOINED, answers=answers, seed=seed, **common)
     assert_same_bits(decode(often_accepted, models, sample), expected)
 
 
-@pytest.mark.parametrize(("options", "drafts"), each_arithmetic_and(*HEADS, "a drafter", "guesses"))
-def test_hybrid_and_heads_give_the_same_bits(options: str, drafts: str) -> None:
-    """Hybrid copies from edited answers, so that copies are accepted, run into edits and are taken up again."""
-    if drafts in HEADS:
-        models: Models = [random_blockwise("post-norm sinusoidal", drafts, 1, JOINED, JOINED, 4, eos_share=0.05)]
-    else:
-        models = [cached_model("post-norm sinusoidal", 1)]
-    drafter = LoadedDrafter(cached_drafter("causal, source copy", 1)) if drafts == "a drafter" else None
-    block_draft = None if drafts == "guesses" else BlockDraftOptions(drafter, 4)
+@pytest.mark.parametrize(("options", "drafts"), each_arithmetic_and(*HEADS))
+def test_heads_give_the_same_bits(options: str, drafts: str) -> None:
+    models: Models = [random_blockwise("post-norm sinusoidal", drafts, 1, JOINED, JOINED, 4, eos_share=0.05)]
     sample = random_batch(1, JOINED, [5, 20, 1, 9, 2])
     engines = Engines(ARITHMETICS[options])
     common: dict[str, Any] = {"src_dict": JOINED, "engines": engines, "min_len": 9, "max_len_b": 24}
-    expected = decode(AggressiveGenerator(models, JOINED, decoding="greedy", **common), models, sample)
-    answers = [hypothesis["tokens"].tolist() for hypothesis in expected]
-    for size in (1, 3):
-        found: list[Hypothesis] = []
-        for part in parts_of(sample, size):
-            own = answers[len(found) : len(found) + size]
-            generator = CopyingOracleGenerator(
-                models, JOINED, decoding="hybrid", block_draft=block_draft, answers=own, seed=1, **common
-            )
-            found += decode(generator, models, part)
-        assert_same_bits(found, expected)
-        assert sum(hypothesis["steps"] for hypothesis in found) < sum(map(len, answers))
-    if drafts in HEADS:
-        blockwise = AggressiveGenerator(models, JOINED, decoding="blockwise", block_draft=block_draft, **common)
-        for size in (1, 3, 5):
-            assert_same_bits(decoded_in_parts(blockwise, models, sample, size), expected)
+    expected = decode(AggressiveGenerator.of(models, JOINED, decoding="greedy", **common), models, sample)
+    heads = BlockDraftOptions(None, 4)
+    blockwise = AggressiveGenerator.of(models, JOINED, decoding="blockwise", block_draft=heads, **common)
+    for size in (1, 3, 5):
+        assert_same_bits(decoded_in_parts(blockwise, models, sample, size), expected)
 
 
 @pytest.mark.parametrize("limit", [15, 200])
@@ -135,10 +118,10 @@ def test_words_that_differ_in_the_last_bit(limit: int) -> None:
         models, sample = [model_of_shape(ENGINE_SHAPES[0], seed, words, words, 0.05)], random_batch(seed, words, [7])
         twin_words(models[0], apart=True)
         models[0].decoder.output_projection.weight.data *= 0.15
-        expected = decode(AggressiveGenerator(models, words, decoding="greedy", **settings), models, sample)
+        expected = decode(AggressiveGenerator.of(models, words, decoding="greedy", **settings), models, sample)
         answers = [hypothesis["tokens"].tolist() for hypothesis in expected]
         for adversary in range(3):
-            oracle = OracleGenerator(models, words, answers=answers, seed=adversary, **settings)
+            oracle = OracleGenerator.of(models, words, answers=answers, seed=adversary, **settings)
             assert_same_bits(decode(oracle, models, sample), expected)
 
 
@@ -148,7 +131,7 @@ def test_low_precision_is_another_arithmetic(precision: Any) -> None:
     models, sample = [cached_model(ENGINE_SHAPES[0], 3)], random_batch(3, JOINED, [5, 9, 2, 7])
     scores: list[Tensor] = []
     for arithmetic in (Arithmetic(), Arithmetic(precision)):
-        generator = AggressiveGenerator(
+        generator = AggressiveGenerator.of(
             models, JOINED, src_dict=JOINED, decoding="greedy", engines=Engines(arithmetic), max_len_b=3
         )
         first = [hypothesis["positional_scores"][0] for hypothesis in decode(generator, models, sample)]
@@ -187,4 +170,3 @@ def test_shipped_models(name: str, options: dict[str, bool]) -> None:
     expected = all_of("greedy", 4)
     for size in (1, 3):
         assert_same_bits(all_of("aggressive", size), expected)
-    assert_same_bits(all_of("hybrid", 3), expected)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from fairseq.distributed import ModuleProxyWrapper
 from fairseq.models.transformer import TransformerModel
-from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
+from fairseq.modules import SinusoidalPositionalEmbedding
 from fairseq.sequence_generator import EnsembleModel
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -48,10 +48,6 @@ class Uncentred(nn.LayerNorm):
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
 
-def unequal_feed_forward(model: Any) -> None:
-    model.encoder.layers[0]._prune_fc_layer(list(range(1, model.encoder.layers[0].fc1.out_features)))
-
-
 def wider_second_layer(model: Any) -> None:
     first, dim = model.decoder.layers[0], model.decoder.embed_dim
     first.fc1, first.fc2 = nn.Linear(dim, 2), nn.Linear(2, dim)
@@ -83,21 +79,12 @@ def own_projection(model: Any) -> None:
     model.decoder.output_projection.weight = old.weight
 
 
-def projection_in_two(model: Any) -> None:
-    old = model.decoder.output_projection
-    model.decoder.output_projection = nn.Sequential(nn.Linear(old.in_features, old.in_features), nn.Tanh(), old)
-
-
 def own_positions(model: Any) -> None:
     model.decoder.embed_positions = Louder(model.decoder.embed_dim, WORDS.pad(), 64)
 
 
 def own_norm(model: Any) -> None:
     model.encoder.layers[0].final_layer_norm = Uncentred(model.decoder.embed_dim)
-
-
-def root_mean_square_norm(model: Any) -> None:
-    model.decoder.layers[1].self_attn_layer_norm = nn.RMSNorm(model.decoder.embed_dim)
 
 
 def hook(model: Any) -> None:
@@ -116,20 +103,6 @@ def own_method(model: Any) -> None:
     layer.forward = lambda x, *args, **kwargs: forward(-x, *args, **kwargs)
 
 
-def strided_positions(model: Any) -> None:
-    table = LearnedPositionalEmbedding(200, model.decoder.embed_dim, WORDS.pad())
-    table.weight = nn.Parameter(table.weight.detach().t().contiguous().t())
-    model.decoder.embed_positions = table
-
-
-def positions_of_one_number(model: Any) -> None:
-    model.decoder.embed_positions = LearnedPositionalEmbedding(200, 1, WORDS.pad())
-
-
-def bias_of_one_number(model: Any) -> None:
-    model.decoder.layers[0].fc1.bias = nn.Parameter(torch.full((1,), 0.3))
-
-
 def own_dropout(model: Any) -> None:
     model.decoder.layers[1].dropout_module = nn.Tanh()
 
@@ -139,9 +112,8 @@ def own_dropout(model: Any) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        unequal_feed_forward, wider_second_layer, fewer_heads, one_other_activation, one_other_order, own_embedding,
-        own_projection, projection_in_two, own_positions, own_norm, root_mean_square_norm, hook, weights_made_in_a_hook,
-        own_method, positions_of_one_number, bias_of_one_number, own_dropout,
+        wider_second_layer, fewer_heads, one_other_activation, one_other_order, own_embedding,
+        own_projection, own_positions, own_norm, hook, weights_made_in_a_hook, own_method, own_dropout,
     ],
 )  # fmt: skip
 def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
@@ -153,13 +125,6 @@ def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: 
     assert unsupported_decoder(model.decoder) or unsupported_encoder(model.encoder)
     for batch in (random_batch(1, WORDS, [30]), BATCHES[0]):
         assert tokens(generator([model], mode).generate([model], batch)) == stock(model, mode, batch)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_table_of_positions_may_lie_in_memory_as_it_will(mode: str) -> None:
-    model = small_model()
-    strided_positions(model)
-    assert tokens(generator([model], mode).generate([model], BATCHES[0])) == stock(model, mode, BATCHES[0])
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
@@ -252,18 +217,6 @@ def layer_of_another_type(model: Any) -> None:
     model.decoder.layers[1].half()
 
 
-def narrower_embeddings(model: Any) -> None:
-    model.decoder.embed_tokens = nn.Embedding(len(WORDS), 8, WORDS.pad())
-
-
-def narrower_norm(model: Any) -> None:
-    model.decoder.layers[0].final_layer_norm = nn.LayerNorm(8)
-
-
-def narrower_positions(model: Any) -> None:
-    model.decoder.embed_positions = LearnedPositionalEmbedding(200, 8, WORDS.pad())
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "change",
@@ -271,9 +224,6 @@ def narrower_positions(model: Any) -> None:
         narrower_encoder,
         encoder_of_another_type,
         layer_of_another_type,
-        narrower_embeddings,
-        narrower_norm,
-        narrower_positions,
     ],
 )
 def test_parts_that_do_not_fit_end_in_an_error_as_in_fairseq(change: Any, mode: str) -> None:

@@ -61,7 +61,7 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
         "stats_file": StatsFile(str(tmp_path / "stats.jsonl")),
     }
     limits: dict[str, Any] = {"max_len_a": 0, "max_len_b": MAX_LEN}
-    generator = AggressiveGenerator([model], WORDS, decoding=decoding, block_draft=block, **options, **limits)
+    generator = AggressiveGenerator.of([model], WORDS, decoding=decoding, block_draft=block, **options, **limits)
     rng = random.Random(1)
 
     def decode(sentences: int) -> None:

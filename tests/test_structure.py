@@ -29,7 +29,7 @@ KNOWS: dict[str, set[str]] = {
     "engine": {"decoding", "models"},
     "generation": {"compat", "decoding", "engine", "models", "scheduling"},
     "tasks": {"compat", "criterions", "data", "decoding", "engine", "generation", "models", "writing"},
-    "text": {"compat", "models", "tasks", "writing"},
+    "text": {"compat", "generation", "models", "tasks", "writing"},
     "shards": {"tasks", "text"},
     "serve": {"text", "writing"},
 }
@@ -91,7 +91,9 @@ def test_a_sentence_goes_through_few_files(mode: str, rows: int, most: int) -> N
     drafter = LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 1, words, words, 5))
     block_draft = BlockDraftOptions(drafter, 5) if mode == "gad" else None
     models: list[Any] = [random_model(1, words, words)]
-    generator = AggressiveGenerator(models, words, src_dict=words, decoding=mode, max_len_b=20, block_draft=block_draft)
+    generator = AggressiveGenerator.of(
+        models, words, src_dict=words, decoding=mode, max_len_b=20, block_draft=block_draft
+    )
     sample, files = random_batch(1, words, [6] * rows), set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:

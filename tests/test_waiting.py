@@ -11,7 +11,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from fairseq_aggdec.decoding import search_rules, verification
-from fairseq_aggdec.decoding.outputs import Outcome, Outputs
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import Outcome
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -48,7 +49,7 @@ class Waits(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-MOST = {"greedy": (1, 2), "iad": (1, 3), "gad": (3, 6), "hybrid": (5, 8)}
+MOST = {"greedy": (1, 2), "iad": (1, 3), "gad": (3, 6)}
 """in an iteration, and in one before which rows have left. One is what the iteration has brought. Some of the others
 are made on a CPU alone, where reading is free: how long a model's drafts are, and lists instead of tensors for one
 row"""
@@ -60,12 +61,10 @@ def test_an_iteration_waits_a_few_times_whatever_the_batch(
     decoding: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = model_of_shape("post-norm sinusoidal", 1, WORDS, WORDS, 0.1)
-    drafter = (
-        random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3) if decoding in ("gad", "hybrid") else None
-    )
+    drafter = random_drafter("causal, post-norm sinusoidal", 2, WORDS, WORDS, 3) if decoding == "gad" else None
     block_draft = None if drafter is None else BlockDraftOptions(LoadedDrafter(drafter), 3)
-    generator = AggressiveGenerator(
-        [model], WORDS, src_dict=WORDS, decoding=decoding, block_draft=block_draft, shorten_drafts=False
+    generator = AggressiveGenerator.of(
+        [model], WORDS, src_dict=WORDS, decoding=decoding, block_draft=block_draft, drafts="whole"
     )
     monkeypatch.setattr(search_rules, "settled", lambda tokens, *_: tokens[:, 0])  # only a CPU is asked for equal words
     monkeypatch.setattr(verification, "_on_host", verification._in_one_transfer)  # as from a GPU

@@ -2,7 +2,6 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/single_model.sh"
 source "$config/depth.sh"
-source "$config/hybrid.sh"
 source "$shared/l_max.sh"
 l_max_subset=test2 trace_set=jfleg-test
 

@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 source "$shared/single_model.sh"
 rewriting_subsets=(test)
-modes=beam5,beam1,greedy,iad,hybrid
+modes=beam5,beam1,greedy,iad
 
 stage_decode() {
     local mode subset

@@ -53,9 +53,9 @@ def _parser() -> argparse.ArgumentParser:
         default="beam5,beam1,greedy,iad",
         help="comma separated, from beamN (fairseq's own), greedy, iad, nar, gad, iad++, gad++, "
         "iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
-        "blockwise, blockwise:BETA, hybrid, aggressive-beam:N (at most PREFIXES ahead in a pass, 0 for none: "
-        "aggressive-beam:N:PREFIXES), those that verify drafts with +adaptive (--adaptive-draft), iad, gad and "
-        "hybrid with +whole (--full-drafts); in another precision with @fp32, @fp16, @bf16, @int8 or @exact "
+        "blockwise, blockwise:BETA, aggressive-beam:N (at most PREFIXES ahead in a pass, 0 for none: "
+        "aggressive-beam:N:PREFIXES), iad and gad with +whole "
+        "(--drafts whole); in another precision with @fp32, @fp16, @bf16, @int8 or @exact "
         "(bit-exact) (default: %(default)s)",
     )
     parser.add_argument(

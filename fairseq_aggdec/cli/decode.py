@@ -12,15 +12,9 @@ from typing import Any, get_args
 
 from fairseq_aggdec.cli.options import add_batch_options, add_work_options, check_least
 from fairseq_aggdec.errors import on_command_line, option_name
+from fairseq_aggdec.generation.modes import MODES, modes_help
 from fairseq_aggdec.shards.settings import MAX_TOKENS, STDIN
-from fairseq_aggdec.tasks.option_fields import (
-    MODES,
-    MODES_HELP,
-    ArithmeticOptions,
-    CopyingOptions,
-    DraftingOptions,
-    take_block_sizes_of_at_least_one,
-)
+from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
 from fairseq_aggdec.tasks.search_options import add_search_options
 
 TOKENIZERS = ("as_written", "moses", "nltk", "space")
@@ -103,7 +97,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     add_search_options(search)
 
     modes = parser.add_argument_group("modes (as in fairseq-generate with this plugin)")
-    modes.add_argument("--decoding", choices=MODES, default="aggressive", help=f"{MODES_HELP} (default: aggressive)")
+    modes.add_argument("--decoding", choices=MODES, default="aggressive", help=f"{modes_help()} (default: aggressive)")
     modes.add_argument(
         "--block-ngrams", action="store_true", help="make --no-repeat-ngram-size work where fairseq's search ignores it"
     )
@@ -111,7 +105,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
         kind = next(iter(get_args(option.type)), option.type)  # int of Optional[int]
         how: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
         modes.add_argument(option_name(option.name), default=option.default, help=option.metadata["help"], **how)
-    take_block_sizes_of_at_least_one(parser)
+    narrow_options(parser)
     passed = {action.dest for action in modes._group_actions} - {"decoding", "top_beta", "tolerance"}
 
     chosen, _ = parser.parse_known_args(argv)

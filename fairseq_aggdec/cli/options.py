@@ -32,7 +32,7 @@ def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", re
     parser.add_argument(
         "--drafter-path",
         required=required,
-        help="checkpoint of the drafter, for nar, gad, gad++, hybrid and aggressive-beam",
+        help="checkpoint of the drafter, for nar, gad, gad++ and aggressive-beam",
     )
     parser.add_argument("--threads", type=int, help="number of threads of PyTorch and of the peers")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
@@ -52,7 +52,7 @@ def add_random_model_options(parser: argparse.ArgumentParser) -> None:
         "--edit-ratio",
         type=float,
         default=0.1,
-        help="for iad, iad++ and hybrid: edit ratio between the text that is copied and the output; iad~0.2 sets it "
+        help="for iad and iad++: edit ratio between the text that is copied and the output; iad~0.2 sets it "
         "for one mode (default: 0.1)",
     )
     random.add_argument(

@@ -58,7 +58,7 @@ def text_parser(verb: str, description: str, example: str) -> argparse.ArgumentP
         model.add_argument(f"--{name}", action="store_true", default=None, help="as in fairseq-interactive")
     decoding = parser.add_argument_group("decoding")
     decoding.add_argument(
-        "--mode", help="greedy, iad, iad++, gad, gad++, hybrid, beam, aggressive-beam, ...: see docs/options.md"
+        "--mode", help="greedy, iad, iad++, gad, gad++, beam, aggressive-beam, ...: see docs/options.md"
     )
     decoding.add_argument("--tolerance", type=float, help="of iad++ and gad++")
     decoding.add_argument("--top-beta", type=int, help="of iad++ and gad++")

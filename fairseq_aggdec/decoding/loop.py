@@ -10,8 +10,8 @@ passed. A row without a draft makes an ordinary greedy step.
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.outputs import Decoded, Outputs
-from fairseq_aggdec.decoding.roles import VERIFY_ALL, Draft, Drafter, DraftSchedule, Verifier
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Decoded, Draft, Drafter, DraftSchedule, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, judge
 

@@ -1,28 +1,15 @@
 """The outputs of a batch while they grow: tokens, scores and counters; rows leave when their sentence has ended."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.roles import Block, Draft
+from fairseq_aggdec.decoding.roles import Block, Decoded, Draft, Outcome
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.decoding.verification import Verdict
-
-
-@dataclass
-class Decoded:
-    """One finished sentence."""
-
-    tokens: Tensor
-    """output, L, EOS included"""
-    log_probs: Tensor
-    """log-probability of each output token, L, fp32"""
-    stats: SentenceStats
-    drafts: list[Tensor] | None = None
-    """the draft of every iteration, where they are kept"""
 
 
 def moving_few(staying: Sequence[int]) -> list[int]:
@@ -30,17 +17,6 @@ def moving_few(staying: Sequence[int]) -> list[int]:
     places = set(staying)
     movers = iter([row for row in staying if row >= len(staying)])
     return [row if row in places else next(movers) for row in range(len(staying))]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What an iteration has brought, a number of tokens for each of its rows."""
-
-    drafted: list[int]
-    accepted: list[int]
-    committed: list[int]
-    remaining: Tensor | None
-    """the rows that go on, in their new order; None: all of them do"""
 
 
 class Outputs:

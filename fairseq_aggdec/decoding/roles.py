@@ -13,59 +13,20 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.stats import SentenceStats
+
 if TYPE_CHECKING:
-    from fairseq_aggdec.decoding.outputs import Outcome, Outputs
+    from fairseq_aggdec.decoding.outputs import Outputs
 
 
-class Match(Enum):
-    """How the place was found behind which the source is copied."""
-
-    NONE = "no place was found"
-    START = "the start symbol alone"
-    ONE_TOKEN = "a unique suffix of one token"
-    TWO_TOKENS = "a unique suffix of two tokens"
-    THREE_TOKENS = "a unique suffix of three tokens"
-    LONGER = "a longer unique suffix"
-    NEAREST = "of several places the nearest to where the source would go on"
-    GUESS = "where the source would go on, had the last tokens replaced as many of its own"
-
-    __hash__ = object.__hash__  # each is a single object, and a schedule looks kinds up all the time
-
-    @staticmethod
-    def by_suffix(length: int) -> Match:
-        """The match of a unique suffix of so many tokens, 0 for the start symbol alone."""
-        return _BY_SUFFIX[min(length, len(_BY_SUFFIX) - 1)]
-
-
-_BY_SUFFIX = (Match.START, Match.ONE_TOKEN, Match.TWO_TOKENS, Match.THREE_TOKENS, Match.LONGER)
-
-
-class Origin(Enum):
-    """Who made a draft."""
-
-    MODEL = "a block drafter or proposal heads"
-    COPY = "the source"
-    REJOINED = "a model, up to where its draft meets the source; then the source"
-
-    __hash__ = object.__hash__  # as of `Match`
-
-
-class Kind(NamedTuple):
-    """Drafts of one kind are about equally good."""
-
-    origin: Origin
-    match: Match = Match.NONE
-    """the copy that the source offered for the row, taken or not"""
-
-
-BY_A_MODEL = Kind(Origin.MODEL)
+BY_A_MODEL = -1
+"""the kind of a draft by a block drafter or proposal heads"""
 
 
 @dataclass(frozen=True)
@@ -76,8 +37,9 @@ class Draft:
     """B x K; junk behind `lengths`"""
     known: list[int] | None
     """`lengths`; None where the host would have to wait for the device"""
-    kinds: Sequence[Kind] = field(default=(), kw_only=True)
-    """of each row's draft; empty: all are by a model"""
+    kinds: Sequence[int] = field(default=(), kw_only=True)
+    """of each row's draft; drafts of one kind are about equally good. Of a copy: the length of the output's suffix that
+    was found in the source, 0 for the start symbol alone; of a model `BY_A_MODEL`. Empty: all are by a model"""
     unknown: Tensor | None = field(default=None, kw_only=True)
     """`lengths`, where the host does not know them"""
 
@@ -89,7 +51,7 @@ class Draft:
         return torch.tensor(self.known, dtype=torch.long, device=self.tokens.device)
 
     @classmethod
-    def of_known(cls, tokens: Tensor, known: list[int], kinds: Sequence[Kind] = ()) -> Draft:
+    def of_known(cls, tokens: Tensor, known: list[int], kinds: Sequence[int] = ()) -> Draft:
         """A draft whose lengths the host knows."""
         return cls(tokens[:, : max(known)], known, kinds=kinds)
 
@@ -226,6 +188,30 @@ class Block:
         if ragged.is_full:
             return (self.starts[:, None] + ragged.columns[: ragged.width]).flatten()
         return self.starts[ragged.rows] + ragged.columns
+
+
+@dataclass
+class Decoded:
+    """One finished sentence."""
+
+    tokens: Tensor
+    """output, L, EOS included"""
+    log_probs: Tensor
+    """log-probability of each output token, L, fp32"""
+    stats: SentenceStats
+    drafts: list[Tensor] | None = None
+    """the draft of every iteration, where they are kept"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an iteration has brought, a number of tokens for each of its rows."""
+
+    drafted: list[int]
+    accepted: list[int]
+    committed: list[int]
+    remaining: Tensor | None
+    """the rows that go on, in their new order; None: all of them do"""
 
 
 class Drafter(Protocol):

@@ -236,16 +236,13 @@ class SearchRules:
         values, names = self.find_best(scores, count)
         tokens, log_probs = settled(names, values, scores), values[:, 0]
         forced: Tensor | None = None
-        if latest is None or latest >= self.max_len:
-            forced = positions >= self.max_len
-            tokens = torch.where(forced, self.eos, tokens)
-        if self.prefix is not None and self.prefix.size(1) > 0:
-            beginning = _entries(self.prefix, positions.clamp(max=self.prefix.size(1) - 1))
-            given = (positions < self._forced_steps) & (beginning != self.pad)
-            forced = given if forced is None else forced | given
+        only = self._only(positions, latest)
+        if only is not None:
+            forced = only >= 0
             if ended is not None:  # only a negative penalty lifts the prefix's own unk above one
-                beginning = torch.where(ended & (_entries(scores, beginning) <= 0.0), self.eos, beginning)
-            tokens = torch.where(given, beginning, tokens)
+                loses = ended & (_entries(scores, only.clamp(min=0)) <= 0.0)
+                only = torch.where(forced & loses, self.eos, only)
+            tokens = torch.where(forced, only, tokens)
         if forced is not None:
             log_probs = _entries(scores, tokens)
         if ended is not None:
@@ -287,13 +284,7 @@ class SearchRules:
         self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int, latest: int | None
     ) -> Tensor:
         scores = self._ruled(logits, positions, sequence, earliest)
-        only: Tensor | None = None  # N, the one token that is left; minus 1 for any
-        if self._forced_steps > 0:
-            assert self.prefix is not None
-            beginning = _entries(self.prefix, positions.clamp(max=self.prefix.size(1) - 1))
-            only = torch.where((positions < self._forced_steps) & (beginning != self.pad), beginning, -1)
-        if latest is None or latest >= self.max_len:
-            only = torch.where(positions >= self.max_len, self.eos, -1 if only is None else only)
+        only = self._only(positions, latest)
         if only is None:
             return scores
         kept = only.clamp(min=0)[:, None]
@@ -301,6 +292,17 @@ class SearchRules:
         if self.source_lengths is not None:  # that rule is fairseq's last
             alone[:, self.eos] = scores[:, self.eos]
         return torch.where(only[:, None] >= 0, alone, scores)
+
+    def _only(self, positions: Tensor, latest: int | None) -> Tensor | None:
+        """The token that a forced beginning or the longest output leaves, N, minus 1 for any; None: any everywhere."""
+        only: Tensor | None = None
+        if self._forced_steps > 0:
+            assert self.prefix is not None
+            beginning = _entries(self.prefix, positions.clamp(max=self.prefix.size(1) - 1))
+            only = torch.where((positions < self._forced_steps) & (beginning != self.pad), beginning, -1)
+        if latest is None or latest >= self.max_len:
+            only = torch.where(positions >= self.max_len, self.eos, -1 if only is None else only)
+        return only
 
     @property
     def _forced_steps(self) -> int:

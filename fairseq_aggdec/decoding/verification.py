@@ -100,8 +100,6 @@ class Acceptance:
     """tokens that an iteration commits, the verifier's own after them included (papers/004 §5.3): so many draft tokens
     less one pass in any case, those after them only where all before have passed the criterion. Fewer where the
     sentence or the draft ends before, or a search rule bans a token"""
-    strict: tuple[int, ...] = ()
-    """tokens that pass only as the verifier's own choice, such as EOS"""
 
     @property
     def is_exact(self) -> bool:
@@ -120,8 +118,6 @@ class Acceptance:
         allowed = (drafted > -torch.inf) & (proposed != NOTHING) & ~own
         if choices.forced is not None:
             allowed &= ~choices.forced
-        for token in self.strict:
-            allowed &= proposed != token
         near = torch.zeros_like(own) if self.criterion is None else allowed & self.criterion(proposed, drafted, choices)
         return own, near, allowed, proposed, drafted, choices.tokens, choices.log_probs
 

@@ -16,12 +16,13 @@ from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
 from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
-from fairseq_aggdec.decoding.outputs import Decoded
+from fairseq_aggdec.decoding.roles import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.drafting import DecodingSettings
 from fairseq_aggdec.generation.generator import NO_NUMBERS, AggressiveGenerator
 from fairseq_aggdec.scheduling.ahead import AheadGoodput
 
@@ -39,21 +40,16 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     token a prefix that was scored before the search asked for it, and an accepted one a step beyond the pass's first.
     """
 
-    def __init__(self, *args: Any, budget: int | None = None, **kwargs: Any) -> None:
+    def __init__(self, stock: SequenceGenerator, settings: DecodingSettings, budget: int | None = None) -> None:
+        """As of `AggressiveGenerator`; `budget`: about how many prefixes of a sentence a pass scores ahead, None for
+        as many as pay.
         """
-        Args:
-            args, kwargs: as for `AggressiveGenerator`.
-            budget: about how many prefixes of a sentence a pass scores ahead; None for as many as pay.
-        """
-        super().__init__(*args, **kwargs)
+        super().__init__(stock, settings)
         self.totals = BeamTotals()
         self._budget = budget
         self._schedules: dict[str, AheadSchedule] = {}  # by the kind of device
         self._resemblance = Resemblance()
         self._said_slower = False
-
-    def _beam_size(self, wanted: int) -> int:
-        return wanted
 
     def _generate(
         self,

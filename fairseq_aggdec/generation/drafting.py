@@ -1,7 +1,8 @@
 """Which drafter a batch gets, and how much of its drafts is verified."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 from fairseq.data import Dictionary
@@ -10,34 +11,24 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
-from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter, TrustCopies
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
-from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Drafter, DraftSchedule
+from fairseq_aggdec.decoding.roles import BY_A_MODEL, Drafter
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, COPIES, HEADS, Mode
+from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.scheduling.costs import KERNELS, KERNELS_16_BITS, PYTORCH, Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
-
-_CONTINUES = "@@"
-"""subword-nmt's mark at the end of a subword that does not end its word"""
-
-
-@dataclass(frozen=True)
-class CopyLimits:
-    """Limits in tokens for the modes that copy, `iad`, `iad++` and `hybrid`; `SourceMatcher` explains them."""
-
-    min_suffix: int = 1
-    max_suffix: int = 0
-    max_draft_len: int = 0
 
 
 @dataclass(frozen=True)
 class BlockDraftOptions:
-    """What drafts blocks in `gad`, `gad++`, `nar`, `blockwise` and `hybrid`."""
+    """What drafts blocks."""
 
     drafter: LoadedDrafter | None
     """None: the verifier's proposal heads draft"""
@@ -55,95 +46,100 @@ class BlockDraftOptions:
         return self.longest + 1
 
 
+@dataclass(frozen=True)
+class DecodingSettings:
+    """What a generator of this plugin needs beside what fairseq's own generator holds."""
+
+    mode: Mode
+    src_dict: Dictionary
+    max_draft_len: int = 0
+    """longest copy, in tokens; 0: no limit"""
+    block_draft: BlockDraftOptions | None = None
+    """for modes in which a model drafts"""
+    accept: Acceptance = EXACT
+    drafts: str = "auto"
+    """how much of drafts is verified, see --drafts"""
+    block_ngrams: bool = False
+    """ban repeated n-grams also where fairseq's own blocker does not work"""
+    keep_drafts: bool = True
+    """fill `history` of the hypotheses; otherwise it stays empty"""
+    stats_file: StatsFile | None = None
+    engines: Engines = field(default_factory=Engines)
+    """of the models, kept from one generator to the next"""
+
+
+class Batch(NamedTuple):
+    """What a drafter is made for."""
+
+    net_input: dict[str, Any]
+    first_token: int
+    """the decoder's first input"""
+    encoder_outs: list[dict[str, Any]]
+    """of the verifiers' encoders"""
+
+
 class Drafting:
     """Makes a drafter for each batch of a generator, and the schedule that decides how much is drafted and verified."""
 
     def __init__(
-        self,
-        decoding: str,
-        models: list[FairseqEncoderDecoderModel],
-        engines: Engines,
-        dictionaries: tuple[Dictionary, Dictionary],
-        copying: CopyLimits,
-        block: BlockDraftOptions | None,
-        is_exact: bool = True,
+        self, models: list[FairseqEncoderDecoderModel], settings: DecodingSettings, tgt_dict: Dictionary, eos: int
     ) -> None:
         """
         Args:
-            decoding: `greedy`, `iad`, `iad++`, `gad`, `gad++`, `blockwise` or `hybrid` (`nar` has none).
             models: the verifiers; fairseq moves them to their device and precision after this.
-            dictionaries: the source's and the target's.
-            block: for the modes in which a model drafts.
-            is_exact: whether nothing but the verifiers' own choices passes.
+            settings: of the generator.
+            tgt_dict: the target's dictionary.
+            eos: the symbol that ends an output.
         """
-        self._decoding = decoding
+        self._settings = settings
         self._models = models
-        self._engines = engines
-        self._to_target = symbol_map(*dictionaries)
-        self._unfinished: list[bool] | None = None  # V, symbols that do not end a word: `hybrid` guesses words
-        if decoding == "hybrid":
-            unfinished = [symbol.endswith(_CONTINUES) for symbol in dictionaries[1].symbols]
-            self._unfinished = unfinished if any(unfinished) else None
-        self._pad, self._eos = dictionaries[1].pad(), dictionaries[1].eos()
-        self._copying = copying
-        self._block = block
-        self._is_exact = is_exact
+        self._engines = settings.engines
+        self._block = settings.block_draft
+        self._to_target = symbol_map(settings.src_dict, tgt_dict)
+        self._pad, self._eos = tgt_dict.pad(), eos
         self._encoders_seen = 0  # of those that the engines have made
         self._schedules: dict[str, Goodput] = {}  # by type of device
         self._arithmetics: dict[tuple[str, torch.dtype], Arithmetic] = {}  # of the drafter, for a verifier there
 
-    def make_drafter(
-        self, net_input: dict[str, Any], first_token: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
-    ) -> Drafter:
-        """The drafter of a batch, whose source the verifiers' encoders have read.
+    def make_drafter(self, batch: Batch) -> Drafter:
+        """The drafter of a batch, by `DRAFTERS`.
 
         Raises:
             AggdecError: the engine does not support the drafter or the model with the heads.
         """
-        if self._decoding == "greedy":
-            return NoDrafter()
-        if self._decoding in ("iad", "iad++"):
-            return self._copier(net_input["src_tokens"], first_token, persists=False)
-        model = NoDrafter() if self._block is None else self._model(net_input, encoder_outs)
-        if self._decoding != "hybrid":
-            return model
-        copier = self._copier(net_input["src_tokens"], first_token, persists=True)
-        return HybridDrafter(copier, model, schedule if isinstance(schedule, Goodput) else TrustCopies())
+        name = self._settings.mode.drafter
+        return NoDrafter() if name is None else DRAFTERS[name](self, batch)
 
-    def schedule(self, device: torch.device) -> DraftSchedule:
+    def schedule(self, device: torch.device) -> Goodput:
         """The schedule that learns, from batch to batch, how many draft tokens are worth verifying on a device."""
-        return VERIFY_ALL if self._decoding == "greedy" else self._goodput(device)
+        if device.type not in self._schedules:
+            self._schedules[device.type] = Goodput(self.costs(device), BY_A_MODEL)
+        return self._schedules[device.type]
 
     def reads_from_memory(self, device: torch.device) -> bool:
         """Whether each pass reads the verifiers' weights from memory, since they do not fit into a CPU's caches."""
-        return self._goodput(device).costs.read > 0
-
-    def _goodput(self, device: torch.device) -> Goodput:
-        if device.type not in self._schedules:
-            self._schedules[device.type] = Goodput(
-                self.costs(device), BY_A_MODEL, drafter_asks=self._decoding == "hybrid"
-            )
-        return self._schedules[device.type]
+        return self.schedule(device).costs.read > 0
 
     def align(self, source: Tensor) -> list[list[int]]:
         """Each row's source in the target's vocabulary, see `align_source`."""
         return align_source(source, self._pad, self._eos, self._to_target)
 
-    def _copier(self, source: Tensor, first_token: int, persists: bool) -> SourceCopyDrafter:
-        options = self._copying
-        limits = (options.min_suffix, options.max_suffix, options.max_draft_len)
-        return SourceCopyDrafter(
-            SourceMatcher(sentence, self._eos, first_token, *limits, persists, self._unfinished)
-            for sentence in self.align(source)
-        )
+    def copier(self, batch: Batch) -> SourceCopyDrafter:
+        """Copies from each row's source."""
+        longest = self._settings.max_draft_len
+        sources = self.align(batch.net_input["src_tokens"])
+        return SourceCopyDrafter(SourceMatcher(source, self._eos, batch.first_token, longest) for source in sources)
 
-    def _model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> Drafter:
+    def block_drafter(self, batch: Batch) -> BlockDrafter:
+        """Drafts by the model of `BlockDraftOptions`."""
         assert self._block is not None
-        loaded = self._block.drafter
-        if loaded is None:
-            proposing = self._proposing_model()
-            return HeadDrafter(proposing, self._block.block_size, self._eos, proposing.never_proposed)
-        return BlockDrafter(self.block_model(net_input, encoder_outs), self._block.block_size, self._eos)
+        return BlockDrafter(self.block_model(batch.net_input, batch.encoder_outs), self._block.block_size, self._eos)
+
+    def head_drafter(self, batch: Batch) -> HeadDrafter:
+        """Drafts by the verifier's proposal heads."""
+        assert self._block is not None
+        proposing = self._proposing_model()
+        return HeadDrafter(proposing, self._block.block_size, self._eos, proposing.never_proposed)
 
     def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> DraftDecoder:
         """The block drafter's network, ready to draft for a batch; see `start`."""
@@ -156,10 +152,10 @@ class Drafting:
         return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic())
 
     def _drafters_arithmetic(self) -> Arithmetic:
-        """How the block drafter computes; where its own wording may pass, in `gad++`, as the verifier does."""
+        """The drafter's arithmetic: that of the verifier where its draft tokens may become output (`gad++`)."""
         assert self._block is not None
         assert self._block.drafter is not None
-        if not self._is_exact:
+        if not self._settings.accept.is_exact:
             return self._engines.arithmetic
         weight = next(self._models[0].parameters())
         where = (weight.device.type, weight.dtype)  # fairseq moves and converts models
@@ -175,7 +171,9 @@ class Drafting:
             if isinstance(engine, ProposingDecoder):
                 return engine
         reason = next(filter(None, (self._engines.unsupported(model.decoder) for model in self._models)), "other heads")
-        raise AggdecError(f"--decoding {self._decoding} needs this plugin's engine, which does not support {reason}")
+        raise AggdecError(
+            f"--decoding {self._settings.mode.name} needs this plugin's engine, which does not support {reason}"
+        )
 
     @property
     def by_kernels(self) -> bool:
@@ -197,9 +195,15 @@ class Drafting:
             quantised = self._drafters_arithmetic().precision == "int8" != self._engines.arithmetic.precision
             decoder = self._block.drafter.model.decoder
             draft = DraftCost.of(decoder, self._block.block_size, verifiers, cpu, quantised)
-        elif self._block is not None:  # proposal heads
-            draft = DraftCost(self._block.longest)
         return Costs.of(verifiers, cpu, ragged, draft)
+
+
+DRAFTERS: dict[str, Callable[[Drafting, Batch], Drafter]] = {
+    COPIES: Drafting.copier,
+    BLOCK_MODEL: Drafting.block_drafter,
+    HEADS: Drafting.head_drafter,
+}
+"""makes the drafter of a batch, by the name in the table of modes"""
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> list[int] | None:

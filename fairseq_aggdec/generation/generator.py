@@ -5,8 +5,9 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import torch
 from fairseq.data import Dictionary
@@ -18,22 +19,25 @@ from torch import Tensor
 from fairseq_aggdec.decoding.drafters.alone import draft_alone
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.outputs import Decoded
-from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule, Verifier
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Decoded, Drafter, DraftSchedule, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
-from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.native.modules import best_entries, likeliest
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import has_own_probabilities
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits, Drafting
-from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
+from fairseq_aggdec.generation.drafting import Batch, DecodingSettings, Drafting
+from fairseq_aggdec.generation.modes import MODES
+from fairseq_aggdec.generation.stats_file import DecodedText
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
+
+_OF_FAIRSEQ = signature(SequenceGenerator.__init__).parameters
 
 ModelVerifier = BlockDecoder | RecomputeVerifier
 
@@ -44,77 +48,69 @@ NO_NUMBERS = (
 
 
 class AggressiveGenerator(SequenceGenerator):
-    """Takes the place of fairseq's generator: the same samples in, and sooner the hypotheses of its beam of one out.
+    """Drop-in for fairseq's generator at beam 1: same samples in, same hypotheses out, fewer decoder passes.
 
-    Three modes are not lossless: `gad++` gives nearly the same hypotheses, `iad++` keeps the input's word where the
-    model hardly prefers another one, and `nar` gives the drafter's own output.
+    Lossless modes return fairseq's tokens and scores. `gad++` and `iad++` accept near misses and may differ; `nar`
+    returns the drafter's output unverified.
 
     Beside fairseq's entries a hypothesis has `steps` (the number of iterations) and `history` (the draft of each),
     which fairseq-generate prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
     Its `attention` is empty. Of several threads one decodes at a time.
     """
 
-    def __init__(
-        self,
+    def __init__(self, stock: SequenceGenerator, settings: DecodingSettings) -> None:
+        """Take the models and every value of the search from `stock`, the generator that fairseq's task built.
+
+        Raises:
+            AggdecError: it is of another type, or asks for what the mode does not have.
+        """
+        if type(stock) is not SequenceGenerator:
+            raise AggdecError(
+                f"{type(stock).__name__}: --decoding {settings.mode.name} takes the place of fairseq's "
+                "SequenceGenerator and of no other; use --decoding beam"
+            )
+        if stock.beam_size != 1 and not settings.mode.beam:
+            raise AggdecError(f"--decoding {settings.mode.name} has a beam of one, and not of {stock.beam_size}")
+        torch.nn.Module.__init__(self)
+        self.__dict__.update(stock.__dict__)
+        self.settings = settings
+        self.decoding = settings.mode.name
+        self.block_draft = settings.block_draft
+        self.totals = DecodingTotals()
+        self._members = list(self.model.models)
+        self._engines = settings.engines
+        self._said_fallback = False
+        self._check_search()
+        self.no_repeat_ngram_size = self._effective_ngram_size()
+        self._check_members()
+        self._drafting = Drafting(self._members, settings, self.tgt_dict, self.eos)
+
+    @classmethod
+    def of(
+        cls,
         models: list[FairseqEncoderDecoderModel],
         tgt_dict: Dictionary,
         *,
         src_dict: Dictionary,
         decoding: str,
-        copy_limits: CopyLimits | None = None,
-        block_draft: BlockDraftOptions | None = None,
-        accept: Acceptance = EXACT,
-        stats_file: StatsFile | None = None,
-        engines: Engines | None = None,
-        block_ngrams: bool = False,
-        keep_drafts: bool = True,
-        shorten_drafts: bool = True,
-        adaptive_draft: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        """
+        **options: Any,
+    ) -> "Self":
+        """A generator without a task.
+
         Args:
             models: the verifier, or an ensemble of them.
-            decoding: `greedy`, `iad`, `iad++`, `gad`, `gad++`, `nar`, `blockwise` or `hybrid`.
-            copy_limits: for `iad`, `iad++` and `hybrid`.
-            block_draft: needed for `gad`, `gad++`, `nar` and `blockwise`; `hybrid` can do without it.
-            accept: which draft tokens pass, in `gad++`, `iad++` and `blockwise`.
-            engines: the models' engines, kept from one generator to the next.
-            block_ngrams: ban repeated n-grams (`no_repeat_ngram_size`) also where fairseq's own blocker does not work.
-            keep_drafts: fill `history`; otherwise it stays empty.
-            shorten_drafts: draft and verify no more tokens than save time, as the share of drafts that passed so far
-                tells: in `hybrid` always, in `iad` and `gad` on a CPU, for batches and for models whose weights do not
-                fit into its caches. The outputs stay the same.
-            adaptive_draft: do the same at every batch size, on every device and in every mode that verifies drafts.
-                With a criterion (`accept`) that is not exact, the outputs may change.
-            kwargs: those of fairseq's `SequenceGenerator`; the beam is one, but in `AggressiveBeamGenerator`.
+            decoding: the name of a mode.
+            options: arguments of fairseq's `SequenceGenerator`, fields of `DecodingSettings`, arguments of this class.
         """
-        kwargs["beam_size"] = self._beam_size(kwargs.get("beam_size", 1))
-        super().__init__(models, tgt_dict, **kwargs)
-        self._members = list(self.model.models)
-        self._check_strategy()
-        self.decoding = decoding
-        ngram_size = max(0, kwargs.get("no_repeat_ngram_size", 0))  # below 0 is off, as in fairseq
-        self.no_repeat_ngram_size = self._effective_ngram_size(ngram_size, block_ngrams)
-        self.block_draft = block_draft
-        self.stats_file = stats_file
-        self.keep_drafts = keep_drafts
-        self.totals = DecodingTotals()
-        self.shorten_drafts = shorten_drafts
-        self.adaptive_draft = adaptive_draft
-        self._engines = Engines() if engines is None else engines
-        self._check_members()
-        self.copy_limits = copy_limits or CopyLimits()
-        self.accept = accept
-        self._dictionaries = (src_dict, tgt_dict)
-        self._drafting = Drafting(
-            decoding, self._members, self._engines, self._dictionaries, self.copy_limits, block_draft, accept.is_exact
-        )
-        self._said_fallback = False
-
-    def _beam_size(self, wanted: int) -> int:
-        """How many hypotheses the search holds."""
-        return 1
+        mode = MODES[decoding]
+        if not mode.beam:
+            options["beam_size"] = 1
+        of_fairseq, others = split_options(options)
+        names = {setting.name for setting in fields(DecodingSettings)}
+        own = {name: value for name, value in others.items() if name not in names}
+        given = {name: value for name, value in others.items() if name in names}
+        stock = SequenceGenerator(models, tgt_dict, **of_fairseq)
+        return cls(stock, DecodingSettings(mode, src_dict, **given), **own)
 
     def _check_members(self) -> None:
         """What this plugin's engine would compute otherwise than the models do is refused."""
@@ -132,8 +128,10 @@ class AggressiveGenerator(SequenceGenerator):
                     "plugin's engine does not call: decode with --decoding beam"
                 )
 
-    def _check_strategy(self) -> None:
-        """The strategies of fairseq's task are done here, by other code; no other one is."""
+    def _check_search(self) -> None:
+        """The strategies of fairseq's task are done here, by other code; no other one is, and no language model."""
+        if self.lm_model is not None:
+            raise AggdecError(f"--decoding {self.decoding} cannot honour a language model; use --decoding beam")
         found, expected = self.search, "BeamSearch"
         is_known = type(found) is BeamSearch
         if self.match_source_len:
@@ -144,13 +142,17 @@ class AggressiveGenerator(SequenceGenerator):
         if not is_known:
             raise AggdecError(f"search_strategy {type(found).__name__}: the plugin's modes have {expected}, only")
 
-    def _effective_ngram_size(self, size: int, block_ngrams: bool) -> int:
+    def _effective_ngram_size(self) -> int:
         """The n-gram size that is in force: 0, none, where fairseq's n-gram blocker does not work.
 
         Without its CUDA extension the blocker compares padding and bans nothing. A lossless mode does the same, unless
         `block_ngrams` asks for the ban.
         """
-        if size == 0 or block_ngrams or self.repeat_ngram_blocker.use_extension:
+        blocker = self.repeat_ngram_blocker
+        if blocker is None:
+            return 0
+        size: int = blocker.no_repeat_ngram_size
+        if self.settings.block_ngrams or blocker.use_extension:
             return size
         logger.warning(
             f"--no-repeat-ngram-size {size} has no effect here, as in fairseq's own search, whose n-gram blocker "
@@ -204,22 +206,31 @@ class AggressiveGenerator(SequenceGenerator):
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
     ) -> Sequence[Sequence[Decoded]]:
         """The n-best list of each sentence; the decoder's first input, B, is everywhere the symbol `start`."""
-        if self.decoding == "nar":
+        if self.settings.mode.acceptance == "none":
             return [[sentence] for sentence in self._draft_alone(net_input, prefix_tokens, first_tokens)]
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
-        verifier = self._make_verifier(encoder_outs)
         rules = self._rules(net_input, prefix_tokens)
-        schedule = self._schedule(first_tokens.size(0), first_tokens.device)
-        drafter = self.make_drafter(net_input, start, encoder_outs, schedule)
-        decoded = draft_verify_accept(
-            drafter, verifier, rules, first_tokens, accept=self.accept, schedule=schedule, keep_drafts=self.keep_drafts
-        )
+        drafter = self.make_drafter(Batch(net_input, start, encoder_outs))
+        decoded = self._verified(drafter, encoder_outs, rules, first_tokens)
         if decoded and bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
             # a token that overflows in half precision spoils its whole block: what is hidden counts zero times, and
             # zero times infinity is no number. fairseq reads only what it has chosen, and so does this
-            verifier = self._make_verifier(encoder_outs)
-            decoded = draft_verify_accept(NoDrafter(), verifier, rules, first_tokens, keep_drafts=self.keep_drafts)
+            decoded = self._verified(NoDrafter(), encoder_outs, rules, first_tokens)
         return [[sentence] for sentence in decoded]
+
+    def _verified(
+        self, drafter: Drafter, encoder_outs: list[dict[str, Any]], rules: SearchRules, first_tokens: Tensor
+    ) -> list[Decoded]:
+        """Decode a batch by the loop of `draft_verify_accept`."""
+        return draft_verify_accept(
+            drafter,
+            self._make_verifier(encoder_outs),
+            rules,
+            first_tokens,
+            accept=self.settings.accept,
+            schedule=self._schedule(first_tokens.size(0), first_tokens.device),
+            keep_drafts=self.settings.keep_drafts,
+        )
 
     def _rules(self, net_input: dict[str, Any], prefix_tokens: Tensor | None) -> SearchRules:
         source = net_input["src_tokens"]
@@ -258,24 +269,17 @@ class AggressiveGenerator(SequenceGenerator):
         source = net_input["src_tokens"]
         return (source.ne(self.eos) & source.ne(self.pad)).long().sum(dim=1)
 
-    def make_drafter(
-        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
-    ) -> Drafter:
-        """The drafter of a batch, as `Drafting` makes it; a subclass can make another one (docs/extending.md)."""
-        return self._drafting.make_drafter(net_input, start, encoder_outs, schedule)
+    def make_drafter(self, batch: Batch) -> Drafter:
+        """The drafter of a batch; a subclass can make another one."""
+        return self._drafting.make_drafter(batch)
 
     def _schedule(self, rows: int, device: torch.device) -> DraftSchedule:
-        """The schedule that decides how much of a batch's drafts is verified."""
-        if not self.adaptive_draft:
-            pays = self.decoding == "hybrid" or (
-                device.type == "cpu"
-                and self.accept.is_exact
-                and self.decoding in ("iad", "gad")
-                and (rows > 1 or self._drafting.reads_from_memory(device))
-            )
-            if not (self.shorten_drafts and pays):
-                return VERIFY_ALL
-        return self._drafting.schedule(device)
+        """The schedule that decides how much of a batch's drafts is verified, by --drafts."""
+        settings = self.settings
+        is_auto = settings.drafts == "auto" and "drafts" in settings.mode.options and settings.accept.is_exact
+        if is_auto and device.type == "cpu" and (rows > 1 or self._drafting.reads_from_memory(device)):
+            return self._drafting.schedule(device)
+        return VERIFY_ALL
 
     def _draft_alone(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor
@@ -291,7 +295,9 @@ class AggressiveGenerator(SequenceGenerator):
             max_len=min(rules.max_len, model.max_positions - 1),
             suppressed=(*rules.suppressed, *loaded.model.decoder.never_drafted),
         )
-        return draft_alone(model, self.block_draft.block_size, rules, first_tokens, self.keep_drafts, self.temperature)
+        return draft_alone(
+            model, self.block_draft.block_size, rules, first_tokens, self.settings.keep_drafts, self.temperature
+        )
 
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> Verifier:
         """The verifier, or the ensemble of them, ready to score this batch."""
@@ -342,13 +348,13 @@ class AggressiveGenerator(SequenceGenerator):
         first = self.totals.sentences
         for sentence in decoded:
             self.totals.add(sentence.stats)
-        if self.stats_file is None:
+        if self.settings.stats_file is None:
             return
         source = sample["net_input"]["src_tokens"]
         ids = sample["id"].tolist() if "id" in sample else range(first, first + len(decoded))
         aligned = self._drafting.align(source)
         for row, (number, sentence) in enumerate(zip(ids, decoded, strict=True)):
-            self.stats_file.write(
+            self.settings.stats_file.write(
                 sentence_id=int(number),
                 source=aligned[row][:-1],
                 output=sentence.tokens[:-1].tolist(),
@@ -361,10 +367,16 @@ class AggressiveGenerator(SequenceGenerator):
         """What the statistics need of a sentence (`source`: S, may be padded); None where drafts are not kept."""
         if sentence.drafts is None:
             return None
-        src_dict, tgt_dict = self._dictionaries
+        src_dict, tgt_dict = self.settings.src_dict, self.tgt_dict
         read = [token for token in source.tolist() if token not in (src_dict.pad(), src_dict.eos())]
         return DecodedText(
             source=[src_dict[token] for token in read],
             output=[tgt_dict[token] for token in sentence.tokens.tolist()],
             drafts=[[tgt_dict[token] for token in draft.tolist()] for draft in sentence.drafts],
         )
+
+
+def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keyword arguments of fairseq's `SequenceGenerator`, and the others."""
+    of_fairseq = {name: value for name, value in options.items() if name in _OF_FAIRSEQ}
+    return of_fairseq, {name: value for name, value in options.items() if name not in _OF_FAIRSEQ}

@@ -167,16 +167,11 @@ def _architecture(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int,
     set_sizes(cfg, dim, ffn, heads, encoder_layers, decoder_layers)
 
 
+@register_model_architecture("blockwise_transformer", "blockwise_transformer_base")
 @register_model_architecture("blockwise_transformer", "blockwise_transformer")
 def blockwise_transformer(cfg: Any) -> None:
     """Transformer-base, or the architecture of --base-checkpoint."""
     _architecture(cfg, 512, 2048, 8, 6, 6)
-
-
-@register_model_architecture("blockwise_transformer", "blockwise_transformer_base")
-def blockwise_transformer_base(cfg: Any) -> None:
-    """Transformer-base by another name."""
-    blockwise_transformer(cfg)
 
 
 @register_model_architecture("blockwise_transformer", "blockwise_transformer_big")

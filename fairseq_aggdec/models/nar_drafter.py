@@ -176,16 +176,11 @@ def _architecture(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int,
     set_sizes(cfg, dim, ffn, heads, encoder_layers, decoder_layers)
 
 
+@register_model_architecture("nar_drafter", "nar_drafter_base")
 @register_model_architecture("nar_drafter", "nar_drafter")
 def nar_drafter(cfg: Any) -> None:
     """Transformer-base, as in the papers, or the architecture of --encoder-from."""
     _architecture(cfg, 512, 2048, 8, 6, 6)
-
-
-@register_model_architecture("nar_drafter", "nar_drafter_base")
-def nar_drafter_base(cfg: Any) -> None:
-    """Transformer-base by another name."""
-    nar_drafter(cfg)
 
 
 @register_model_architecture("nar_drafter", "nar_drafter_big")

@@ -28,7 +28,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import accumulate
-from math import ceil
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,14 +35,15 @@ from fairseq_aggdec.scheduling.acceptance_rates import LONGEST_STREAK, Acceptanc
 from fairseq_aggdec.scheduling.costs import Costs
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.decoding.outputs import Outcome, Outputs
-    from fairseq_aggdec.decoding.roles import Draft
+    from fairseq_aggdec.decoding.outputs import Outputs
+    from fairseq_aggdec.decoding.roles import Draft, Outcome
 
 _LEAST_GAIN = 1.1
 """a model is asked for a draft where that promises so many times the speed of going without: smaller gains are within
 the error of the estimates"""
-_TOKENS_LEFT = 20
-"""that each row is taken to have before it, in which a model's draft earns what it costs to begin"""
+_EXPECTED_REMAINING = 20
+"""output tokens that each row is assumed to have left. What a drafter costs to start (its encoder pass, reading the
+prefix) is spread over them"""
 _FIRST_RATE = 0.95
 """acceptance rate of a kind of draft that was never tried: a kind that is taken to be bad would never be tried"""
 _FIRST_RATE_BESIDE_A_MODEL = 0.9
@@ -77,17 +77,16 @@ class _Step(NamedTuple):
 class Goodput:
     """A `decoding.roles.DraftSchedule` that learns how often draft tokens pass, from batch to batch."""
 
-    def __init__(self, costs: Costs, by_a_model: Hashable = None, drafter_asks: bool = False) -> None:
+    def __init__(self, costs: Costs, by_a_model: Hashable = None) -> None:
         """
         Args:
             costs: of the verifier and the drafter.
             by_a_model: the kind of a draft that names none.
-            drafter_asks: the drafter calls `model_size` itself, since it copies, too.
         """
         self.costs = costs
         self.rates = AcceptanceRates(_FIRST_RATE if costs.draft is None else _FIRST_RATE_BESIDE_A_MODEL)
         self._by_a_model = by_a_model
-        self._asks_model = costs.draft is not None and not drafter_asks
+        self._asks_model = costs.draft is not None
         self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
         self._refused = 0  # rows of the batch for which a draft by the model did not pay; 0: it has not been refused
         self._failures: list[int] = []  # of each row, before the iteration
@@ -95,7 +94,6 @@ class Goodput:
         self._benefit = _FIRST_BENEFIT  # running mean of what drafts add to G / C, as a share of it
         self._pauses = 0  # in succession
         self._paused = 0  # iterations until the next draft
-        self._expected: dict[_Group, list[float]] = {}  # in this iteration, of drafts of no token, one, two, ...
 
     def longest(self, outputs: Outputs) -> list[int]:
         """See `decoding.roles.DraftSchedule.longest`.
@@ -114,13 +112,12 @@ class Goodput:
         if 0 < self._refused < 2 * len(lengths):
             return [0] * len(lengths)
         self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
-        self._expected.clear()
         # where each token is paid for by itself, one that brings less for its cost than no draft at all is not worth it
         pays_by_token = self.costs.ragged and len(lengths) >= self.costs.read
         self._least_chance = len(lengths) / self._pass(len(lengths), len(lengths)) if pays_by_token else 0.0
         size = sys.maxsize
         if self._asks_model:
-            size = self.model_size(outputs, [self._by_a_model] * len(lengths), [0.0] * len(lengths))
+            size = self._model_size(outputs.rows, lengths)
             self._refused = 0 if size else len(lengths)
         return [size] * len(lengths)
 
@@ -170,18 +167,6 @@ class Goodput:
             for row in zip(self._kinds(draft, rows), self._failures, outcome.drafted, outcome.accepted, strict=True):
                 self.rates.learn(*row)
 
-    def expected(self, row: int, kind: Hashable, length: int) -> float:
-        """Tokens that are accepted, on average, of what is worth verifying of a row's draft of a kind, so long."""
-        return self._sums((kind, self._failures[row]), length)[length]
-
-    def _sums(self, group: _Group, length: int) -> list[float]:
-        """What `expected` is of drafts of no token, one, two, ... `length`, maybe more."""
-        sums = self._expected.get(group, [])
-        if len(sums) <= length:
-            worth = (chance if chance > self._least_chance else 0.0 for chance in self.rates.chances(*group, length))
-            sums = self._expected[group] = list(accumulate(worth, initial=0.0))
-        return sums
-
     def _pass(self, rows: int, tokens: float) -> float:
         """What a pass over so many tokens of some rows costs."""
         return self.costs.rows(tokens) + (self.costs.wide if tokens > rows else 0.0)
@@ -212,30 +197,27 @@ class Goodput:
         tokens.sort(key=itemgetter(0), reverse=True)  # each group's own stay in their order
         return [_Step(worth * having, having, group) for worth, having, group in tokens]
 
-    def model_size(self, outputs: Outputs, kinds: Sequence[Hashable], instead: Sequence[float]) -> int:
+    def _model_size(self, sentences: Sequence[int], lengths: Sequence[int]) -> int:
         """The best size of a model's draft that is still to be made, 0 for none.
 
         What it costs to begin has to be earned with the tokens that are left.
 
         Args:
-            outputs: so far.
-            kinds: what each row's draft by the model would be.
-            instead: tokens that are accepted, on average, of what each row has without it.
+            sentences: of the batch's rows.
+            lengths: of their outputs, the first input counted.
         """
-        draft, sentences, lengths = self.costs.draft, outputs.rows, outputs.known_lengths
+        draft = self.costs.draft
         if draft is None or draft.block_size == 0:
             return 0
         rows, sizes = len(lengths), range(draft.block_size + 1)
-        if self._benefit_of(rows, sum(instead), sum(map(ceil, instead))) <= _LEAST_BENEFIT:
-            instead = [0.0] * rows  # it would not be verified
         tokens = [float(rows)] * len(sizes)  # that an iteration commits, with blocks of no token, one, two, ...
         verified = [float(rows)] * len(sizes)
-        for (kind, failures, otherwise), count in Counter(zip(kinds, self._failures, instead, strict=True)).items():
-            accepted = self._sums((kind, failures), draft.block_size)
-            for size in sizes:
-                better = accepted[size] > otherwise
-                tokens[size] += count * (accepted[size] if better else otherwise)
-                verified[size] += count * (size if better else ceil(otherwise))
+        for failures, count in Counter(self._failures).items():
+            chances = self.rates.chances(self._by_a_model, failures, draft.block_size)
+            worth = (chance if chance > self._least_chance else 0.0 for chance in chances)
+            for size, accepted in zip(sizes, accumulate(worth, initial=0.0), strict=False):
+                tokens[size] += count * accepted
+                verified[size] += count * size if accepted > 0 else 0.0
         unread = sum(length - self._read[sentence] for sentence, length in zip(sentences, lengths, strict=True))
         costs = [
             self._pass(rows, verified[size]) + rows * self.costs.host
@@ -246,7 +228,7 @@ class Goodput:
         beginning = 0.0 if draft.rereads else draft.unread * max(0.0, unread - tokens[best])
         if not any(self._read[sentence] for sentence in sentences):
             beginning += draft.start
-        left = _TOKENS_LEFT * rows
+        left = _EXPECTED_REMAINING * rows
         with_model = beginning + max(1.0, left / tokens[best] + 0.5) * costs[best]
         without = left / tokens[0] * self._pass(rows, verified[0])
         if with_model > without / _LEAST_GAIN:

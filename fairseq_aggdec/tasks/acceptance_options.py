@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, Criterion, TopBeta, WithinDistance
 from fairseq_aggdec.errors import AggdecError, check_least
+from fairseq_aggdec.generation.modes import MODES
 
 HIGH_QUALITY = (3, 1.0)
 """top-beta and tolerance of papers/000's high-quality setting, the default of `gad++` and `iad++`"""
@@ -24,18 +25,17 @@ def check_acceptance_options(cfg: Any) -> None:
 
 
 def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, most_committed: int) -> Acceptance:
-    """The rule by which a mode, as `resolved_mode` returns it, accepts draft tokens.
+    """The rule by which a mode, accepts draft tokens.
 
     Raises:
         AggdecError: --top-beta is above the vocabulary's size, --accept-distance is given for a vocabulary without
             numbers, or --min-block is above what an iteration can commit.
     """
-    if mode not in ("gad++", "iad++", "blockwise"):
+    if MODES[mode].acceptance != "criterion":
         return EXACT
     if cfg.min_block > most_committed:
         raise AggdecError(f"--min-block {cfg.min_block}: an iteration commits at most {most_committed} tokens here")
-    strict = (dictionary.eos(),) if cfg.eos_argmax else ()
-    return Acceptance(_criterion(mode, cfg, dictionary), max(1, cfg.min_block), strict)
+    return Acceptance(_criterion(mode, cfg, dictionary), max(1, cfg.min_block))
 
 
 def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
@@ -46,11 +46,9 @@ def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
         return WithinDistance(cfg.accept_distance, values)
     vocabulary = len(dictionary)
     beta, tolerance = cfg.top_beta, cfg.tolerance
-    if mode in ("gad++", "iad++"):
-        beta, tolerance = (
-            (HIGH_QUALITY[0] if beta is None else beta),
-            (HIGH_QUALITY[1] if tolerance is None else tolerance),
-        )
+    if not MODES[mode].lossless:
+        beta = HIGH_QUALITY[0] if beta is None else beta
+        tolerance = HIGH_QUALITY[1] if tolerance is None else tolerance
     elif beta is None and tolerance is None:
         return None
     if beta is not None and beta > vocabulary:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from fairseq.data import EpochBatchIterator, FairseqDataset
-from fairseq.dataclass import ChoiceEnum
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
@@ -21,15 +20,15 @@ from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
-from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.generation.generator import AggressiveGenerator
+from fairseq_aggdec.generation.drafting import BlockDraftOptions, DecodingSettings
+from fairseq_aggdec.generation.generator import AggressiveGenerator, split_options
+from fairseq_aggdec.generation.modes import BLOCK_MODEL, HEADS, MODES, Mode, modes_help
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
-from fairseq_aggdec.tasks.arithmetic_options import arithmetic_of, check_arithmetic_options
-from fairseq_aggdec.tasks.copying_options import check_copying_options, copy_limits_of
 from fairseq_aggdec.tasks.data_folder import check_data, naming_a_missing_split
-from fairseq_aggdec.tasks.drafting_options import (
-    check_drafting_options,
+from fairseq_aggdec.tasks.decoding_options import (
+    arithmetic_of,
+    check_decoding_options,
     heads_to_use,
     resolved_mode,
     verifier_path,
@@ -37,12 +36,10 @@ from fairseq_aggdec.tasks.drafting_options import (
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 from fairseq_aggdec.tasks.interactive import InteractiveTask
 from fairseq_aggdec.tasks.option_fields import (
-    MODES,
-    MODES_HELP,
     ArithmeticOptions,
     CopyingOptions,
     DraftingOptions,
-    take_block_sizes_of_at_least_one,
+    narrow_options,
 )
 from fairseq_aggdec.tasks.refused_options import RefusableOptions, refuse, refuse_early
 
@@ -55,10 +52,7 @@ class AggressiveTranslationConfig(
 ):
     """Options of the task, for the command line and for hydra alike."""
 
-    decoding: ChoiceEnum(MODES) = field(  # type: ignore[valid-type]
-        default="beam",
-        metadata={"help": MODES_HELP},
-    )
+    decoding: str = field(default="beam", metadata={"help": modes_help()})
     block_ngrams: bool = field(
         default=False,
         metadata={
@@ -93,9 +87,9 @@ class AggressiveTranslationTask(InteractiveTask):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """As fairseq's, with a check of --block-size."""
+        """As fairseq's, with checks of --decoding, --drafts and --block-size."""
         super().add_args(parser)
-        take_block_sizes_of_at_least_one(parser)
+        narrow_options(parser)
 
     @classmethod
     def setup_task(cls, cfg: AggressiveTranslationConfig, **kwargs: Any) -> "AggressiveTranslationTask":
@@ -132,61 +126,59 @@ class AggressiveTranslationTask(InteractiveTask):
         """
         self._nbest = getattr(args, "nbest", 1)
         shorten_waits()
-        decoding = resolved_mode(self.cfg, models)
-        if decoding != "nar":
+        mode = MODES[resolved_mode(self.cfg, models)]
+        if mode.acceptance != "none":
             refuse_drafters(models, verifier_path(self.cfg))
-        if decoding == "beam" or getattr(args, "score_reference", False):
+        if mode.name == "beam" or getattr(args, "score_reference", False):
             return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
-        extra = dict(extra_gen_cls_kwargs or {})
+        of_fairseq, others = split_options(extra_gen_cls_kwargs or {})
         prefix_fn = prefix_allowed_tokens_fn or getattr(args, "prefix_allowed_tokens_fn", None)
-        refuse(decoding, args, extra.pop("lm_model", None), prefix_fn)
+        refuse(mode.name, args, of_fairseq.get("lm_model"), prefix_fn)
         if self.cfg.bit_exact and len(models) > 1:
             raise AggdecError(f"--bit-exact takes one model, and --path names {len(models)}: give one, or leave it out")
-        extra.pop("lm_weight", None)
-        searches_beams = decoding == "aggressive-beam"
-        if not searches_beams and getattr(args, "beam", 5) != 1:
-            logger.info(f"--decoding {decoding} has a beam of one: --beam is set to 1")
-            args.beam = 1
-        block_draft = self._block_draft(decoding, models)
+        own = AggressiveBeamGenerator if mode.beam else AggressiveGenerator
+        if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):
+            raise AggdecError(
+                f"seq_gen_cls {seq_gen_cls.__name__}: --decoding {mode.name} has a generator of its own; give a "
+                f"subclass of {own.__name__}, or decode with --decoding beam"
+            )
+        if not mode.beam and getattr(args, "beam", 5) != 1:
+            logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
+            args.beam = 1  # before the models are told, of which BART's is told once; fairseq's closing line reads it
+        settings = self._settings(mode, models, keep_drafts=getattr(args, "retain_iter_history", False))
+        self._report()
+        stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq)
+        self._running = (seq_gen_cls or own)(stock, settings, **others)
+        return self._running
+
+    def _settings(self, mode: Mode, models: list[BaseFairseqModel], keep_drafts: bool) -> DecodingSettings:
+        """What the options say beside the search."""
+        block_draft = self._block_draft(mode, models)
         most_committed = 1 if block_draft is None else block_draft.most_committed
         if self.cfg.decoding_stats and self._stats_file is None:
             self._stats_file = StatsFile(self.cfg.decoding_stats)
-        extra.update(
-            src_dict=self.source_dictionary,
-            decoding=decoding,
-            copy_limits=copy_limits_of(self.cfg),
-            block_draft=block_draft,
-            accept=acceptance_of(decoding, self.cfg, self.target_dictionary, most_committed),
-            shorten_drafts=not self.cfg.full_drafts,
-            adaptive_draft=self.cfg.adaptive_draft,
-            stats_file=self._stats_file,
-            engines=self._engines,
-            block_ngrams=self.cfg.block_ngrams,
-            keep_drafts=getattr(args, "retain_iter_history", False),
+        return DecodingSettings(
+            mode,
+            self.source_dictionary,
+            self.cfg.max_draft_len,
+            block_draft,
+            acceptance_of(mode.name, self.cfg, self.target_dictionary, most_committed),
+            self.cfg.drafts,
+            self.cfg.block_ngrams,
+            keep_drafts,
+            self._stats_file,
+            self._engines,
         )
-        self._report()
-        own = AggressiveBeamGenerator if searches_beams else AggressiveGenerator
-        if seq_gen_cls is not None and not issubclass(seq_gen_cls, own):
-            raise AggdecError(
-                f"seq_gen_cls {seq_gen_cls.__name__}: --decoding {decoding} has a generator of its own; give a "
-                f"subclass of {own.__name__}, or decode with --decoding beam"
-            )
-        self._running = super().build_generator(models, args, seq_gen_cls or own, extra)
-        return self._running
 
-    def _block_draft(self, decoding: str, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:
+    def _block_draft(self, mode: Mode, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:
         """What the mode drafts blocks with, None where it does not; a drafter is loaded once."""
-        if decoding == "blockwise" or (decoding == "hybrid" and not self.cfg.drafter_path):
-            heads = heads_to_use(self.cfg, models)
-            if heads == 0:  # hybrid then only copies
-                return None
-            return BlockDraftOptions(None, heads)
+        if mode.drafter == HEADS:
+            return BlockDraftOptions(None, heads_to_use(self.cfg, models))
         path = self.cfg.drafter_path
-        may_draft = decoding in ("gad", "gad++", "nar", "hybrid", "aggressive-beam")
-        if not may_draft or (decoding == "aggressive-beam" and not path):  # which can do without
-            return None
-        if path is None:
+        if path is None and mode.acceptance == "none":
             drafter = LoadedDrafter(only_drafter(models, verifier_path(self.cfg)))
+        elif path is None or mode.drafter != BLOCK_MODEL:
+            return None
         else:
             drafter = self.load_drafter(path, models)
         return BlockDraftOptions(drafter, drafter.block_size(self.cfg.block_size))
@@ -260,8 +252,6 @@ class AggressiveTranslationTask(InteractiveTask):
 
 def check_options(cfg: AggressiveTranslationConfig) -> None:
     """Raises `AggdecError` for a value that makes no sense and for an option that the mode does not read or honour."""
-    check_copying_options(cfg)
-    check_drafting_options(cfg)
-    check_arithmetic_options(cfg)
+    check_decoding_options(cfg)
     if cfg.decoding != "beam":
         refuse_early(str(cfg.decoding), cfg)

@@ -4,31 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import dataclass, field
 from typing import Optional
 
-MODES = [
-    "beam",
-    "greedy",
-    "iad",
-    "iad++",
-    "gad",
-    "gad++",
-    "nar",
-    "blockwise",
-    "hybrid",
-    "aggressive",
-    "aggressive-beam",
-]
-MODES_HELP = (
-    "beam: fairseq's own search, unchanged; greedy: the output of --beam 1 by this plugin's engine; "
-    "iad: the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input; "
-    "iad++: keeps the input where the model is not sure of another word (--top-beta, --tolerance); gad: the "
-    "output of --beam 1 by Generalized Aggressive Decoding with --drafter-path; gad++: nearly the same and "
-    "sooner, as it keeps draft tokens that the verifier finds good enough (--top-beta, --tolerance); nar: "
-    "the drafter's own output, unverified; blockwise: the output of --beam 1 by a model with proposal heads, "
-    "which drafts itself; hybrid: the output of --beam 1 with drafts copied as in iad where the output follows "
-    "its input, and made by --drafter-path or the model's proposal heads, or guessed, where it does not; "
-    "aggressive: a lossless mode by what is given: gad with --drafter-path, else blockwise where the model "
-    "has heads, else iad; aggressive-beam: the n-best list of beam, by any --beam, sooner"
-)
+from fairseq_aggdec.generation.modes import DRAFTS, MODES, help_of
 
 
 @dataclass
@@ -37,18 +13,11 @@ class CopyingOptions:
 
     max_draft_len: int = field(
         default=0,
-        metadata={"help": "iad, hybrid: longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit"},
-    )
-    min_suffix: int = field(
-        default=1,
         metadata={
-            "help": "iad, hybrid: shortest output suffix, in tokens, that is looked up in the source; where only a "
-            "shorter one is found, hybrid drafts with its model, and copies on where this draft makes it long enough"
+            "help": help_of(
+                "max_draft_len", "longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit"
+            )
         },
-    )
-    max_suffix: int = field(
-        default=0,
-        metadata={"help": "iad, hybrid: longest output suffix, in tokens, that is looked up; 0: no limit"},
     )
 
 
@@ -59,35 +28,38 @@ class AcceptanceOptions:
     top_beta: Optional[int] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
         metadata={
-            "help": "gad++, iad++, blockwise: accept a draft token that is among this many best ones of the verifier: "
-            "beta of Ge et al. 2022, Eq. 8 (gad++, iad++: 3 unless given, and 5 in their high-efficiency setting; "
-            "blockwise: no limit, and only the best one without --tolerance, too)"
+            "help": help_of(
+                "top_beta",
+                "accept a draft token that is among this many best ones of the verifier: beta of Ge et al. 2022, Eq. 8 "
+                "(gad++, iad++: 3 unless given, and 5 in their high-efficiency setting; blockwise: no limit, and only "
+                "the best one without --tolerance, too)",
+            )
         },
     )
     tolerance: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "gad++, iad++, blockwise: accept a draft token whose log-probability is below the best token's by "
-            "at most this: tau of Ge et al. 2022, Eq. 9 (gad++, iad++: 1.0 unless given, and 3.0 in their "
-            "high-efficiency setting; blockwise: no limit)"
-        },
-    )
-    eos_argmax: bool = field(
-        default=False,
-        metadata={
-            "help": "gad++, iad++, blockwise: accept a drafted end of sentence only where it is the verifier's choice"
+            "help": help_of(
+                "tolerance",
+                "accept a draft token whose log-probability is below the best token's by at most this: tau of Ge et "
+                "al. 2022, Eq. 9 (gad++, iad++: 1.0 unless given, and 3.0 in their high-efficiency setting; "
+                "blockwise: no limit)",
+            )
         },
     )
     accept_distance: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "gad++, blockwise: for outputs that are numbers, such as intensities: accept a draft token whose "
-            "number differs from the verifier's by at most this"
+            "help": help_of(
+                "accept_distance",
+                "for outputs that are numbers, such as intensities: accept a draft token whose number differs from the "
+                "verifier's by at most this",
+            )
         },
     )
     min_block: int = field(
         default=0,
-        metadata={"help": "gad++, blockwise: commit at least this many tokens in an iteration, accepted or not"},
+        metadata={"help": help_of("min_block", "commit at least this many tokens in an iteration, accepted or not")},
     )
 
 
@@ -97,31 +69,26 @@ class DraftingOptions(AcceptanceOptions):
 
     drafter_path: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
-        metadata={
-            "help": "gad, gad++, nar, hybrid, aggressive-beam: checkpoint of the block drafter; --path is the verifier"
-        },
+        metadata={"help": help_of("drafter_path", "checkpoint of the block drafter; --path is the verifier")},
     )
     block_size: int = field(
         default=0,
         metadata={
-            "help": "gad, gad++, nar, hybrid, aggressive-beam: number of tokens drafted at once; blockwise, and hybrid "
-            "with proposal heads: number of heads used, head 1 included (default: what the drafter's "
-            "checkpoint says, or all heads)"
+            "help": help_of(
+                "block_size",
+                "number of tokens drafted at once; with proposal heads the number of heads used, head 1 included "
+                "(default: what the drafter's checkpoint says, or all heads)",
+            )
         },
     )
-    full_drafts: bool = field(
-        default=False,
+    drafts: str = field(
+        default="auto",
         metadata={
-            "help": "iad, gad, hybrid: always verify whole drafts; without this option they are shortened, or left "
-            "out, where that saves time: on a CPU in batches and with large models, in hybrid always"
-        },
-    )
-    adaptive_draft: bool = field(
-        default=False,
-        metadata={
-            "help": "iad, iad++, gad, gad++, blockwise, hybrid: at every batch size, draft only as many tokens, or "
-            "none, as save time by the acceptance rate so far; a lossless mode keeps its output. It helps on a CPU "
-            "with a drafter that is seldom right, and not with a good drafter or on a GPU"
+            "help": help_of(
+                "drafts",
+                "how much of the drafts is verified. auto: on a CPU, in batches and with large models, as many tokens "
+                "as save time by the acceptance rate so far, otherwise whole drafts; whole: always whole drafts",
+            )
         },
     )
 
@@ -146,9 +113,12 @@ class ArithmeticOptions:
     )
 
 
-def take_block_sizes_of_at_least_one(parser: ArgumentParser) -> None:
-    """Make the command line refuse --block-size 0, which in a configuration stands for the default."""
-    next(action for action in parser._actions if action.dest == "block_size").type = _at_least_one
+def narrow_options(parser: ArgumentParser) -> None:
+    """Let a parser refuse other values of --decoding and --drafts, and --block-size 0, which stands for the default."""
+    actions = {action.dest: action for action in parser._actions}
+    actions["block_size"].type = _at_least_one
+    actions["drafts"].choices = DRAFTS
+    actions["decoding"].choices = list(MODES)
 
 
 def _at_least_one(word: str) -> int:

@@ -9,6 +9,7 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 
 
@@ -37,7 +38,7 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
     """
     wanted = {
         "--sampling": getattr(options, "sampling", False),
-        "--nbest": getattr(options, "nbest", 1) > 1 and decoding != "aggressive-beam",
+        "--nbest": getattr(options, "nbest", 1) > 1 and not MODES[decoding].beam,
         "--constraints": getattr(options, "constraints", None),
         "--lm-path": getattr(options, "lm_path", None) or lm_model is not None,
         "--diverse-beam-groups": getattr(options, "diverse_beam_groups", -1) > 0,

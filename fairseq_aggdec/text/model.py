@@ -27,6 +27,7 @@ from tqdm import tqdm
 import fairseq_aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import (
@@ -34,9 +35,7 @@ from fairseq_aggdec.tasks.aggressive_translation import (
     AggressiveTranslationTask,
     check_options,
 )
-from fairseq_aggdec.tasks.drafting_options import READ_BY
 from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
-from fairseq_aggdec.tasks.option_fields import MODES
 from fairseq_aggdec.text.edits import apply_edits, find_edits
 from fairseq_aggdec.text.guard import degenerated, kept_edits
 from fairseq_aggdec.text.results import Hypothesis, Result, Sentence, Step
@@ -84,7 +83,7 @@ def _load(
         tokenizer, bpe: as in fairseq's `from_pretrained` (`moses`, `as_written`; `subword_nmt`, `sentencepiece`, ...),
             with their further options (`bpe_codes=...`, `sentencepiece_model=...`, `moses_no_escape=True`). A file
             `bpecodes` or `sentencepiece.bpe.model` in the data folder is used by itself, unless bpe is "".
-        drafter: the checkpoint of a drafter, for `gad`, `gad++`, `nar`, `hybrid` and `aggressive-beam`.
+        drafter: the checkpoint of a drafter, for `gad`, `gad++`, `nar` and `aggressive-beam`.
         corrects: whether the output is a correction of its input, in the same language: it then has edits, keeps the
             spacing of what was not changed, and a degenerate output is replaced by its source. None: whether
             `source_lang` and `target_lang` are the same.
@@ -397,8 +396,9 @@ class Model:
         cfg = self.task.cfg
         cfg.decoding, cfg.top_beta, cfg.tolerance = mode, top_beta, tolerance
         drafter, block_size = self._drafter
-        cfg.drafter_path = drafter if mode in READ_BY["drafter_path"] else None
-        cfg.block_size = block_size if mode in READ_BY["block_size"] else 0
+        reads = MODES[mode].options
+        cfg.drafter_path = drafter if "drafter_path" in reads else None
+        cfg.block_size = block_size if "block_size" in reads else 0
         check_options(cfg)
 
     def _subwords(self, sentence: str) -> str:

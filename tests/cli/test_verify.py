@@ -17,7 +17,7 @@ from fairseq_aggdec.models.sizes import SIZES
 from tests.helpers import ToyModel
 from tests.lab.benchmarking.tiny import TINY
 
-MODES = {"greedy", "iad", "hybrid", "aggressive-beam:5", "iad+whole", "hybrid+whole"}
+MODES = {"greedy", "iad", "aggressive-beam:5", "iad+whole"}
 
 
 def test_a_data_bin_and_a_checkpoint_are_enough(
@@ -27,7 +27,7 @@ def test_a_data_bin_and_a_checkpoint_are_enough(
     main([str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint), "--limit", "9", "--json", str(out)])
     printed, said = capsys.readouterr()
     duration = r"about \d+ (seconds|minutes)"
-    assert re.match(rf"9 sentences, 6 modes, fp32, alone, in batches of 8: {duration}; --thorough: {duration}\n", said)
+    assert re.match(rf"9 sentences, 4 modes, fp32, alone, in batches of 8: {duration}; --thorough: {duration}\n", said)
     assert printed.startswith(f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 9 sentences, cpu\n")
     assert printed.rstrip().endswith("passed: no lossless mode differs from its reference")
     record = json.loads(out.read_text())

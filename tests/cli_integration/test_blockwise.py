@@ -43,9 +43,9 @@ def test_blockwise_gives_the_hypotheses_of_the_base_models_beam_one(
 @pytest.mark.parametrize(
     ("decoding", "options"),
     [
-        ("aggressive", "--block-size 2 --full-drafts"),
+        ("aggressive", "--block-size 2 --drafts whole"),
         (None, ""),
-        ("blockwise", "--min-block 1 --tolerance 0 --adaptive-draft"),
+        ("blockwise", "--min-block 1 --tolerance 0"),
     ],
 )
 def test_what_equals_it(

@@ -64,8 +64,8 @@ def test_steps_drafts_and_statistics(runs: tuple[Process, Process, Path]) -> Non
 @pytest.mark.parametrize(
     ("decoding", "options"),
     [
-        ("aggressive", "--block-size 3 --full-drafts"),
-        ("gad++", "--top-beta 1 --tolerance 9 --eos-argmax --adaptive-draft"),
+        ("aggressive", "--block-size 3 --drafts whole"),
+        ("gad++", "--top-beta 1 --tolerance 9"),
     ],
 )
 def test_what_equals_gad(

@@ -112,7 +112,7 @@ def test_aggressive_beam_gives_the_lists_of_the_beam(correction_model: ToyModel,
 
 def test_shards_with_limits_of_drafts(correction_model: ToyModel, beam_one: Process) -> None:
     """--num-shards and --shard-id; `aggressive` without more is IAD."""
-    options = ["--max-draft-len", 3, "--min-suffix", 2, "--max-suffix", 4, "--retain-iter-history"]
+    options = ["--max-draft-len", 3, "--retain-iter-history"]
     options += ["--batch-size", 5, "--num-shards", 2, "--shard-id"]
     outputs = [generate_here(correction_model, "aggressive", *options, shard) for shard in (0, 1)]
     first, second = map(parse_generate, outputs)

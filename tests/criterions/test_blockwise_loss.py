@@ -156,13 +156,6 @@ def test_a_head_that_cannot_learn_is_not_drawn() -> None:
     assert criterion(K)(net, batch)[1] == sum(transcription(net, batch, head)[1] for head in range(1, K + 1))
 
 
-def test_targets_of_a_head() -> None:
-    target = torch.tensor([[5, 6, 7, 2], [PAD, 8, 9, 2], [5, 2, PAD, PAD]])
-    assert torch.equal(targets_of_head(target, 1, PAD), target)
-    assert targets_of_head(target, 3, PAD).tolist() == [[7, 2, PAD, PAD], [PAD, 2, PAD, PAD], [PAD] * 4]
-    assert targets_of_head(target, 9, PAD).tolist() == [[PAD] * 4] * 3
-
-
 def slow_scores(predicted: Tensor, output: list[int]) -> tuple[int, list[int], list[int]]:
     """Of one sentence: accepted tokens of all blocks, right tokens and targets of each head."""
     accepted, right, valid = 0, [0] * len(predicted), [0] * len(predicted)

@@ -16,13 +16,6 @@ def test_schedule_of_the_papers() -> None:
     assert not schedule.is_off
 
 
-def test_constant_and_off() -> None:
-    assert GlancingSchedule.parse("0.4", 0).ratio(12) == 0.4
-    assert GlancingSchedule.parse("0", 0).is_off
-    assert GlancingSchedule.parse("0.0:0.0", 0).is_off
-    assert not GlancingSchedule.parse("0:0.3", 10).is_off
-
-
 @pytest.mark.parametrize("text", ["half", "1.5", "0.5:0.3:0.1"])
 def test_refused(text: str) -> None:
     with pytest.raises(AggdecError, match="--glancing"):

@@ -12,7 +12,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.generator import AggressiveGenerator, BlockDraftOptions
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
+from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.lossless.differences import NEAR_TIE, NEAR_TIES, differences, gap_of
 from tests.random_blockwise import random_blockwise
 from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch
@@ -67,12 +68,11 @@ def generators(models: Models, drafter: LoadedDrafter, answers: list[list[int]])
     block = BlockDraftOptions(drafter, 6)
     common = {"src_dict": JOINED, **LIMIT}
     return {
-        "greedy": AggressiveGenerator(models, JOINED, decoding="greedy", **common),
-        "iad": AggressiveGenerator(models, JOINED, decoding="iad", **common),
-        "gad": AggressiveGenerator(models, JOINED, decoding="gad", block_draft=block, **common),
-        "hybrid": AggressiveGenerator(models, JOINED, decoding="hybrid", block_draft=block, **common),
-        "iad that knows": OracleGenerator(models, JOINED, answers=answers, seed=9, **common),
-        "gad that knows": OracleBlocks(
+        "greedy": AggressiveGenerator.of(models, JOINED, decoding="greedy", **common),
+        "iad": AggressiveGenerator.of(models, JOINED, decoding="iad", **common),
+        "gad": AggressiveGenerator.of(models, JOINED, decoding="gad", block_draft=block, **common),
+        "iad that knows": OracleGenerator.of(models, JOINED, answers=answers, seed=9, **common),
+        "gad that knows": OracleBlocks.of(
             models, JOINED, decoding="gad", block_draft=block, answers=answers, seed=9, **common
         ),
     }
@@ -103,7 +103,7 @@ def test_the_papers_numbers_of_heads(heads: int, device: torch.device) -> None:
     for lengths in LENGTHS:
         sample = batch(heads, lengths, device)
         answers = list(tokens(stock(models, sample)).values())
-        knows = OracleGenerator(models, JOINED, src_dict=JOINED, answers=answers, seed=9, **LIMIT)
+        knows = OracleGenerator.of(models, JOINED, src_dict=JOINED, answers=answers, seed=9, **LIMIT)
         check(models, sample, decode(knows, models, sample), "fp32")
 
 
@@ -111,7 +111,7 @@ def test_the_papers_numbers_of_heads(heads: int, device: torch.device) -> None:
 def test_proposal_heads_give_fairseqs_output(precision: str, device: torch.device) -> None:
     model = random_blockwise("post-norm sinusoidal", "identity", 1, JOINED, JOINED, 4, eos_share=0.05)
     models: Models = [on(device, model, DTYPES[precision])]
-    generator = AggressiveGenerator(
+    generator = AggressiveGenerator.of(
         models, JOINED, src_dict=JOINED, decoding="blockwise", block_draft=BlockDraftOptions(None, 4), **LIMIT
     )
     for lengths in LENGTHS:
@@ -139,14 +139,14 @@ def test_bit_exact_decoding_keeps_its_promise_or_is_refused(precision: Any, devi
     models: Models = [on(device, cached_model("post-norm sinusoidal", 1))]
     sample = batch(6, LENGTHS[1], device)
     common: dict[str, Any] = {"src_dict": JOINED, "engines": Engines(Arithmetic(precision, bit_exact=True)), **LIMIT}
-    greedy = AggressiveGenerator(models, JOINED, decoding="greedy", **common)
+    greedy = AggressiveGenerator.of(models, JOINED, decoding="greedy", **common)
     try:
         expected = decode(greedy, models, sample)
     except AggdecError:  # the trial run found that the device does not keep it
         with pytest.raises(AggdecError, match="--bit-exact"):
             decode(greedy, models, sample)
         return
-    copying = AggressiveGenerator(models, JOINED, decoding="iad", **common)
+    copying = AggressiveGenerator.of(models, JOINED, decoding="iad", **common)
     alone = [decode(copying, models, batch_of_row(sample, row))[0] for row in range(len(expected))]
     for found in (decode(copying, models, sample), alone):
         for mine, theirs in zip(found, expected, strict=True):

@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher, align_source
-from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.outputs import Decoded, Outputs
-from fairseq_aggdec.decoding.roles import Block, Draft, Drafter
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import Block, Decoded, Draft, Drafter
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from tests.scripted_decoding import (
@@ -142,18 +140,6 @@ def test_large_blocks_are_judged_in_parts(targets: list[list[int]], seed: int, s
         torch.testing.assert_close(whole.log_probs, parts.log_probs)
 
 
-@examples(30)
-@given(st.lists(st.tuples(sentences, sentences), min_size=1, max_size=5), st.booleans(), st.data())
-def test_source_copies_give_the_verifiers_output(
-    pairs: list[tuple[list[int], list[int]]], left_pad: bool, data: st.DataObject
-) -> None:
-    sources = [[*data.draw(st.sampled_from([source, target, target[:3] + source, source + target])), EOS]
-               for source, target in pairs]  # fmt: skip
-    targets = [[*target, EOS] for _, target in pairs]
-    drafter = copier(padded(sources, left_pad))
-    check(decode(drafter, ScriptedVerifier(targets, VOCABULARY)), targets)
-
-
 @pytest.mark.parametrize("draft_length", range(8))
 @pytest.mark.parametrize("output_length", [0, 1, 5, 6, 7])
 def test_caps_at_every_length_around_the_drafts(draft_length: int, output_length: int) -> None:
@@ -177,16 +163,6 @@ def test_a_batch_equals_its_sentences_one_by_one(targets: list[list[int]], seed:
         assert [d.tolist() for d in alone.drafts or []] == [d.tolist() for d in in_batch.drafts or []]
 
 
-def test_greedy_takes_one_iteration_a_token() -> None:
-    targets = [[4, 5, 6, EOS], [EOS], [7, 7, 7, 7, 7, EOS]]
-    decoded = decode(NoDrafter(), ScriptedVerifier(targets, VOCABULARY))
-    check(decoded, targets)
-    assert [sentence.stats.iterations for sentence in decoded] == [4, 1, 6]
-    assert all(sentence.stats.drafted == [0] * sentence.stats.iterations for sentence in decoded)
-
-
-# The verifier's EOS can meet a draft in four places. In a batch, other rows go on after it.
-
 LONG_ROW = [4, 5, 6, 7, 8, 9, 10, 11, 4, 5, EOS]
 
 
@@ -200,27 +176,6 @@ def test_eos_at_the_bifurcation_ends_the_sentence_in_a_batch() -> None:
     assert decoded[0].stats.committed == [3]
 
 
-def test_eos_inside_the_draft_ends_the_sentence() -> None:
-    target = [4, 5, EOS]
-    decoded = decode(FixedDrafter([4, 5, EOS, 4, 5]), ScriptedVerifier([target, LONG_ROW], VOCABULARY))
-    check(decoded, [target, LONG_ROW])
-    assert decoded[0].stats.committed == [3]
-    assert decoded[0].stats.accepted == [3]
-
-
-def test_a_drafted_eos_that_the_verifier_rejects_does_not_end_the_sentence() -> None:
-    decoded = decode(FixedDrafter([4, 5, EOS]), ScriptedVerifier([LONG_ROW], VOCABULARY))
-    check(decoded, [LONG_ROW])
-    assert decoded[0].stats.committed[0] == 3
-
-
-def test_eos_as_the_first_token() -> None:
-    for draft in ([], [EOS], [4], [EOS, EOS], [4, EOS]):
-        decoded = decode(FixedDrafter(draft), ScriptedVerifier([[EOS], LONG_ROW, [EOS]], VOCABULARY))
-        check(decoded, [[EOS], LONG_ROW, [EOS]])
-        assert decoded[0].stats.iterations == 1
-
-
 def test_drafts_are_returned_where_history_is_asked_for() -> None:
     targets = [[4, 5, EOS], LONG_ROW]
     kept = decode(FixedDrafter([4, 6], [6, 7, 8]), ScriptedVerifier(targets, VOCABULARY), keep_drafts=True)
@@ -229,13 +184,3 @@ def test_drafts_are_returned_where_history_is_asked_for() -> None:
         assert [len(d) for d in sentence.drafts or []] == sentence.stats.drafted
     dropped = decode(FixedDrafter([4, 6], [6, 7, 8]), ScriptedVerifier(targets, VOCABULARY))
     assert all(sentence.drafts is None for sentence in dropped)
-
-
-def copier(source: Tensor) -> SourceCopyDrafter:
-    return SourceCopyDrafter([SourceMatcher(sentence, EOS) for sentence in align_source(source, PAD, EOS)])
-
-
-def padded(rows: list[list[int]], left: bool) -> Tensor:
-    width = max(map(len, rows))
-    fill = [[PAD] * (width - len(row)) for row in rows]
-    return torch.tensor([pads + row if left else row + pads for row, pads in zip(rows, fill, strict=True)])

@@ -150,15 +150,6 @@ def test_search_rules_bind_drafts_too(drafted: int, rules: dict[str, object]) ->
     assert int(verdict.tokens) != drafted
 
 
-def test_eos_passes_like_any_token_unless_it_is_to_be_the_best() -> None:
-    choices = choices_of([0.0, 0.0, 2.0, 0.0, 2.5, 0.0, 0.0])
-    drafted = torch.tensor([[EOS]])
-    assert bool(judged(Acceptance(TopBeta(3, 1.0)), drafted, choices).passed)
-    strict = Acceptance(TopBeta(3, 1.0), strict=(EOS,))
-    assert not bool(judged(strict, drafted, choices).passed)
-    assert bool(judged(strict, drafted, choices_of([0.0, 0.0, 3.0, 0.0, 2.5, 0.0, 0.0])).passed)
-
-
 def test_the_accepted_prefix_ends_before_the_first_token_that_did_not_pass() -> None:
     passed = torch.tensor([[1, 1, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1]]).bool()
     assert accepted_prefix_length(passed).tolist() == [2, 0, 4]

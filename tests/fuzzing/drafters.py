@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter, DraftSchedule
+from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleBlockDrafter, padded
 
@@ -102,12 +103,18 @@ class FuzzedGenerator(AggressiveGenerator):
     """Decodes with drafts made from the known outputs."""
 
     def __init__(
-        self, *args: Any, drafts: str, answers: Mapping[int, Sequence[int]], seed: int, block_size: int, **kwargs: Any
+        self,
+        *args: Any,
+        adversary: str,
+        answers: Mapping[int, Sequence[int]],
+        seed: int,
+        block_size: int,
+        **kwargs: Any,
     ) -> None:
         """
         Args:
             args: see `AggressiveGenerator`.
-            drafts: `oracle`, or the name of an adversary that replaces the drafter. With `oracle`, input-guided modes
+            adversary: `oracle`, or the name of an adversary that replaces the drafter. With `oracle`, copying modes
                 copy from the edited outputs, and the drafts of a block drafter are replaced by them.
             answers: the right outputs by sentence number.
             seed: seed of the errors.
@@ -115,16 +122,15 @@ class FuzzedGenerator(AggressiveGenerator):
             kwargs: see `AggressiveGenerator`.
         """
         super().__init__(*args, **kwargs)
-        self._drafts, self._answers, self._seed, self._longest = drafts, answers, seed, block_size
+        self._drafts, self._answers, self._seed, self._longest = adversary, answers, seed, block_size
         self._numbers: list[int] = []
 
     def _generate(self, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         self._numbers = sample["id"].tolist()
         return super()._generate(sample, *args, **kwargs)
 
-    def make_drafter(
-        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
-    ) -> Drafter:
+    def make_drafter(self, batch: Batch) -> Drafter:
+        net_input = batch.net_input
         answers = {number: self._answers[number] for number in self._numbers}
         if self._drafts != "oracle":
             size = {"longest": self._longest} if self._longest else {}
@@ -135,8 +141,8 @@ class FuzzedGenerator(AggressiveGenerator):
         if self.decoding == "iad":
             texts = Oracle.to_copy_from(answers, edit_ratio=0.15, vocabulary=words).texts
             copied = padded([texts[number] for number in self._numbers], self.pad, net_input["src_tokens"].device)
-            return super().make_drafter({**net_input, "src_tokens": copied}, start, encoder_outs, schedule)
-        drafter = super().make_drafter(net_input, start, encoder_outs, schedule)
+            return super().make_drafter(batch._replace(net_input={**net_input, "src_tokens": copied}))
+        drafter = super().make_drafter(batch)
         assert self.block_draft is not None
         block_size = self.block_draft.block_size - (self.block_draft.drafter is None)  # heads draft one token less
         if block_size == 0:

@@ -101,17 +101,6 @@ def test_what_is_not_given_is_the_verifiers(written: str, tmp_path: Path) -> Non
     assert (cfg.dropout, cfg.max_source_positions) == (0.1, 64)
 
 
-def test_a_decoder_of_another_width_shares_no_embeddings(tmp_path: Path) -> None:
-    shape: dict[str, Any] = {"share_all_embeddings": True, "decoder_output_dim": 16}
-    verifier = str(save_base(random_model(1, WORDS, WORDS, **shape), tmp_path / "v.pt", **shape))
-    flat = Namespace(encoder_from=verifier, decoder_embed_dim=24, transition_dim=4)
-    nar_drafter.nar_drafter(flat)
-    cfg = NarDrafterConfig.from_namespace(flat)
-    assert (cfg.encoder.embed_dim, cfg.decoder.embed_dim, cfg.decoder.output_dim) == (16, 24, 24)
-    assert not cfg.share_all_embeddings
-    assert cfg.share_decoder_input_output_embed
-
-
 @pytest.mark.parametrize(
     ("changes", "option"),
     [

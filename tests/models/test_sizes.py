@@ -50,12 +50,3 @@ def test_options_beside_the_name(form: str, options: dict[str, Any], layers: tup
     assert model.encoder.layers[0].fc1.weight.shape == (768, 192)
     assert model.decoder.layers[0].fc1.out_features == (64 if "decoder" in options else 768)
     assert model.decoder.layers[0].normalize_before
-
-
-def test_bart_built_from_yaml_takes_weights() -> None:
-    """fairseq's own looks for an option there that only command lines have."""
-    small = {"encoder_layers": 1, "decoder_layers": 1, "encoder_embed_dim": 48, "encoder_ffn_embed_dim": 16}
-    cfg = OmegaConf.create({"_name": "bart_small", **small, "decoder_embed_dim": 48, "decoder_ffn_embed_dim": 16})
-    model = build_model(cfg, TASK)
-    assert model.encoder.layernorm_embedding is not None
-    model.load_state_dict(model.state_dict(), strict=True, model_cfg=cfg)

@@ -14,12 +14,6 @@ def learned(*drafts: tuple[str, int, int, int], times: int = 100) -> AcceptanceR
     return rates
 
 
-def test_chances_of_a_kind_that_is_not_known_are_those_to_begin_with() -> None:
-    assert AcceptanceRates(0.5).chances("new", 0, 3)[:3] == [0.5, 0.25, 0.125]
-    assert AcceptanceRates(0.5).chances("new", 2, 40)[39] == pytest.approx(0.5**40)
-    assert learned(("known", 0, 3, 3)).chances("new", 0, 1)[0] == 0.5
-
-
 def test_chances_are_learnt_for_each_kind_and_position() -> None:
     rates = learned(("all", 0, 2, 2), ("first", 0, 2, 1), ("none", 0, 2, 0))
     assert rates.chances("all", 0, 2)[:2] == pytest.approx([1, 1], abs=0.1)

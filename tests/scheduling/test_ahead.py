@@ -28,21 +28,11 @@ def test_the_better_the_guesses_the_further() -> None:
     assert wrong == 0
 
 
-def test_many_sentences_share_what_is_paid_once() -> None:
-    schedule = learnt(AheadGoodput(Costs(40.0)), [0.8] * 24)
-    assert steps(schedule) > steps(schedule, sentences=8) > steps(schedule, sentences=64) == 0
-
-
 def test_prefixes_are_free_while_weights_are_read_from_memory() -> None:
     """Even those that are hardly ever used; behind them a step has to promise something."""
     schedule = learnt(AheadGoodput(Costs(1.0, read=20.0)), [0.05] * 24)
     assert steps(schedule) == 3
     assert steps(schedule, sentences=4) == 0
-
-
-def test_the_hosts_work_on_prefixes_counts() -> None:
-    light, heavy = (steps(learnt(AheadGoodput(Costs(40.0, host=own)), [0.6] * 24)) for own in (0.0, 3.0))
-    assert light > heavy > 0
 
 
 def test_a_drafter_is_asked_where_it_makes_up_for_its_cost() -> None:

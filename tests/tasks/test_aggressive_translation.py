@@ -43,11 +43,10 @@ def test_beam_is_the_default_and_stock_fairseq_as_is_scoring(model: FairseqEncod
 @pytest.mark.parametrize(("decoding", "mode"), [("greedy", "greedy"), ("iad", "iad"), ("aggressive", "iad")])
 def test_modes(model: FairseqEncoderDecoderModel, decoding: str, mode: str) -> None:
     """A sparse namespace, as --eval-bleu passes it, has fairseq's defaults."""
-    generator = task(decoding, max_draft_len=7, min_suffix=2, max_suffix=3).build_generator([model], Namespace())
+    generator = task(decoding, max_draft_len=7).build_generator([model], Namespace())
     assert isinstance(generator, AggressiveGenerator)
     assert generator.decoding == mode
-    options = generator.copy_limits
-    assert (options.max_draft_len, options.min_suffix, options.max_suffix) == (7, 2, 3)
+    assert generator.settings.max_draft_len == 7
 
 
 def test_the_beam_is_set_to_one_where_the_closing_line_reads_it_but_for_a_search_by_beam(

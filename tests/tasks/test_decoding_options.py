@@ -10,18 +10,14 @@ from fairseq.data import Dictionary
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafting import CopyLimits
-from fairseq_aggdec.tasks.acceptance_options import acceptance_of, check_acceptance_options, values_of
+from fairseq_aggdec.tasks.acceptance_options import acceptance_of, values_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
-from fairseq_aggdec.tasks.arithmetic_options import arithmetic_of, check_arithmetic_options
-from fairseq_aggdec.tasks.copying_options import check_copying_options, copy_limits_of
-from fairseq_aggdec.tasks.drafting_options import check_drafting_options, heads_to_use, resolved_mode
+from fairseq_aggdec.tasks.decoding_options import arithmetic_of, check_decoding_options, heads_to_use, resolved_mode
 from tests.random_models import dictionary
 from tests.test_generator import cached_model
 from tests.test_generator_blockwise import cached_blockwise
 
 WORDS = dictionary(96)  # 100 symbols
-EOS = WORDS.eos()
 PLAIN, WITH_HEADS = cached_model("post-norm sinusoidal", 0), cached_blockwise("post-norm sinusoidal", "learned", 0)
 
 
@@ -31,11 +27,7 @@ def config(decoding: str, **options: Any) -> AggressiveTranslationConfig:
 
 def check(decoding: str, **options: Any) -> None:
     """As the task does before it reads a model."""
-    given = config(decoding, **options)
-    check_copying_options(given)
-    check_acceptance_options(given)
-    check_drafting_options(given)
-    check_arithmetic_options(given)
+    check_decoding_options(config(decoding, **options))
 
 
 @pytest.mark.parametrize(
@@ -43,23 +35,22 @@ def check(decoding: str, **options: Any) -> None:
     [
         *[(mode, {"drafter_path": "d.pt"}, "--drafter-path") for mode in ("beam", "greedy", "iad", "blockwise")],
         *[(mode, {}, "--drafter-path") for mode in ("gad", "gad++")],
-        *[(mode, {"adaptive_draft": True}, "--adaptive-draft is read by") for mode in ("beam", "greedy")],
-        ("nar", {"adaptive_draft": True, "drafter_path": "d.pt"}, "--adaptive-draft is read by"),
+        *[
+            (mode, {"drafts": "whole"}, "--drafts is read by")
+            for mode in ("beam", "greedy", "nar", "blockwise", "iad++")
+        ],
+        ("iad", {"drafts": "some"}, "--drafts some: choose auto or whole"),
         ("iad", {"block_size": 4}, "--block-size"),
-        ("iad", {"min_suffix": 0}, "--min-suffix 0: must be at least 1"),
-        ("iad", {"min_suffix": 3, "max_suffix": 2}, "--max-suffix 2 is below --min-suffix 3"),
-        ("iad", {"adaptive_draft": True, "full_drafts": True}, "--adaptive-draft and --full-drafts"),
-        ("blockwise", {"adaptive_draft": True, "min_block": 2}, "--adaptive-draft .* than --min-block commits"),
         ("blockwise", {"tolerance": math.nan}, "--tolerance nan"),
         ("blockwise", {"accept_distance": 1.0, "top_beta": 2}, "--accept-distance does not go with --top-beta"),
-        ("hybrid", {"top_beta": 3}, "--top-beta is read by --decoding gad\\+\\+, iad\\+\\+, blockwise only"),
+        ("iad", {"top_beta": 3}, r"--top-beta is read by --decoding iad\+\+, gad\+\+, blockwise only"),
         ("iad", {"int8": True, "bf16": True}, "--int8 and --bf16: one precision"),
         ("iad", {"bf16": True, "fp16": True}, "--bf16 and --fp16: one precision"),
-        ("beam", {"int8": True}, "--int8 is for this plugin's own modes"),
+        ("beam", {"int8": True}, "--int8 is read by .*not by beam"),
         ("beam", {"bit_exact": True}, "--bit-exact is read by .*not by beam"),
         ("iad++", {"bit_exact": True}, r"--bit-exact is read by .*not by iad\+\+"),
         *[
-            (mode, {"max_draft_len": 4}, "--max-draft-len is read by --decoding iad, hybrid")
+            (mode, {"max_draft_len": 4}, "--max-draft-len is read by --decoding iad, aggressive only")
             for mode in ("iad++", "greedy")
         ],
         ("iad++", {"min_block": 2}, r"--min-block is read by .*not by iad\+\+"),
@@ -72,25 +63,25 @@ def test_refused(decoding: str, options: dict[str, Any], message: str) -> None:
         check(decoding, **options)
 
 
-LOSSY = {"top_beta": 3, "tolerance": 0.0, "eos_argmax": True, "accept_distance": 1.0, "min_block": 2}
+LOSSY = {"top_beta": 3, "tolerance": 0.0, "accept_distance": 1.0, "min_block": 2}
 
 
 @pytest.mark.parametrize("option", LOSSY)
 @pytest.mark.parametrize("mode", ["gad", "nar", "aggressive"])
 def test_a_mode_without_losses_takes_no_option_that_costs_some(mode: str, option: str) -> None:
-    with pytest.raises(AggdecError, match=rf"--{option.replace('_', '-')} is read by --decoding gad\+\+"):
+    with pytest.raises(AggdecError, match=rf"--{option.replace('_', '-')} is read by --decoding (iad\+\+, )?gad\+\+"):
         check(mode, drafter_path="d.pt", **{option: LOSSY[option]})
 
 
 @pytest.mark.parametrize(
     ("decoding", "options"),
     [
-        ("gad++", {"drafter_path": "d.pt", "top_beta": 1, "tolerance": 0.0, "eos_argmax": True}),
+        ("gad++", {"drafter_path": "d.pt", "top_beta": 1, "tolerance": 0.0}),
         ("nar", {"drafter_path": "d.pt", "block_size": 2}),
-        ("blockwise", {"block_size": 4, "top_beta": 2, "tolerance": 3.0, "eos_argmax": True, "min_block": 2}),
-        ("hybrid", {"drafter_path": "d.pt", "block_size": 3, "full_drafts": True, "min_suffix": 2}),
-        ("iad++", {"top_beta": 2, "tolerance": 3.0, "eos_argmax": True}),
-        *[(mode, {"bit_exact": True}) for mode in ("greedy", "iad", "blockwise", "hybrid", "aggressive")],
+        ("blockwise", {"block_size": 4, "top_beta": 2, "tolerance": 3.0, "min_block": 2}),
+        *[(mode, {"drafts": "whole", "drafter_path": "d.pt"}) for mode in ("gad", "aggressive")],
+        ("iad++", {"top_beta": 2, "tolerance": 3.0}),
+        *[(mode, {"bit_exact": True}) for mode in ("greedy", "iad", "blockwise", "aggressive")],
         ("gad", {"bit_exact": True, "drafter_path": "d.pt"}),
     ],
 )
@@ -98,9 +89,7 @@ def test_taken(decoding: str, options: dict[str, Any]) -> None:
     check(decoding, **options)
 
 
-def test_limits_of_copies_and_precisions_arrive() -> None:
-    limits = copy_limits_of(config("iad", max_draft_len=9, min_suffix=2, max_suffix=4))
-    assert limits == CopyLimits(min_suffix=2, max_suffix=4, max_draft_len=9)
+def test_precisions_arrive() -> None:
     assert arithmetic_of(config("iad", bf16=True)) == Arithmetic("bf16")
     assert arithmetic_of(config("iad", fp16=True)) == Arithmetic(), "the engine computes as the model is"
     assert arithmetic_of(config("iad", int8=True, bit_exact=True)) == Arithmetic("int8", bit_exact=True)
@@ -114,17 +103,8 @@ def test_aggressive_is_what_is_lossless_with_what_is_given() -> None:
         resolved_mode(config("aggressive", block_size=3), [PLAIN])
 
 
-def test_hybrid_takes_a_drafter_or_heads_or_neither() -> None:
-    assert resolved_mode(config("hybrid", drafter_path="d.pt"), [PLAIN]) == "hybrid"
-    assert resolved_mode(config("hybrid", block_size=3), [WITH_HEADS]) == "hybrid"
-    message = r"--block-size 3 is for .* --drafter-path, or give a model with proposal heads"
-    with pytest.raises(AggdecError, match=message):
-        resolved_mode(config("hybrid", block_size=3), [PLAIN])
-
-
 def test_how_many_heads_are_used() -> None:
-    assert heads_to_use(config("hybrid"), [PLAIN]) == 0
-    assert heads_to_use(config("hybrid"), [PLAIN, WITH_HEADS]) == 6
+    assert heads_to_use(config("blockwise"), [PLAIN, WITH_HEADS]) == 6
     assert heads_to_use(config("aggressive", block_size=3), [PLAIN, WITH_HEADS]) == 3
     with pytest.raises(AggdecError, match="--block-size 7: the model has 6 heads"):
         heads_to_use(config("aggressive", block_size=7), [WITH_HEADS])
@@ -137,7 +117,7 @@ def accepts(mode: str, symbols: Dictionary = WORDS, **options: Any) -> Any:
 def test_criteria_of_gad_and_blockwise() -> None:
     assert accepts("gad") is EXACT
     assert accepts("gad++") == Acceptance(TopBeta(3, 1.0)), "the papers' high-quality setting"
-    assert accepts("gad++", top_beta=5, tolerance=3.0, eos_argmax=True) == Acceptance(TopBeta(5, 3.0), strict=(EOS,))
+    assert accepts("gad++", top_beta=5, tolerance=3.0) == Acceptance(TopBeta(5, 3.0))
     assert accepts("gad++", top_beta=1).is_exact
     assert accepts("gad++", tolerance=0.0).is_exact
     assert accepts("gad++", min_block=4) == Acceptance(TopBeta(3, 1.0), minimum=4)
@@ -145,7 +125,7 @@ def test_criteria_of_gad_and_blockwise() -> None:
     assert accepts("blockwise", top_beta=2) == Acceptance(TopBeta(2, math.inf)), "papers/004 §5.1"
     assert accepts("blockwise", tolerance=0.5) == Acceptance(TopBeta(None, 0.5))
     assert accepts("blockwise", top_beta=100, tolerance=0.5) == Acceptance(TopBeta(None, 0.5)), "of 100 symbols"
-    assert accepts("blockwise", min_block=8, eos_argmax=True) == Acceptance(minimum=8, strict=(EOS,))
+    assert accepts("blockwise", min_block=8) == Acceptance(minimum=8)
 
 
 def test_distances_are_between_numbers() -> None:

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import BlockModel
-from fairseq_aggdec.decoding.outputs import Decoded, Outputs
-from fairseq_aggdec.decoding.roles import Draft, Ragged
+from fairseq_aggdec.decoding.outputs import Outputs
+from fairseq_aggdec.decoding.roles import Decoded, Draft, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import Verdict
 

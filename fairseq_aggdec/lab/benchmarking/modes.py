@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation import modes as decoding_modes
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "exact")
 """`exact` is fp32 with --bit-exact"""
@@ -12,19 +13,22 @@ CTRANSLATE2 = "ctranslate2"
 PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy@int8", "beam5", "beam5@int8"))}
 """the modes that a name in --peers stands for"""
 
-_OWN = ("greedy", "iad", "iad++", "nar", "gad", "gad++", "blockwise", "hybrid")
 _BEAM = "aggressive-beam"
-COPYING = ("iad", "iad++", "hybrid")
+_OWN = tuple(name for name, mode in decoding_modes.MODES.items() if not mode.beam and not mode.stands_for)
+COPYING = tuple(name for name in _OWN if decoding_modes.MODES[name].drafter == decoding_modes.COPIES)
 """modes that copy their drafts"""
-WITH_ORACLE = (*COPYING, "gad", "gad++")
+_BLOCKS = tuple(name for name in _OWN if decoding_modes.MODES[name].drafter == decoding_modes.BLOCK_MODEL)
+WITH_ORACLE = (*COPYING, *(name for name in _BLOCKS if decoding_modes.MODES[name].acceptance != "none"))
 """modes whose drafts, of a random model, are made from outputs"""
-_ADAPTIVE, WHOLE = "+adaptive", "+whole"
-CUT = ("iad", "gad", "hybrid")
+WHOLE = "+whole"
+CUT = tuple(name for name in _OWN if "drafts" in decoding_modes.MODES[name].options)
 """modes whose drafts are cut to what saves time"""
+_WITH_CRITERION = tuple(
+    name for name in _OWN if (row := decoding_modes.MODES[name]).acceptance == "criterion" and not row.lossless
+)
 _KNOWN = (
-    "beam5, beam1 (any beam), greedy, iad, iad++, iad++:BETA:TOLERANCE, nar, gad, gad++, gad++:BETA:TOLERANCE, "
-    "blockwise, blockwise:BETA, hybrid, each that verifies drafts with +adaptive where wanted, iad, gad and "
-    "hybrid with +whole, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
+    f"beam5, beam1 (any beam), {', '.join(_OWN)}, {', '.join(f'{name}:BETA:TOLERANCE' for name in _WITH_CRITERION)}, "
+    f"blockwise:BETA, {' and '.join(CUT)} with +whole, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
     "ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
 
@@ -83,10 +87,8 @@ class Mode:
     """another program that decodes, such as `ctranslate2`"""
     precision: str | None = None
     """one of `PRECISIONS`; None for the precision of the benchmark"""
-    adaptive: bool = False
-    """whether --adaptive-draft is on"""
     full_drafts: bool = False
-    """whether --full-drafts is on"""
+    """whether drafts are verified whole, by --drafts whole"""
     oracle: float | None = None
     """quality of a random model's drafts: mean accepted tokens (gad, gad++) or edit ratio (`COPYING`); None for that of
     the benchmark"""
@@ -97,7 +99,7 @@ class Mode:
 
     @classmethod
     def parse(cls, name: str) -> "Mode":
-        """Read [PEER:]MODE[+adaptive|+whole][~ORACLE][@PRECISION].
+        """Read [PEER:]MODE[+whole][~ORACLE][@PRECISION].
 
         Raises:
             AggdecError: no such mode.
@@ -106,8 +108,8 @@ class Mode:
         body, tilde, oracle = body.partition("~")
         peer = CTRANSLATE2 if body.startswith(f"{CTRANSLATE2}:") else None
         body = body.removeprefix(f"{CTRANSLATE2}:") if peer else body
-        adaptive, whole = body.endswith(_ADAPTIVE), body.endswith(WHOLE)
-        body = body.removesuffix(_ADAPTIVE if adaptive else WHOLE)  # with both of them it is no mode
+        whole = body.endswith(WHOLE)
+        body = body.removesuffix(WHOLE)
         kind, colon, rest = body.partition(":")
         try:
             settings: dict[str, int | float] = {}
@@ -118,7 +120,7 @@ class Mode:
                 settings = {"beam": int(beam)}
                 if colon:
                     settings["budget"] = int(budget)
-            elif kind in ("gad++", "iad++") and colon:
+            elif kind in _WITH_CRITERION and colon:
                 beta, tolerance = rest.split(":")
                 settings = {"top_beta": int(beta), "tolerance": float(tolerance)}
             elif kind == "blockwise" and colon:
@@ -136,8 +138,6 @@ class Mode:
             raise AggdecError(f"mode {name}: a pass scores 0 or more prefixes ahead")
         if at and precision not in PRECISIONS:
             raise AggdecError(f"mode {name}: unknown precision {precision}; choose from {', '.join(PRECISIONS)}")
-        if adaptive and (peer or kind in ("beam", "greedy", "nar", _BEAM)):
-            raise AggdecError(f"mode {name}: {_ADAPTIVE} is for modes that verify drafts")
         if whole and (peer or kind not in CUT):
             raise AggdecError(f"mode {name}: {WHOLE} is for modes whose drafts are cut otherwise: {', '.join(CUT)}")
         if peer and kind not in ("greedy", "beam"):
@@ -149,21 +149,21 @@ class Mode:
         if kind == "beam" and not peer and precision in ("int8", "exact"):
             raise AggdecError(f"mode {name}: fairseq's own search has no {precision}")
         if tilde and kind not in WITH_ORACLE:
-            raise AggdecError(f"mode {name}: ~ sets the oracle of {', '.join(COPYING)}, gad and gad++ only")
+            raise AggdecError(f"mode {name}: ~ sets the oracle of {', '.join(WITH_ORACLE)} only")
         chosen = precision or None
         return cls(
-            name, kind, peer=peer, precision=chosen, adaptive=adaptive, full_drafts=whole, oracle=number,
+            name, kind, peer=peer, precision=chosen, full_drafts=whole, oracle=number,
             **settings,  # type: ignore[arg-type]
         )  # fmt: skip
 
     @property
     def lossless(self) -> bool:
         """Whether its outputs are promised to be those of `greedy` in the same precision."""
-        if self.implementation != "fairseq_aggdec":
+        if self.implementation != "fairseq_aggdec" or self.decoding == _BEAM:
             return False
-        if self.decoding in ("gad++", "iad++"):  # with either, only the verifier's best token passes
-            return self.top_beta == 1 or self.tolerance == 0
-        return self.decoding in ("greedy", "iad", "gad", "hybrid", "blockwise") and self.top_beta in (None, 1)
+        if self.top_beta == 1 or self.tolerance == 0:  # with either, only the verifier's best token passes
+            return True
+        return decoding_modes.MODES[self.decoding].lossless and self.top_beta is None
 
     @property
     def searches_as(self) -> "Mode | None":

@@ -11,7 +11,6 @@ import torch
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
-from fairseq_aggdec.decoding.drafters.hybrid import HybridDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
@@ -22,7 +21,7 @@ MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's decoder": [(BlockDecoder, name) for name in ("start", "features", "project")],
     "drafter's encoder": [(LoadedDrafter, "start")],
     "drafter": [
-        *((kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter, HybridDrafter)),
+        *((kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter)),
         (DraftDecoder, "score"),  # by itself in `nar`
     ],
 }

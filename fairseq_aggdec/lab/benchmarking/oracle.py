@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter, DraftSchedule
+from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.modes import COPYING
 
@@ -37,7 +38,7 @@ class Oracle:
 
     @classmethod
     def to_copy_from(cls, outputs: Texts, edit_ratio: float, vocabulary: range) -> "Oracle":
-        """Texts for `iad`, `iad++` and `hybrid`: the outputs with about `edit_ratio` edits for each token.
+        """Texts for `iad` and `iad++`: the outputs with about `edit_ratio` edits for each token.
 
         Args:
             outputs: outputs of greedy decoding in the same precision.
@@ -172,15 +173,13 @@ class OracleGenerator(AggressiveGenerator):
         self._numbers = sample["id"].tolist()
         return super()._generate(sample, *args, **kwargs)
 
-    def make_drafter(
-        self, net_input: dict[str, Any], start: int, encoder_outs: list[dict[str, Any]], schedule: DraftSchedule
-    ) -> Drafter:
-        source = net_input["src_tokens"]
+    def make_drafter(self, batch: Batch) -> Drafter:
+        source = batch.net_input["src_tokens"]
         texts = [self.oracle.texts[number] for number in self._numbers]
         if self.decoding in COPYING:
             copied = padded(texts, self.pad, source.device)
-            return super().make_drafter({**net_input, "src_tokens": copied}, start, encoder_outs, schedule)
-        drafter = super().make_drafter(net_input, start, encoder_outs, schedule)
+            return super().make_drafter(batch._replace(net_input={**batch.net_input, "src_tokens": copied}))
+        drafter = super().make_drafter(batch)
         assert self.block_draft is not None
         return OracleBlockDrafter(
             drafter, self.block_draft.block_size, padded(texts, self.eos, source.device), self.eos

@@ -31,7 +31,7 @@ class OracleSettings:
     """Quality of the drafts for a random model, for modes whose names do not give it."""
 
     edit_ratio: float
-    """of `iad`, `iad++` and `hybrid`: edits divided by tokens"""
+    """of `iad` and `iad++`: edits divided by tokens"""
     accepted: float
     """of `gad` and `gad++`: mean accepted tokens"""
 
@@ -56,7 +56,7 @@ class Subject:
     block_ngrams: bool = False
     """whether --block-ngrams is on"""
     full_drafts: bool = False
-    """whether --full-drafts is on"""
+    """whether --drafts whole is on"""
     oracle: OracleSettings | None = None
     """how to make drafts for a random model; None for a trained one"""
     keep: str | None = None
@@ -187,7 +187,7 @@ class Runners:
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
         oracle = self._oracle(mode, precision, batch_size)
-        if self.subject.full_drafts and mode.decoding in CUT and not mode.adaptive:
+        if self.subject.full_drafts and mode.decoding in CUT:
             mode = replace(mode, full_drafts=True)
         return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
 

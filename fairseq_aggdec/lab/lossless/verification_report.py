@@ -17,7 +17,7 @@ _SHOWN = 20
 
 _REMEDIES = {
     False: "Take sentences that it can draft for",
-    True: "On a CPU, batches are drafted for where that saves time: --full-drafts verifies whole drafts",
+    True: "On a CPU, batches are drafted for where that saves time: --drafts whole verifies whole drafts",
 }
 """advice if no draft token was accepted; True if that happened in batches only"""
 

@@ -25,7 +25,7 @@ from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 
 _SENTENCES, _THOROUGH_SENTENCES, _RANDOM_SENTENCES = 20, 100, 8
 _BATCH_SIZES, _THOROUGH_BATCH_SIZES = [1, 8], [1, 8, 32]
-_RANDOM_MODES = "greedy,iad,hybrid,gad,gad++,aggressive-beam:5"
+_RANDOM_MODES = "greedy,iad,gad,gad++,aggressive-beam:5"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _default_modes(subject: Subject, cut: bool) -> str:
         _, models = runners.load("fp32")
     drafter = ["gad", "gad++"] if subject.drafter_path else []
     heads = ["blockwise"] if any(proposal_heads(model) > 0 for model in models) else []
-    names = ["greedy", "iad", "hybrid", *drafter, *heads, "aggressive-beam:5"]
+    names = ["greedy", "iad", *drafter, *heads, "aggressive-beam:5"]
     whole = [f"{name}{WHOLE}" for name in names if name in CUT and cut and subject.device == "cpu"]
     return ",".join([*names, *whole])
 

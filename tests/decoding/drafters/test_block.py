@@ -9,7 +9,6 @@ from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.scripted_decoding import (
-    BOS,
     EOS,
     PAD,
     UNK,
@@ -37,10 +36,6 @@ def test_drafts_end_with_eos_or_the_block() -> None:
     target = [5, 6, 7, EOS]
     assert drafts(ScriptedBlockModel([target] * 4), [1, 2, 4, 3], 3) == [[5, 6, 7], [6, 7, EOS], [EOS], [7, EOS]]
     assert drafts(ScriptedBlockModel([target]), [1], 1) == [[5]]
-
-
-def test_drafts_hold_no_padding_and_no_bos() -> None:
-    assert drafts(ScriptedBlockModel([[PAD, BOS, 5, EOS]]), [1], 3) == [[4, 4, 5]]
 
 
 @pytest.mark.parametrize(("positions", "expected"), [(9, 3), (4, 2), (2, 0), (1, 0)])

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter, ProposingModel
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.outputs import Decoded
-from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.decoding.roles import Block, Decoded, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
 from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, examples
@@ -167,29 +166,3 @@ def test_model_calls(k: int, length: int) -> None:
     assert sentence.tokens.numel() == length
     assert calls == sentence.stats.iterations == 1 + math.ceil((length - 1) / k)
     assert calls <= math.ceil(length / k) + 1
-
-
-@pytest.mark.parametrize("k", [2, 3, 5])
-def test_a_least_block_of_k_gives_blocks_of_exactly_k(k: int) -> None:
-    for seed in range(20):
-        [sentence], _ = decode([hashed(seed, 0.2, 0.05)], k, Acceptance(minimum=k))
-        first, *between, _ = (
-            [*sentence.stats.committed, 0] if sentence.stats.iterations == 1 else sentence.stats.committed
-        )
-        assert first == 1
-        assert all(committed == k for committed in between)
-
-
-def test_one_head_or_the_first_pass_propose_nothing() -> None:
-    [sentence], calls = decode([perfect(9)], 1)
-    assert calls == 9
-    assert sentence.stats.drafted == [0] * 9
-    [sentence], _ = decode([perfect(9)], 4)
-    assert next(draft.tolist() for draft in sentence.drafts or []) == []
-
-
-@pytest.mark.parametrize("max_len", range(8))
-def test_the_longest_output(max_len: int) -> None:
-    [sentence], _ = decode([perfect(30)], 4, max_len=max_len)
-    assert sentence.tokens.numel() == max_len + 1
-    assert int(sentence.tokens[-1]) == EOS

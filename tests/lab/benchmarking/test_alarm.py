@@ -26,7 +26,7 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_which_modes_promise_greedys_output() -> None:
-    names = "greedy iad gad hybrid blockwise iad@int8 gad+adaptive gad++:1:2 gad++:3:0".split()
+    names = "greedy iad gad blockwise iad@int8 gad+whole gad++:1:2 gad++:3:0".split()
     assert all(Mode.parse(name).lossless for name in names)
     others = "beam1 nar gad++ gad++:3:1 blockwise:2 ctranslate2:greedy".split()
     assert not any(Mode.parse(name).lossless for name in others)

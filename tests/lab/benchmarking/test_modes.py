@@ -16,19 +16,18 @@ def test_modes_carry_their_settings() -> None:
     assert Mode.parse("iad++:1:2").lossless
     assert Mode.parse("blockwise:2") == Mode("blockwise:2", "blockwise", top_beta=2)
     assert Mode.parse("iad~0.2@int8") == Mode("iad~0.2@int8", "iad", precision="int8", oracle=0.2)
-    assert Mode.parse("hybrid") == Mode("hybrid", "hybrid")
+    assert Mode.parse("iad") == Mode("iad", "iad")
     assert Mode.parse("aggressive-beam:4") == Mode("aggressive-beam:4", "aggressive-beam", 4)
     assert Mode.parse("aggressive-beam:4:0") == Mode("aggressive-beam:4:0", "aggressive-beam", 4, budget=0)
-    adaptive = Mode.parse("gad+++adaptive@bf16")
-    assert adaptive == Mode("gad+++adaptive@bf16", "gad++", precision="bf16", adaptive=True)
-    assert Mode.parse("gad++:3:1+adaptive").top_beta == 3
+    assert Mode.parse("gad++@bf16") == Mode("gad++@bf16", "gad++", precision="bf16")
+    assert Mode.parse("gad++:3:1").top_beta == 3
     assert Mode.parse("gad+whole~7@int8").full_drafts
     peer = Mode.parse("ctranslate2:beam5@bf16")
     assert peer == Mode("ctranslate2:beam5@bf16", "beam", 5, peer="ctranslate2", precision="bf16")
 
 
 @pytest.mark.parametrize(
-    "name", ["", "fast", "beamx", "gad++:3", "iad~x", "nmt:greedy", "aggressive-beam:5:", "gad+whole+adaptive"]
+    "name", ["", "fast", "beamx", "gad++:3", "iad~x", "nmt:greedy", "aggressive-beam:5:", "gad+whole+whole"]
 )
 def test_malformed_modes_are_refused(name: str) -> None:
     with pytest.raises(AggdecError, match=r"unknown mode .*: choose from beam5"):
@@ -46,8 +45,7 @@ def test_malformed_modes_are_refused(name: str) -> None:
         ("aggressive-beam:5:-1", "scores 0 or more prefixes ahead"),
         ("aggressive-beam:5@exact", "there is no bit-exact beam search"),
         ("greedy~3", "~ sets the oracle"),
-        ("greedy+adaptive", "is for modes that verify drafts"),
-        ("gad+++whole", "whole is for modes whose drafts are cut otherwise: iad, gad, hybrid"),
+        ("gad+++whole", "whole is for modes whose drafts are cut otherwise: iad, gad"),
         ("ctranslate2:iad", "ctranslate2 decodes by greedy or beamN"),
     ],
 )

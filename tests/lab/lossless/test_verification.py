@@ -49,16 +49,16 @@ def printed(done: Verification) -> str:
 
 def test_a_correct_model_passes_in_every_mode_precision_and_batch(subject: Subject) -> None:
     subject = replace(subject, full_drafts=True)  # in batches of a tiny model none pays
-    done = verified(subject, "greedy,iad,hybrid,gad,gad++", "fp32", "bf16", "exact", sizes=(1, 50))
+    done = verified(subject, "greedy,iad,gad,gad++", "fp32", "bf16", "exact", sizes=(1, 50))
     assert not done.failed
     assert all(check.identical == check.sentences == 5 for check in done.checks if check.lossless)
     assert {check.batch_size for check in done.checks} == {1, 5}, "no batch holds more than there are"
     ways = {(check.precision, check.mode, check.reference) for check in done.checks}
     assert ways == {
-        *(("fp32", mode, BEAM_ONE) for mode in ("greedy", "iad", "hybrid", "gad", "gad++")),
-        *(("bf16", mode, "greedy") for mode in ("iad", "hybrid", "gad", "gad++")),
+        *(("fp32", mode, BEAM_ONE) for mode in ("greedy", "iad", "gad", "gad++")),
+        *(("bf16", mode, "greedy") for mode in ("iad", "gad", "gad++")),
         ("exact", "greedy", BEAM_ONE),
-        *(("exact", mode, ALONE) for mode in ("greedy", "iad", "hybrid", "gad")),
+        *(("exact", mode, ALONE) for mode in ("greedy", "iad", "gad")),
     }
     assert {check.shuffled for check in done.checks if check.to_the_bit} == {False, True}
     assert verification.never_accepted(done.checks) == {}
@@ -102,8 +102,8 @@ def test_a_mask_that_attention_has_written_to_is_found_in_big_models(
     monkeypatch.setattr(layers, "attend_in_products", in_the_callers_mask)
     monkeypatch.setattr(modules, "kernels", lambda: None)
     big = tiny_subject(tiny_model(tmp_path, Size(width=64, inner=64, heads=16, encoder_layers=1, decoder_layers=2)))
-    done = verified(verify_command._uneven(big), "greedy,iad,hybrid", "fp32", sizes=(1,))
-    assert [check.mode for check in done.failed] == ["iad", "hybrid"]
+    done = verified(verify_command._uneven(big), "greedy,iad", "fp32", sizes=(1,))
+    assert [check.mode for check in done.failed] == ["iad"]
 
 
 def test_a_near_tie_is_shown_and_does_not_fail(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,12 +155,12 @@ def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_a
 
 
 def test_what_the_model_can_is_compared_by_default(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = "greedy,iad,hybrid,gad,gad++,aggressive-beam:5"
+    own = "greedy,iad,gad,gad++,aggressive-beam:5"
     assert verify_command._default_modes(subject, cut=False) == own
-    assert verify_command._default_modes(subject, cut=True) == f"{own},iad+whole,hybrid+whole,gad+whole"
+    assert verify_command._default_modes(subject, cut=True) == f"{own},iad+whole,gad+whole"
     monkeypatch.setattr(verify_command, "proposal_heads", lambda model: 4)
     without = replace(subject, drafter_path=None, block_size=0)
-    assert verify_command._default_modes(without, cut=False) == "greedy,iad,hybrid,blockwise,aggressive-beam:5"
+    assert verify_command._default_modes(without, cut=False) == "greedy,iad,blockwise,aggressive-beam:5"
 
 
 RECORDS = sorted((ROOT / "docs/verify").glob("*.json"))
