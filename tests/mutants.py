@@ -380,8 +380,8 @@ MUTANTS = [
         "tests/engine/test_draft_decoder.py",
     ),
     Mutant(
-        "--bit-exact pads nothing",
-        "engine/arithmetic/bit_exact.py",
+        "bf16 pads nothing",
+        "engine/arithmetic/fixed_shapes.py",
         "return -(-rows // _ROWS) * _ROWS",
         "return rows",
         "tests/engine/test_bit_exact.py",

@@ -20,6 +20,11 @@ def check_arithmetic_options(cfg: Any) -> None:
             "--int8 is for this plugin's own modes and not for --decoding beam, fairseq's search: use --decoding "
             "aggressive or greedy"
         )
+    if cfg.bit_exact and precisions in (["--bf16"], ["--fp16"]):
+        raise AggdecError(
+            f"--bit-exact {precisions[0]}: same bits need this plugin's kernels, which compute in single precision and "
+            "in --int8: leave one of the two out"
+        )
     if cfg.bit_exact and mode not in _LOSSLESS:
         raise AggdecError(
             f"--bit-exact is read by --decoding {', '.join(_LOSSLESS)} only, and not by {mode}: leave it out"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.decoding.beam.prefix_tree import PrefixTree
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.roles import Block
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, can_quantise
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
@@ -24,8 +24,7 @@ from tests.random_models import dictionary, random_batch, random_model
 from tests.scripted_decoding import scored
 
 WORDS = dictionary(30)
-ARITHMETICS = [Arithmetic(), Arithmetic("bf16"), Arithmetic("own", True)]
-ARITHMETICS += [Arithmetic("int8")] * can_quantise()
+ARITHMETICS = [Arithmetic(), Arithmetic("bf16"), pytest.param(Arithmetic("int8"), marks=pytest.mark.int8)]
 
 
 def tensors_of(thing: Any, seen: dict[int, Tensor]) -> None:

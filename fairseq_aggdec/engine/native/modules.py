@@ -18,6 +18,7 @@ from fairseq_aggdec.decoding.search_rules import Bans, LogProbs
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import fused_weights, head_by_head
 from fairseq_aggdec.engine.native.library import Kernels, available_cpus, kernels
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.layer_list import layers_of
 
 if TYPE_CHECKING:
@@ -367,12 +368,31 @@ def embedding(
 
 
 def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kernels | None:
-    """The kernels, where they compute such layers: on a CPU, in single precision or with products in int8."""
-    is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32 and activation in ACTIVATIONS
-    if not is_plain or arithmetic.precision == "bf16":
-        return None
-    found = kernels()
-    return None if found is None or (arithmetic.precision == "int8" and not found.quantises) else found
+    """Return the kernels where they compute such layers; None where PyTorch does.
+
+    Raises:
+        AggdecError: there are none, and --int8 or --bit-exact need them.
+    """
+    found, is_int8 = kernels(), arithmetic.precision == "int8"
+    if weight.device.type != "cpu":
+        reason = f"compute on the CPU only, not on {weight.device.type}: leave it out, or add --cpu"
+    elif weight.dtype != torch.float32 or arithmetic.precision == "bf16":
+        kind = "bfloat16" if arithmetic.precision == "bf16" else str(weight.dtype)
+        reason = f"do not compute in {kind}: take a model in single precision, or leave the option out"
+    elif activation not in ACTIVATIONS:
+        reason = f"do not have the activation {getattr(activation, '__name__', activation)}: leave the option out"
+    elif found is None:
+        reason = (
+            f"are missing here (vector instructions: {torch.backends.cpu.get_cpu_capability()}). They need AVX2 or "
+            "AVX-512, a C compiler when the plugin is installed, and not AGGDEC_KERNELS=0"
+        )
+    elif is_int8 and not found.quantises:
+        reason = "need the VNNI instructions for 8-bit integers, which this processor does not have"
+    else:
+        return found
+    if not arithmetic.is_judged and (is_int8 or arithmetic.bit_exact):
+        raise AggdecError(f"{arithmetic.options()} needs this plugin's kernels, which {reason}")
+    return None
 
 
 def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:

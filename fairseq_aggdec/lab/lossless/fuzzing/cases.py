@@ -18,7 +18,6 @@ _ARITHMETICS: tuple[dict[str, Any], ...] = (
     {"bit_exact": True},
     {"precision": "int8"},
     {"precision": "bf16"},
-    {"precision": "bf16", "bit_exact": True},
     {"precision": "int8", "bit_exact": True},
 )
 
