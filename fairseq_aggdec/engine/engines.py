@@ -177,11 +177,11 @@ class Engines:
     ) -> tuple[_Engine | None, str | None]:
         """Make an engine that computes as fairseq's module does; else None and the reason.
 
-        A low precision is judged by the same engine in the model's own.
+        One of another arithmetic is judged by the same engine in the model's own.
         """
         try:
             engine = make(self.arithmetic)
-            judged = engine if self.arithmetic.precision == "own" else make(AS_THE_MODEL)
+            judged = engine if self.arithmetic == AS_THE_MODEL else make(AS_THE_MODEL)
             reason = objection(judged, module)
         except AggdecError:
             raise
