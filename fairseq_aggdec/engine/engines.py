@@ -35,7 +35,9 @@ class _WeightsAsRead:
     """A module's parts and weights when an engine was made of them; tells when the engine is stale."""
 
     def __init__(self, module: nn.Module) -> None:
-        self._holders = [held for part in module.modules() for held in (part._modules, part._parameters)]
+        self._holders: list[dict[str, Any]] = [
+            held for part in module.modules() for held in (part._modules, part._parameters)
+        ]
         self._things = self._all_things()
         self._weights = [thing for thing in self._things if isinstance(thing, Tensor)]
         # PyTorch counts no versions of weights that were made in inference mode
@@ -143,7 +145,7 @@ class Engines:
             _check_weights(decoder, "decoder")
             if next(decoder.parameters()).device.type == "cpu":
                 keep_freed_memory()
-            kind = ProposingDecoder if isinstance(decoder, BlockwiseDecoder) else BlockDecoder
+            kind: Any = ProposingDecoder if isinstance(decoder, BlockwiseDecoder) else BlockDecoder
             engine, reason = self._trusted(
                 lambda arithmetic: kind(decoder, arithmetic=arithmetic), decoder, decoder_objection
             )
@@ -171,10 +173,10 @@ class Engines:
 
     def _trusted(
         self,
-        make: Callable[[Arithmetic], _Engine],
+        make: Callable[[Arithmetic], Any],
         module: nn.Module,
-        objection: Callable[[_Engine, nn.Module], str | None],
-    ) -> tuple[_Engine | None, str | None]:
+        objection: Callable[[Any, nn.Module], str | None],
+    ) -> tuple[Any, str | None]:
         """Make an engine that computes as fairseq's module does; else None and the reason.
 
         One of another arithmetic is judged by the same engine in the model's own.
