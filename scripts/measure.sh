@@ -25,7 +25,7 @@ timed() { # NAME OPTIONS...
 gec=(work/jfleg/data-bin --path $demo/gec/model.pt -s src -t tgt --gen-subset test1)
 mt=(work/tatoeba_en_de/data-bin --path $demo/mt/model.pt --drafter-path $demo/mt/drafter.pt)
 int8='' beam_int8='' # where this processor has int8 products
-if python -c 'from fairseq_aggdec.engine.arithmetic.precision import can_quantise as can; raise SystemExit(not can())'; then
+if python -c 'from fairseq_aggdec.engine.native.library import kernels; raise SystemExit(not (kernels() and kernels().quantises))'; then
     int8=,greedy@int8,iad@int8 beam_int8=,aggressive-beam:5@int8
 fi
 beams=(--modes "beam5,aggressive-beam:5:0,aggressive-beam:5$beam_int8" --peers ctranslate2:beam5,ctranslate2:beam5@int8

@@ -36,9 +36,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Files of few and long tests come first: at the end, one process would work on them while the others wait.
     """
-    from fairseq_aggdec.engine.arithmetic.precision import can_quantise
+    from fairseq_aggdec.engine.native.library import kernels
 
-    if not can_quantise():
+    found = kernels()
+    if found is None or not found.quantises:
         left_out = [item for item in items if item.get_closest_marker("int8")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("int8")]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from fairseq_aggdec.engine import engines
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 
 
@@ -19,6 +20,7 @@ def blocks_see_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
         return sighted(self, block, starts, last_start, **options)
 
     monkeypatch.setattr(BlockDecoder, "features", features)
+    monkeypatch.setattr(engines, "decoder_objection", lambda engine, decoder: None)  # or the engine is not used
 
 
 def branches_see_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,15 +64,11 @@ def add_a_layer(model: Any) -> None:
     model.decoder.layers.append(small_model(2).decoder.layers[0])
 
 
-def add_a_hook(model: Any) -> None:
-    model.decoder.layers[0].register_forward_hook(lambda layer, inputs, output: (-output[0], *output[1:]))
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "change",
     [
-        load_other_weights, add_to_a_weight, put_another_weight, put_another_part, add_a_layer, add_a_hook,
+        load_other_weights, add_to_a_weight, put_another_weight, put_another_part, add_a_layer,
         step_of_an_optimizer, step_of_fairseqs_optimizer, step_of_a_fused_optimizer,
     ],
 )  # fmt: skip

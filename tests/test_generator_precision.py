@@ -26,7 +26,6 @@ from tests.test_generator_gad import cached_drafter
 ARITHMETICS = {
     "--bit-exact": Arithmetic(bit_exact=True),
     "--int8 --bit-exact": Arithmetic("int8", bit_exact=True),
-    "--bf16 --bit-exact": Arithmetic("bf16", bit_exact=True),
     "--int8": Arithmetic("int8"),
     "--bf16": Arithmetic("bf16"),
 }

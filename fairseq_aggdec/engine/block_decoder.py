@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.roles import Block, Ragged, Verifier
-from fairseq_aggdec.engine.arithmetic.bit_exact import exact_rows
+from fairseq_aggdec.engine.arithmetic.fixed_shapes import exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import head_by_head
@@ -86,7 +86,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._embedding = embedding(decoder, self._positions, further) if self.by_kernels else None
         self.reads_further = self._embedding is not None and further is not None
         """whether a block can hold the numbers of `further`; otherwise the caller makes `embeddings`"""
-        self._fixed_rows = arithmetic.fixed_rows and not self.by_kernels
+        self._fixed_rows = arithmetic.fixed_shapes and not self.by_kernels
         self.can_be_ragged = not self._fixed_rows and decoder.embed_tokens.weight.device.type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape

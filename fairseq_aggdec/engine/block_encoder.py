@@ -10,7 +10,7 @@ from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor
 
-from fairseq_aggdec.engine.arithmetic.bit_exact import aligned
+from fairseq_aggdec.engine.arithmetic.fixed_shapes import aligned
 from fairseq_aggdec.engine.arithmetic.linear import fused, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.layers import (
@@ -83,7 +83,7 @@ class BlockEncoder:
         embedding = encoder.embed_tokens.weight
         self._stack = encoder_stack(encoder, arithmetic)
         self._layers = [_Layer(layer, arithmetic) for layer in layers_of(encoder) if self._stack is None]
-        self._fixed_shapes = arithmetic.fixed_shapes
+        self._aligns = arithmetic.same_bits
         positions = encoder.embed_positions
         self._positions = None if positions is None else Positions(positions, embedding)
         self._embedding_norm = None if encoder.layernorm_embedding is None else Norm(encoder.layernorm_embedding)
@@ -101,12 +101,12 @@ class BlockEncoder:
         Returns:
             fairseq's encoder output: `encoder_out` S x B x C, `encoder_padding_mask` B x S, `encoder_embedding`
             B x S x C; what only training reads is left out. What `encoder_out` has for padding is to be read by nobody.
-            In `fixed_shapes` S is longer, and the padding is behind.
+            With `same_bits` S is longer, and the padding is behind.
 
         Raises:
             AggdecError: a sentence is longer than the encoder's learned positions.
         """
-        if self._fixed_shapes:
+        if self._aligns:
             tokens = aligned(tokens, self.pad)
         encoder, length = self._encoder, tokens.size(1)
         hidden = tokens.eq(encoder.padding_idx)

@@ -3,17 +3,15 @@
 import logging
 import operator
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
-from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from fairseq_aggdec.engine.arithmetic.bit_exact_probe import BitExactProbe
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
@@ -21,6 +19,7 @@ from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from fairseq_aggdec.engine.supported_models import broken_weight, unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.engine.trust import decoder_objection, encoder_objection
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
@@ -28,167 +27,171 @@ from fairseq_aggdec.models.warm_start import encoder_fingerprint
 
 logger = logging.getLogger(__name__)
 
-
-_optimizer_steps = 0
-_APART = 8
-"""weights from one whose address is looked at to the next: a converted model can have one where it was before"""
 _Key = TypeVar("_Key")
 _Engine = TypeVar("_Engine")
 
 
-def _count_step(*_: Any) -> None:
-    global _optimizer_steps
-    _optimizer_steps += 1
-
-
-register_optimizer_step_post_hook(_count_step)
-
-
 class _WeightsAsRead:
-    """What is remembered of a module's weights when an engine is made of them; it tells when the engine is old."""
+    """A module's parts and weights when an engine was made of them; tells when the engine is stale."""
 
     def __init__(self, module: nn.Module) -> None:
-        holders = [own._parameters for own in module.modules()]
-        found: list[Any] = [(held, *item) for held in holders for item in held.items() if item[1] is not None]
-        self._weights = [weight for *_, weight in found]
-        found += [(own._modules, name, part) for own in module.modules() for name, part in own._modules.items()]
-        own_ones = [held for own in module.modules() for held in _collections(own)]
-        self._collections = [*own_ones, _global_forward_hooks, _global_forward_pre_hooks]
-        self._places = [(held, name) for held, name, _ in found]
-        self._things = [thing for *_, thing in found]
-        # of weights that were made in inference mode nothing is counted
+        self._holders: list[dict[str, Any]] = [
+            held for part in module.modules() for held in (part._modules, part._parameters)
+        ]
+        self._things = self._all_things()
+        self._weights = [thing for thing in self._things if isinstance(thing, Tensor)]
+        # PyTorch counts no versions of weights that were made in inference mode
         self._is_counted = not any(weight.is_inference() for weight in self._weights)
-        self._sizes = list(map(len, self._collections))
+        # a norm's or a bias, of the last layer: an optimizer changes it in every step
+        self._sample = next((weight for weight in reversed(self._weights) if weight.dim() == 1), torch.empty(0))
+        self._numbers = self._sample.detach().clone()
         self._seen = self._now()
 
     def are_current(self) -> bool:
-        """Whether the module has the same parts and weights, which have neither moved nor been written to since.
+        """Return whether the module has the same parts and weights, neither moved nor written to since.
 
-        It is asked before every batch: the addresses of some weights tell whether a model has moved, and every weight's
-        count of changes whether it was written to. PyTorch does not count what goes through `weight.data`, by which
-        fairseq's optimizers write, so that a step of any optimizer counts, too. Of weights that were made in inference
-        mode it counts nothing.
+        PyTorch does not count what fused optimizers write, nor what goes through `weight.data`, as in fairseq's. So the
+        numbers of one small weight are compared, too.
         """
-        things = [held.get(name) for held, name in self._places]
-        is_whole = all(map(operator.is_, things, self._things)) and list(map(len, self._collections)) == self._sizes
-        return is_whole and self._now() == self._seen
+        things = self._all_things()
+        is_whole = len(things) == len(self._things) and all(map(operator.is_, things, self._things))
+        return is_whole and self._now() == self._seen and torch.equal(self._sample, self._numbers)
+
+    def _all_things(self) -> list[Any]:
+        return list(chain.from_iterable(map(dict.values, self._holders)))
 
     def _now(self) -> list[Any]:
-        versions: list[Any] = [weight._version for weight in self._weights] if self._is_counted else []
-        first = self._weights[:1]
-        versions.append(_optimizer_steps)
-        return [(w.dtype, w.device) for w in first] + [w.data_ptr() for w in self._weights[::_APART]] + versions
+        versions = [weight._version for weight in self._weights] if self._is_counted else []
+        return [(weight.data_ptr(), weight.dtype, weight.device) for weight in self._weights] + versions
 
 
-def _collections(module: nn.Module) -> tuple[Mapping[Any, Any], ...]:
-    """What makes the engine old where it gets a further entry, or loses one."""
-    return module._modules, module._parameters, module._forward_hooks, module._forward_pre_hooks
-
-
-class _Made(Generic[_Key, _Engine]):
-    """Engines that were made, each as long as its module's weights are those that it was made of."""
+class _EngineCache(Generic[_Key, _Engine]):
+    """Engines by key. An entry is rebuilt when its module's weights have changed since it was built."""
 
     def __init__(self) -> None:
-        self._made: dict[_Key, tuple[_WeightsAsRead, _Engine]] = {}
+        self._entries: dict[_Key, tuple[_WeightsAsRead, _Engine]] = {}
 
     def current(self, key: _Key, module: nn.Module, make: Callable[[], _Engine]) -> _Engine:
-        """The engine of a key, which `make` makes of the module's weights where there is none or they have changed."""
-        if key in self._made:
-            weights, engine = self._made[key]
+        """Return the key's engine, made by `make` where there is none or it is stale."""
+        if key in self._entries:
+            weights, engine = self._entries[key]
             if weights.are_current():
                 return engine
         engine = make()
-        self._made[key] = _WeightsAsRead(module), engine
+        self._entries[key] = _WeightsAsRead(module), engine
         return engine
 
     def clear(self) -> None:
-        """Forget them."""
-        self._made.clear()
+        """Forget all engines."""
+        self._entries.clear()
 
 
 class Engines:
-    """They hold fused and prepacked copies of weights.
+    """Engines of verifiers' encoders and decoders, over fused and packed copies of their weights.
 
-    Changes of a model's weights are noticed, but for what is written through `weight.data`, or to weights that were
-    made in inference mode: then call `clear`. A pickled or copied one is empty.
+    A change of weights makes an engine anew, but not a change of some weights through `weight.data`, or of weights that
+    were made in inference mode, nor a hook: then call `clear`. A pickled or copied one is empty.
     """
 
     def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         self.arithmetic = arithmetic
         self.lock = threading.RLock()
-        """to be held while a batch is decoded: an engine holds the batch's cache"""
+        """held while a batch is decoded: an engine holds the batch's cache"""
         self.encoders_made = 0
-        self._reasons: _Made[nn.Module, str | None] = _Made()
-        self._decoders: _Made[nn.Module, BlockDecoder | None] = _Made()
-        self._encoders: _Made[nn.Module, BlockEncoder | None] = _Made()
+        self._decoders: _EngineCache[nn.Module, tuple[BlockDecoder | None, str | None]] = _EngineCache()
+        self._encoders: _EngineCache[nn.Module, BlockEncoder | None] = _EngineCache()
 
     def unsupported(self, decoder: nn.Module) -> str | None:
-        """What `unsupported_decoder` says, which looks at every part again only where the decoder has changed."""
-        return self._reasons.current(decoder, decoder, lambda: unsupported_decoder(decoder))
+        """Return why there is no engine for a decoder, None where there is one; see `decoder`."""
+        return self._decoder_or_reason(decoder)[1]
 
     def decoder(self, decoder: nn.Module) -> BlockDecoder | None:
-        """The engine of a model's decoder; None where `unsupported_decoder` says why there is none.
+        """Return the engine of a model's decoder; None where `unsupported` says why fairseq's own code decodes.
 
         Raises:
-            AggdecError: the arithmetic is not to be had for this decoder, or on its device.
+            AggdecError: the arithmetic is not available for this decoder, or on its device.
         """
-        return self._decoders.current(decoder, decoder, lambda: self._new_decoder(decoder))
+        return self._decoder_or_reason(decoder)[0]
 
     def encode(self, model: FairseqEncoderDecoderModel, net_input: dict[str, Any]) -> dict[str, Any]:
-        """What fairseq's generator gets from `model.encoder` for a batch.
+        """Return what fairseq's generator gets from `model.encoder` for a batch.
 
         The engine encodes only for decoders that it runs itself, since it leaves out what those do not read.
 
         Raises:
-            AggdecError: the arithmetic is not to be had for this model, or on its device.
+            AggdecError: the arithmetic is not available for this model, or on its device.
         """
         encoder = model.encoder
         engine = self._encoders.current(encoder, encoder, lambda: self._new_encoder(model))
-        if engine is None or net_input.get("token_embeddings") is not None:  # which take the place of `src_tokens`
+        if engine is None or net_input.get("token_embeddings") is not None:  # given in place of `src_tokens`
             return encoder.forward_torchscript(net_input)
         return engine(net_input["src_tokens"])
 
     def clear(self) -> None:
         """Forget all engines."""
-        self._reasons.clear()
         self._decoders.clear()
         self._encoders.clear()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Engines, (self.arithmetic,)
 
-    def _new_decoder(self, decoder: nn.Module) -> BlockDecoder | None:
-        reason = self.unsupported(decoder)
+    def _decoder_or_reason(self, decoder: nn.Module) -> tuple[BlockDecoder | None, str | None]:
+        return self._decoders.current(decoder, decoder, lambda: self._new_decoder(decoder))
+
+    def _new_decoder(self, decoder: nn.Module) -> tuple[BlockDecoder | None, str | None]:
+        """Make a decoder's engine, or find the reason why there is none."""
+        reason = unsupported_decoder(decoder)
         if reason is None:
             _check_weights(decoder, "decoder")
             if next(decoder.parameters()).device.type == "cpu":
                 keep_freed_memory()
-            if isinstance(decoder, BlockwiseDecoder):
-                return ProposingDecoder(decoder, self.arithmetic)
-            return BlockDecoder(decoder, arithmetic=self.arithmetic)
+            kind: Any = ProposingDecoder if isinstance(decoder, BlockwiseDecoder) else BlockDecoder
+            engine, reason = self._trusted(
+                lambda arithmetic: kind(decoder, arithmetic=arithmetic), decoder, decoder_objection
+            )
+            if engine is not None:
+                return engine, None
         self._refuse_all_but_default(reason)
-        return None
+        return None, reason
 
     def _new_encoder(self, model: FairseqEncoderDecoderModel) -> BlockEncoder | None:
-        decoder = self.decoder(model.decoder)
-        reason = unsupported_encoder(model.encoder)
-        if decoder is None or reason is not None:
-            if reason is not None:
-                self._refuse_all_but_default(reason)
+        encoder = model.encoder
+        if self.decoder(model.decoder) is None:
             return None
-        _check_weights(model.encoder, "encoder")
-        self.encoders_made += 1
-        encoder = BlockEncoder(model.encoder, self.arithmetic)
-        if self.arithmetic.bit_exact:
-            objection = BitExactProbe(encoder, decoder).objection()
-            if objection is not None:
-                raise AggdecError(
-                    f"--bit-exact cannot be kept here, on {encoder.device.type} with {encoder.dtype} weights: "
-                    f"{objection}. Leave it out: outputs then differ from greedy decoding's at near-ties only"
-                )
-        return encoder
+        reason = unsupported_encoder(encoder)
+        if reason is None:
+            _check_weights(encoder, "encoder")
+            engine, reason = self._trusted(
+                lambda arithmetic: BlockEncoder(encoder, arithmetic), encoder, encoder_objection
+            )
+            if engine is not None:
+                self.encoders_made += 1
+                return engine
+        self._refuse_all_but_default(reason)
+        logger.warning(f"fairseq's own code encodes, slower and as exact, because of {reason}")
+        return None
 
-    def _refuse_all_but_default(self, reason: str) -> None:
+    def _trusted(
+        self,
+        make: Callable[[Arithmetic], Any],
+        module: nn.Module,
+        objection: Callable[[Any, nn.Module], str | None],
+    ) -> tuple[Any, str | None]:
+        """Make an engine that computes as fairseq's module does; else None and the reason.
+
+        One of another arithmetic is judged by the same engine in the model's own.
+        """
+        try:
+            engine = make(self.arithmetic)
+            judged = engine if self.arithmetic == AS_THE_MODEL else make(AS_THE_MODEL)
+            reason = objection(judged, module)
+        except AggdecError:
+            raise
+        except Exception as error:  # whatever a model of other parts runs into
+            reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
+        return (engine, None) if reason is None else (None, reason)
+
+    def _refuse_all_but_default(self, reason: str | None) -> None:
         if self.arithmetic != AS_THE_MODEL:
             raise AggdecError(
                 f"{self.arithmetic.options()} needs this plugin's engine, which does not support {reason}"
@@ -196,7 +199,7 @@ class Engines:
 
 
 def _check_weights(model: nn.Module, side: str) -> None:
-    """fairseq's own search fails where scores are no numbers; here they could pass for bad ones."""
+    """Refuse NaN and infinity, at which fairseq's own search fails; here they could pass for bad scores."""
     name = broken_weight(model)
     if name is not None:
         raise AggdecError(
@@ -216,8 +219,8 @@ class LoadedDrafter:
         self.name = name
         self.lock = threading.RLock()
         """as that of `Engines`, for generators that share a drafter but no engines"""
-        self._engines: _Made[Arithmetic, DraftDecoder] = _Made()
-        self._encoders: _Made[Arithmetic, BlockEncoder | None] = _Made()
+        self._engines: _EngineCache[Arithmetic, DraftDecoder] = _EngineCache()
+        self._encoders: _EngineCache[Arithmetic, BlockEncoder | None] = _EngineCache()
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.engine.arithmetic.bit_exact import exact_keys, exact_rows
+from fairseq_aggdec.engine.arithmetic.fixed_shapes import exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.linear import fused
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import head_by_head
@@ -55,7 +55,7 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
 
 
 def attend_in_fixed_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """`attend` for as many queries as `bit_exact` asks for; those that are added are dropped again."""
+    """`attend` for as many queries as `fixed_shapes` asks for; those that are added are dropped again."""
     width = query.size(2)
     more = exact_rows(width) - width
     if more == 0:

@@ -172,7 +172,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             raise AggdecError(f"--block-ngrams needs this plugin's engine, which does not support {reason}")
         if not self._said_fallback:
             self._said_fallback = True
-            logger.warning(f"no fast engine for this decoder ({reason}): fairseq's own beam search decodes")
+            logger.warning(f"fairseq's own beam search decodes, because this plugin's engine does not support {reason}")
         return True
 
 

@@ -160,8 +160,7 @@ class Drafting:
         weight = next(self._models[0].parameters())
         where = (weight.device.type, weight.dtype)  # fairseq moves and converts models
         if where not in self._arithmetics:
-            dim = self._block.drafter.model.decoder.output_embed_dim
-            self._arithmetics[where] = self._engines.arithmetic.for_drafts(dim, weight)
+            self._arithmetics[where] = self._engines.arithmetic.for_drafts(weight)
         return self._arithmetics[where]
 
     def _proposing_model(self) -> ProposingDecoder:

@@ -26,7 +26,7 @@ from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.native.modules import best_entries, likeliest
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
-from fairseq_aggdec.engine.supported_models import has_own_probabilities
+from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import Batch, DecodingSettings, Drafting
 from fairseq_aggdec.generation.modes import MODES
@@ -117,9 +117,9 @@ class AggressiveGenerator(SequenceGenerator):
         if len({id(model.decoder) for model in self._members}) < len(self._members):
             raise AggdecError("an ensemble has the same decoder twice: give it once, or a copy of it")
         for model in self._members:
-            if self._engines.unsupported(model.decoder) is not None:
+            if unsupported_decoder(model.decoder) is not None:
                 continue
-            symbols = model.decoder.output_projection.out_features
+            symbols = getattr(model.decoder.output_projection, "out_features", self.vocab_size)
             if symbols != self.vocab_size:
                 raise AggdecError(f"the model has {symbols} output symbols, and its dictionary {self.vocab_size}")
             if has_own_probabilities(model):
@@ -316,7 +316,10 @@ class AggressiveGenerator(SequenceGenerator):
         if not self._said_fallback:
             self._said_fallback = True
             reason = self._engines.unsupported(model.decoder)
-            logger.warning(f"no fast engine for this decoder ({reason}): recomputing every block, slower and as exact")
+            logger.warning(
+                "fairseq's own code decodes, slower and as exact, because this plugin's engine does not support "
+                f"{reason}"
+            )
         return RecomputeVerifier(model, self.pad)
 
     def _refuse_nan(self, sample: dict[str, Any], scores: list[Tensor]) -> None:

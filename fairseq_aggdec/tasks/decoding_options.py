@@ -27,6 +27,11 @@ def check_decoding_options(cfg: Any) -> None:
     precisions = [f"--{name}" for name in ("int8", "bf16", "fp16") if field_of_fairseq(cfg, name) is True]
     if len(precisions) > 1:
         raise AggdecError(f"{' and '.join(precisions)}: one precision at a time")
+    if cfg.bit_exact and precisions in (["--bf16"], ["--fp16"]):
+        raise AggdecError(
+            f"--bit-exact {precisions[0]}: same bits need this plugin's kernels, which compute in single precision and "
+            "in --int8: leave one of the two out"
+        )
     for option in _OPTIONS:
         modes = readers(option.name)
         if getattr(cfg, option.name) != option.default and mode not in modes:

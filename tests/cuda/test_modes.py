@@ -133,28 +133,11 @@ def test_aggressive_beam_gives_fairseqs_lists(shape: str, device: torch.device) 
         assert_same_lists(found, by_fairseq(models, sample, 5, **LIMIT), rounding=1e-4)
 
 
-@pytest.mark.parametrize("precision", ["own", "bf16"])
-def test_bit_exact_decoding_keeps_its_promise_or_is_refused(precision: Any, device: torch.device) -> None:
-    """The same tokens and scores alone, in a batch and in every mode, to the last bit."""
+@pytest.mark.parametrize("arithmetic", [Arithmetic(bit_exact=True), Arithmetic("int8")])
+def test_what_needs_the_kernels_is_refused(arithmetic: Arithmetic, device: torch.device) -> None:
     models: Models = [on(device, cached_model("post-norm sinusoidal", 1))]
-    sample = batch(6, LENGTHS[1], device)
-    common: dict[str, Any] = {"src_dict": JOINED, "engines": Engines(Arithmetic(precision, bit_exact=True)), **LIMIT}
-    greedy = AggressiveGenerator.of(models, JOINED, decoding="greedy", **common)
-    try:
-        expected = decode(greedy, models, sample)
-    except AggdecError:  # the trial run found that the device does not keep it
-        with pytest.raises(AggdecError, match="--bit-exact"):
-            decode(greedy, models, sample)
-        return
-    copying = AggressiveGenerator.of(models, JOINED, decoding="iad", **common)
-    alone = [decode(copying, models, batch_of_row(sample, row))[0] for row in range(len(expected))]
-    for found in (decode(copying, models, sample), alone):
-        for mine, theirs in zip(found, expected, strict=True):
-            assert torch.equal(mine["tokens"], theirs["tokens"])
-            assert torch.equal(mine["positional_scores"], theirs["positional_scores"])
-
-
-def batch_of_row(sample: Mapping[str, Any], row: int) -> dict[str, Any]:
-    tokens = sample["net_input"]["src_tokens"][row : row + 1]
-    tokens = tokens[:, tokens[0].ne(JOINED.pad())]
-    return {"net_input": {"src_tokens": tokens, "src_lengths": tokens.new_tensor([tokens.size(1)])}}
+    common: dict[str, Any] = {"src_dict": JOINED, "engines": Engines(arithmetic), **LIMIT}
+    with pytest.raises(AggdecError, match="needs this plugin's kernels, which compute on the CPU only, not on cuda"):
+        decode(
+            AggressiveGenerator.of(models, JOINED, decoding="greedy", **common), models, batch(6, LENGTHS[1], device)
+        )

@@ -222,21 +222,3 @@ def test_supported_shapes(shape: str) -> None:
     if reason is not None:
         with pytest.raises(ValueError, match=reason):
             BlockDecoder(decoder)
-
-
-@pytest.mark.parametrize(
-    ("option", "reason"),
-    [
-        ({"scale_attn": True}, "NormFormer"),
-        ({"quant_noise_pq": 0.1, "quant_noise_pq_block_size": 4}, "quantisation noise"),
-        ({"base_layers": 1}, "BaseLayer"),
-        ({"no_cross_attention": True, "cross_self_attention": False}, "no attention to the encoder"),
-    ],
-)
-def test_other_decoders_are_not_taken(option: dict[str, Any], reason: str) -> None:
-    if "base_layers" in option:
-        model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY)
-        model.decoder.layers.append(type("BaseLayer", (torch.nn.Identity,), {})())
-    else:
-        model = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY, **option)
-    assert reason in (unsupported_decoder(model.decoder) or "")

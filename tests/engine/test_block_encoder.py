@@ -69,15 +69,3 @@ def test_other_encoders_are_not_taken(shape: str) -> None:
     assert "LightConvEncoder" in reason
     with pytest.raises(ValueError, match="LightConvEncoder"):
         BlockEncoder(encoder)
-
-
-@pytest.mark.parametrize(
-    ("option", "reason"),
-    [({"quant_noise_pq": 0.1, "quant_noise_pq_block_size": 4}, "quantisation noise")],
-)
-def test_other_layers_are_not_taken(option: dict[str, Any], reason: str) -> None:
-    encoder = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY, **option).encoder
-    assert reason in (unsupported_encoder(encoder) or "")
-    encoder = model_of_shape("post-norm sinusoidal", 0, VOCABULARY, VOCABULARY).encoder
-    encoder.layers.append(torch.nn.Identity())
-    assert "Identity" in (unsupported_encoder(encoder) or "")

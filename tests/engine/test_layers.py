@@ -3,7 +3,6 @@
 import pytest
 import torch
 from fairseq.modules import LearnedPositionalEmbedding, MultiheadAttention, PositionalEmbedding
-from torch import nn
 
 from fairseq_aggdec.engine.layers import (
     Positions,
@@ -12,7 +11,6 @@ from fairseq_aggdec.engine.layers import (
     split_fused,
     split_heads,
 )
-from fairseq_aggdec.engine.supported_models import unsupported_attention, unsupported_feed_forward
 from fairseq_aggdec.models.masks_and_positions import additive_mask
 
 PAD = 1
@@ -72,18 +70,3 @@ def test_sinusoidal_positions_go_on_for_ever_and_learned_ones_are_clamped() -> N
     rows = learned.weight.size(0) - PAD - 1
     torch.testing.assert_close(clamped[-1], learned.weight[-1])
     torch.testing.assert_close(clamped[: rows - 4], learned.weight[PAD + 5 :])
-
-
-def test_what_the_engine_cannot_run_is_named() -> None:
-    plain = MultiheadAttention(8, 2, self_attention=True)
-    assert unsupported_attention(plain) is None
-    with_extra_key = MultiheadAttention(8, 2, self_attention=True, add_zero_attn=True)
-    assert unsupported_attention(with_extra_key) == "attention with an extra key"
-    assert unsupported_attention(nn.MultiheadAttention(8, 2)) == "attention of type MultiheadAttention"
-    plain.v_proj = nn.Sequential(plain.v_proj)
-    assert unsupported_attention(plain) == "attention projections that are not plain linear layers"
-    layer = nn.Module()
-    layer.fc1, layer.fc2 = nn.Linear(2, 3), nn.Linear(3, 2)
-    assert unsupported_feed_forward(layer) is None
-    layer.fc2 = nn.Identity()
-    assert unsupported_feed_forward(layer) == "feed-forward projections that are not plain linear layers"

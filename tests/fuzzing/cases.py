@@ -19,7 +19,6 @@ _ARITHMETICS: tuple[dict[str, Any], ...] = (
     {"bit_exact": True},
     {"precision": "int8"},
     {"precision": "bf16"},
-    {"precision": "bf16", "bit_exact": True},
     {"precision": "int8", "bit_exact": True},
 )
 _ROWS = (1, 2, 3, 7, 8, 16, 17, 32, 64, 128, 256)
@@ -261,11 +260,9 @@ def _mode(rng: Drawing, models: list[Options], joined: bool, arithmetic: Options
         elif decoding == "gad":
             mode.update(block_size=rng.one((1, 3, 8)), drafter=_drafter(rng, models[0], joined))
         elif rng.chance(30):
-            mode["copying"] = [rng.one((1, 2, 3)), rng.one((0, 3, 4)), rng.one((0, 1, 5))]
-    if rng.chance(30):
-        mode["adaptive_draft"] = True
-    elif rng.chance(40):
-        mode["shorten_drafts"] = False
+            mode["longest_copy"] = rng.one((0, 1, 5))
+    if rng.chance(40):
+        mode["whole"] = True
     if arithmetic is not None:
         mode.update(arithmetic, split=rng.one((0, 0, 1, 3)))
     return mode

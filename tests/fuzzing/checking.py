@@ -18,7 +18,7 @@ from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
-from fairseq_aggdec.generation.drafting import BlockDraftOptions, CopyLimits
+from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.lossless.differences import Gap, beam_gap_of, differences, gap_of
 from tests.fuzzing.cases import Case
@@ -123,7 +123,7 @@ class _Checker:
         except Exception:  # as where a forced prefix is empty
             return None
         drafter = BlockDraftOptions(self._drafter(mode["drafter"]), mode["block_size"]) if "drafter" in mode else None
-        generator = self._used(AggressiveBeamGenerator(
+        generator = self._used(AggressiveBeamGenerator.of(
             self.models, self.target, src_dict=self.source, decoding="aggressive-beam", beam_size=mode["beam"],
             budget=mode.get("budget"), engines=self._engines.setdefault(Arithmetic(), Engines()), block_draft=drafter,
             **self._search(),
@@ -176,16 +176,15 @@ class _Checker:
             "src_dict": self.source,
             "decoding": mode["decoding"],
             "block_draft": block_draft,
-            "copy_limits": CopyLimits(*mode.get("copying", [])),
+            "max_draft_len": mode.get("longest_copy", 0),
             "engines": engines,
-            "shorten_drafts": mode.get("shorten_drafts", True),
-            "adaptive_draft": mode.get("adaptive_draft", False),
+            "drafts": "whole" if mode.get("whole") else "auto",
             **self._search(),
         }
         if "drafts" not in mode:
-            return AggressiveGenerator(self.models, self.target, **options)
-        return FuzzedGenerator(
-            self.models, self.target, drafts=mode["drafts"], answers=answers, seed=self.case.seed,
+            return AggressiveGenerator.of(self.models, self.target, **options)
+        return FuzzedGenerator.of(
+            self.models, self.target, adversary=mode["drafts"], answers=answers, seed=self.case.seed,
             block_size=mode.get("block_size", 0), **options,
         )  # fmt: skip
 

@@ -47,6 +47,7 @@ def check(decoding: str, **options: Any) -> None:
         ("iad", {"int8": True, "bf16": True}, "--int8 and --bf16: one precision"),
         ("iad", {"bf16": True, "fp16": True}, "--bf16 and --fp16: one precision"),
         ("beam", {"int8": True}, "--int8 is read by .*not by beam"),
+        ("iad", {"bit_exact": True, "bf16": True}, "--bit-exact --bf16: same bits need this plugin's kernels"),
         ("beam", {"bit_exact": True}, "--bit-exact is read by .*not by beam"),
         ("iad++", {"bit_exact": True}, r"--bit-exact is read by .*not by iad\+\+"),
         *[

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.arithmetic.bit_exact import ROWS_OF_AMX, exact_rows, has_amx
+from fairseq_aggdec.engine.arithmetic.fixed_shapes import ROWS_OF_AMX, exact_rows, has_amx
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic, Prepacked, product_with
 from fairseq_aggdec.engine.arithmetic.weights import fused_weights
 from fairseq_aggdec.engine.native.modules import PackedProduct, kernels_for
@@ -38,17 +38,13 @@ class Linear:
             bias: O.
             activation: applied to the result.
             arithmetic: of the product.
-
-        Raises:
-            AggdecError: the precision is not to be had on the weights' device.
         """
         weight, bias = weight.detach(), None if bias is None else bias.detach()
         is_relu = activation in (F.relu, torch.relu)
         self._product = product_with(weight, bias, is_relu, arithmetic.precision)
         self._behind = None if is_relu else activation
         self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE else 1)  # for each input
-        # the last numbers of a tensor go through another function than the others: not the same for all but ReLU
-        self._fixed_rows = arithmetic.fixed_rows or (arithmetic.fixed_shapes and self._behind is not None)
+        self._fixed_rows = arithmetic.fixed_shapes
         in_bf16 = arithmetic.precision == "bf16" or weight.dtype == torch.bfloat16
         by_amx = in_bf16 and isinstance(self._product, Prepacked) and has_amx()
         self._most_rows = ROWS_OF_AMX if self._fixed_rows and by_amx else None
@@ -103,7 +99,11 @@ def linear(
     activation: Activation | None = None,
     arithmetic: Arithmetic = AS_THE_MODEL,
 ) -> "Linear | PackedProduct":
-    """A linear layer as it is fastest here, see `Linear`: by this plugin's kernels where there are any for it."""
+    """A linear layer as it is fastest here, see `Linear`: by this plugin's kernels where there are any for it.
+
+    Raises:
+        AggdecError: see `kernels_for`.
+    """
     found = kernels_for(weight, arithmetic, activation)
     if found is None:
         return Linear(weight, bias, activation, arithmetic)

@@ -18,6 +18,7 @@ from fairseq_aggdec.decoding.search_rules import Bans, LogProbs
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import fused_weights, head_by_head
 from fairseq_aggdec.engine.native.library import Kernels, available_cpus, kernels
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.layer_list import layers_of
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class PackedProduct:
         """
         weight, bias = weight.detach(), None if bias is None else bias.detach()
         (outputs, inputs), panel = weight.shape, found.panel
+        if bias is not None and bias.shape != (outputs,):
+            raise ValueError(f"{tuple(bias.shape)} biases of {outputs} outputs")
         panels = -(-outputs // panel)
         more = panels * panel - outputs
         scales = offsets = None
@@ -154,17 +157,18 @@ class _Stack:
         self.narrow = False
         """whether weights are kept in 16 bits"""
         self._alive: list[Any] = []  # what the structures point to
-        layers = (_CLayer * len(model.layers))(*map(self._layer, layers_of(model)))
         first = model.layers[0]
+        self._dim, self._inner = first.self_attn.embed_dim, first.fc1.out_features
+        layers = (_CLayer * len(model.layers))(*map(self._layer, layers_of(model)))
         last = None if model.layer_norm is None else self._norm(model.layer_norm)
         self._alive += [layers, last]
         self._stack = _CStack(
             ctypes.addressof(layers),
             None if last is None else ctypes.addressof(last),
             len(layers),
-            first.self_attn.embed_dim,
+            self._dim,
             first.self_attn.num_heads,
-            first.fc1.out_features,
+            self._inner,
             ACTIVATIONS[first.activation_fn],
             first.normalize_before,
         )
@@ -172,16 +176,17 @@ class _Stack:
     def _layer(self, layer: Any) -> _CLayer:
         own, cross = layer.self_attn, getattr(layer, "encoder_attn", None)
         order = torch.cat([torch.arange(own.embed_dim), own.embed_dim + head_by_head(own)])
+        dim, inner = self._dim, self._inner
         return _CLayer(
             self._norm(layer.self_attn_layer_norm),
             _CNorm() if cross is None else self._norm(layer.encoder_attn_layer_norm),
             self._norm(layer.final_layer_norm),
-            self._product(own.q_proj, own.k_proj, own.v_proj, order=order),
-            self._product(own.out_proj),
-            _CProduct() if cross is None else self._product(cross.q_proj),
-            _CProduct() if cross is None else self._product(cross.out_proj),
-            self._product(layer.fc1),
-            self._product(layer.fc2),
+            self._product((3 * dim, dim), own.q_proj, own.k_proj, own.v_proj, order=order),
+            self._product((dim, dim), own.out_proj),
+            _CProduct() if cross is None else self._product((dim, dim), cross.q_proj),
+            _CProduct() if cross is None else self._product((dim, dim), cross.out_proj),
+            self._product((inner, dim), layer.fc1),
+            self._product((dim, inner), layer.fc2),
         )
 
     def _norm(self, module: nn.LayerNorm) -> _CNorm:
@@ -189,11 +194,26 @@ class _Stack:
         if module.weight is not None:
             bias = torch.zeros_like(module.weight) if module.bias is None else module.bias
             numbers = [module.weight.detach().clone(), bias.detach().clone()]
+        if module.normalized_shape != (self._dim,) or any(x is not None and x.shape != (self._dim,) for x in numbers):
+            raise ValueError(f"a norm of {tuple(module.normalized_shape)} numbers, in layers of {self._dim}")
         self._alive += numbers
         return _CNorm(*map(_address, numbers), module.eps)
 
-    def _product(self, *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
+    def _check_input(self, x: Tensor) -> None:
+        if x.size(-1) != self._dim:
+            raise RuntimeError(f"{x.size(-1)} numbers of a token for layers of {self._dim}")
+
+    def _product(self, shape: tuple[int, int], *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
+        """Pack the weights of a product; the kernels read as many as `shape`, outputs x inputs, says.
+
+        Raises:
+            ValueError: there are others, as in a pruned model.
+        """
         weight, bias = fused_weights(*projections, order=order)
+        if weight.shape != shape:
+            raise ValueError(
+                f"a product of {tuple(weight.shape)} weights, where the first layer's sizes ask for {shape}"
+            )
         product = PackedProduct(self._kernels, weight, bias, None, self._quantised, self._weights)
         self._alive.append(product)
         self.narrow |= product.as_c.kept != _KEPT[torch.float32]
@@ -205,6 +225,7 @@ class EncoderStack(_Stack):
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
         """B x S x C -> B x S x C, normalised where the encoder does; `padding`: booleans, B x S, what no token sees."""
+        self._check_input(x)
         x, hidden = x.contiguous(), None if padding is None else padding.contiguous()
         y, threads = torch.empty_like(x), _threads()
         stack = ctypes.addressof(self._stack)
@@ -219,6 +240,8 @@ class DecoderStack(_Stack):
     """
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
+        if cross.size(2) * cross.size(4) != 2 * self._dim:
+            raise RuntimeError(f"keys and values of {tuple(cross.shape)} for layers of {self._dim}")
         self._cross, self._padding = cross, padding
 
     def block(
@@ -240,6 +263,7 @@ class DecoderStack(_Stack):
 
     def _run(self, x: Tensor, cache: KVCache, ragged: Ragged | None, **numbers: Tensor) -> Tensor:
         """`aggdec_decode`; `numbers` by their names in `Block`."""
+        self._check_input(x)
         if ragged is not None:
             numbers |= {"rows": ragged.rows, "columns": ragged.columns}
         numbers = {name: number.contiguous() for name, number in numbers.items()} | {"x": x.contiguous()}
@@ -287,6 +311,8 @@ class Embedding:
             positions: added where there are any.
             further: as of `BlockDecoder`.
         """
+        if positions is not None and positions.reaching(1).size(1) != words.size(1):
+            raise ValueError("embeddings and positions differ in size")
         self._kernels = found
         self._words, self._scale, self._positions = words.detach().contiguous(), scale, positions
         self._further = words.new_empty(0) if further is None else further.detach().contiguous()
@@ -342,12 +368,31 @@ def embedding(
 
 
 def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kernels | None:
-    """The kernels, where they compute such layers: on a CPU, in single precision or with products in int8."""
-    is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32 and activation in ACTIVATIONS
-    if not is_plain or arithmetic.precision == "bf16":
-        return None
-    found = kernels()
-    return None if found is None or (arithmetic.precision == "int8" and not found.quantises) else found
+    """Return the kernels where they compute such layers; None where PyTorch does.
+
+    Raises:
+        AggdecError: there are none, and --int8 or --bit-exact need them.
+    """
+    found, is_int8 = kernels(), arithmetic.precision == "int8"
+    if weight.device.type != "cpu":
+        reason = f"compute on the CPU only, not on {weight.device.type}: leave it out, or add --cpu"
+    elif weight.dtype != torch.float32 or arithmetic.precision == "bf16":
+        kind = "bfloat16" if arithmetic.precision == "bf16" else str(weight.dtype)
+        reason = f"do not compute in {kind}: take a model in single precision, or leave the option out"
+    elif activation not in ACTIVATIONS:
+        reason = f"do not have the activation {getattr(activation, '__name__', activation)}: leave the option out"
+    elif found is None:
+        reason = (
+            f"are missing here (vector instructions: {torch.backends.cpu.get_cpu_capability()}). They need AVX2 or "
+            "AVX-512, a C compiler when the plugin is installed, and not AGGDEC_KERNELS=0"
+        )
+    elif is_int8 and not found.quantises:
+        reason = "need the VNNI instructions for 8-bit integers, which this processor does not have"
+    else:
+        return found
+    if not arithmetic.is_judged and (is_int8 or arithmetic.bit_exact):
+        raise AggdecError(f"{arithmetic.options()} needs this plugin's kernels, which {reason}")
+    return None
 
 
 def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:

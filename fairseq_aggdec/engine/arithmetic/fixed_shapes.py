@@ -1,14 +1,11 @@
-"""Shapes at which a token's result does not depend, to the last bit, on what is computed together with it.
+"""Shapes at which a token's result in bfloat16 does not depend, to the last bit, on what is computed together with it.
 
 A product or an attention over other numbers of rows adds up the same numbers in another order, rounds otherwise, and
-sooner or later chooses another token: block verification then differs from one-token decoding at near-ties.
+sooner or later chooses another token: block verification would differ from one-token decoding. On x86 with PyTorch 2.13
+these do not depend on the other rows nor on their number:
 
-What is true of a device is measured, not known: `bit_exact_probe` tries it out wherever the mode is asked for. On x86
-with PyTorch 2.13 (fp32 and bf16; int8 adds without rounding) these do not depend on the other rows nor on their number:
-
-* products with weights prepacked by oneDNN, from two rows on (of a single row, long inputs are added up in parts);
-  `F.linear` has other orders for 1 to 3 rows, with several threads for 5 to 7 and 9 to 11 too;
-  in bf16 on processors with AMX, long inputs are added up in parts from 36 rows on, so that 32 are multiplied at once;
+* products with weights prepacked by oneDNN, from two rows on (of a single row, long inputs are added up in parts); on
+  processors with AMX, long inputs are added up in parts from 36 rows on, so that 32 are multiplied at once;
 * `scaled_dot_product_attention` at multiples of 4 queries and of 16 keys, whatever the mask hides behind the keys that
   are seen. What stands before them matters: so every sentence begins at position 0;
 * normalisation over the last dimension, which goes row by row.

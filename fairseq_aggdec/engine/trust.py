@@ -1,0 +1,110 @@
+"""Trust by behaviour: a new engine reads a few random sentences beside fairseq's own code, and their numbers compare.
+
+fairseq's decoder reads token by token, as its search does, so that hooks, replaced methods and parts of other classes
+show, whatever they are. Training mode, random numbers and caches of the model stay as they were.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_aggdec.decoding.roles import Block
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.block_encoder import BlockEncoder
+
+_TOLERANCES = {torch.float16: 0.1, torch.bfloat16: 0.5}
+"""of log-probabilities and encoder states; `aggdec verify` takes smaller gaps for near-ties"""
+_TOLERANCE = 1e-4  # of other types
+_OF_PEAK = 0.1
+"""tolerances for each unit of the largest number, which rounding grows with, where that is more"""
+_SOURCE_LENGTHS = (7, 4)
+_BLOCKS = (3, 2)
+"""widths of the blocks that the engine's decoder reads"""
+
+
+def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
+    """Return by how much an engine's log-probabilities differ from its decoder's, as text; None where they agree."""
+    with _undisturbed(decoder):
+        weight = decoder.embed_tokens.weight
+        width = min(sum(_BLOCKS), int(decoder.max_positions()))
+        tokens = _random_tokens(decoder, len(_SOURCE_LENGTHS), width)
+        memory = torch.randn(max(_SOURCE_LENGTHS), len(_SOURCE_LENGTHS), decoder.layers[0].encoder_attn.kdim)
+        encoder_out: dict[str, Any] = {
+            "encoder_out": [memory.to(weight)],
+            "encoder_padding_mask": [_left_padding().to(weight.device)],
+        }
+        encoder_out |= {name: [] for name in ("encoder_embedding", "encoder_states", "src_tokens", "src_lengths")}
+        state: dict[str, Any] = {}
+        expected, found = [], []
+        for end in range(1, width + 1):
+            read = decoder(tokens[:, :end], encoder_out=encoder_out, incremental_state=state)
+            expected.append(decoder.get_normalized_probs((read[0][:, -1:], None), True, None))
+        engine.start(encoder_out)
+        start = 0
+        for part in tokens.split([min(width, _BLOCKS[0]), max(0, width - _BLOCKS[0])], dim=1):
+            if part.size(1) > 0:
+                starts = [start] * len(tokens)
+                block = Block.of(part, torch.tensor(starts, device=tokens.device), starts, None)
+                logits = block.ragged.spread(torch.cat(list(engine.score(block))))
+                found.append(decoder.get_normalized_probs((logits, None), True, None))
+                start += part.size(1)
+        return _difference(torch.cat(found, dim=1), torch.cat(expected, dim=1), weight, "log-probabilities")
+
+
+def encoder_objection(engine: BlockEncoder, encoder: Any) -> str | None:
+    """Return by how much an engine's encoder states differ from its encoder's, as text; None where they agree."""
+    with _undisturbed(encoder):
+        width = min(max(_SOURCE_LENGTHS), int(encoder.max_positions()))
+        padding = _left_padding()[:, -width:].to(encoder.embed_tokens.weight.device)
+        tokens = _random_tokens(encoder, *padding.shape).masked_fill(padding, encoder.padding_idx)
+        lengths = padding.logical_not().sum(dim=1)
+        expected = encoder.forward_torchscript({"src_tokens": tokens, "src_lengths": lengths})["encoder_out"][0]
+        found, is_read = engine(tokens)["encoder_out"][0], ~padding.T
+        return _difference(found[is_read], expected[is_read], encoder.embed_tokens.weight, "encoder states")
+
+
+def _difference(found: Tensor, expected: Tensor, weight: Tensor, name: str) -> str | None:
+    """Return by how much numbers differ, where that is too much; where `expected` are none, all is right."""
+    finite = expected.isfinite()
+    if not finite.any():
+        return None
+    expected, found = expected[finite].double(), found[finite].double()
+    tolerance = _TOLERANCES.get(weight.dtype, _TOLERANCE)
+    if weight.is_cuda and torch.backends.cuda.matmul.allow_tf32:
+        tolerance = max(tolerance, _TOLERANCES[torch.float16])
+    tolerance *= max(1.0, _OF_PEAK * float(expected.abs().max()))
+    apart = float((found - expected).abs().max())
+    return None if apart <= tolerance else f"{name} that differ by {apart:.2g} from fairseq's own"
+
+
+def _random_tokens(stack: Any, rows: int, width: int) -> Tensor:
+    """rows x width; no padding, and no symbol with an embedding that is not finite."""
+    weight = stack.embed_tokens.weight
+    tokens = torch.randint(weight.size(0), (rows, width)).to(weight.device)
+    usable = weight[tokens].isfinite().all(dim=-1) & tokens.ne(stack.padding_idx)
+    return torch.where(usable, tokens, (stack.padding_idx + 1) % weight.size(0))
+
+
+def _left_padding() -> Tensor:
+    """B x S, True before each source."""
+    longest = max(_SOURCE_LENGTHS)
+    return torch.arange(longest) < longest - torch.tensor(_SOURCE_LENGTHS)[:, None]
+
+
+@contextmanager
+def _undisturbed(module: nn.Module) -> Iterator[None]:
+    """Run fairseq's code in evaluation mode, by fixed random numbers; afterwards all is as before."""
+    modes = [(part, part.training) for part in module.modules()]
+    device = next(module.parameters()).device
+    with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(1)
+        for part, _ in modes:
+            part.training = False
+        try:
+            yield
+        finally:
+            for part, mode in modes:
+                part.training = mode

@@ -1,0 +1,111 @@
+"""A new engine is used only where its numbers are those of fairseq's own code."""
+
+import logging
+from typing import Any
+
+import pytest
+import torch
+from fairseq.models import FairseqEncoderDecoderModel
+from torch import nn
+
+from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.engines import Engines
+from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
+from fairseq_aggdec.errors import AggdecError
+from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
+
+pytestmark = pytest.mark.usefixtures("either_engine")
+WORDS = dictionary(30)
+BATCH = random_batch(1, WORDS, [3, 6, 1])["net_input"]
+
+
+def model(shape: str = "post-norm sinusoidal", **options: Any) -> FairseqEncoderDecoderModel:
+    return model_of_shape(shape, 1, WORDS, WORDS, **options)
+
+
+def louder(module: nn.Module, inputs: Any, output: Any) -> Any:
+    return 1.01 * output
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+def test_engines_of_every_shape_and_type_are_trusted(shape: str, kind: torch.dtype) -> None:
+    some, engines = model(shape).to(kind), Engines()
+    assert engines.unsupported(some.decoder) is None
+    engines.encode(some, BATCH)
+    assert engines.encoders_made == 1
+
+
+@pytest.mark.parametrize("arithmetic", [Arithmetic("bf16"), Arithmetic(bit_exact=True)])
+def test_another_arithmetic_is_judged_by_its_layers_in_the_models_own(
+    arithmetic: Arithmetic, request: pytest.FixtureRequest
+) -> None:
+    if arithmetic.bit_exact and "PyTorch" in request.node.name:
+        return  # which is refused
+    engines = Engines(arithmetic)
+    engines.encode(model(), BATCH)
+    assert engines.encoders_made == 1
+
+
+def test_a_decoder_that_computes_a_little_differently_is_left_to_fairseq() -> None:
+    some = model()
+    some.decoder.layers[1].fc2.register_forward_hook(louder)
+    reason = Engines().unsupported(some.decoder) or ""
+    assert reason.startswith("log-probabilities that differ by 0.")
+    with pytest.raises(AggdecError, match=r"--bf16 needs this plugin's engine, .* log-probabilities that differ by"):
+        Engines(Arithmetic("bf16")).decoder(some.decoder)
+
+
+def test_an_encoder_that_computes_a_little_differently_is_left_to_fairseq(caplog: pytest.LogCaptureFixture) -> None:
+    some, engines = model(), Engines()
+    some.encoder.layers[0].fc2.register_forward_hook(louder)
+    with caplog.at_level(logging.WARNING):
+        found = engines.encode(some, BATCH)
+    assert torch.equal(found["encoder_out"][0], some.encoder.forward_torchscript(BATCH)["encoder_out"][0])
+    assert "fairseq's own code encodes" in caplog.text
+    assert "encoder states that differ by 0." in caplog.text
+    assert engines.encoders_made == 0
+
+
+def test_scaled_heads_are_found_when_their_scale_is_no_longer_one() -> None:
+    some, engines = model(scale_heads=True), Engines()
+    for layer in some.decoder.layers:
+        nn.init.ones_(layer.c_attn)
+    assert engines.unsupported(some.decoder) is None
+    with torch.no_grad():
+        some.decoder.layers[0].c_attn.mul_(1.5)
+    assert "differ by" in (engines.unsupported(some.decoder) or "")
+
+
+def test_sizes_that_the_kernels_would_read_beyond_are_found() -> None:
+    some = model()
+    some.decoder.layers[1].fc1 = nn.Linear(some.decoder.embed_dim, 2)
+    some.decoder.layers[1].fc2 = nn.Linear(2, some.decoder.embed_dim)
+    engine = Engines().decoder(some.decoder)
+    assert engine is None or not engine.by_kernels
+
+
+def test_the_model_and_random_numbers_stay_as_they_were() -> None:
+    some = model(dropout=0.5).train()
+    some.decoder.layers[0].eval()
+    modes = [part.training for part in some.modules()]
+    before = torch.random.get_rng_state()
+    Engines().encode(some, BATCH)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert [part.training for part in some.modules()] == modes
+    assert all(weight.grad is None for weight in some.parameters())
+
+
+def test_parts_that_differ_only_in_long_sentences_are_refused_by_type() -> None:
+    class Windowed(type(model().decoder.layers[0].self_attn)):  # type: ignore[misc]
+        pass
+
+    for part, reason in (("decoder", unsupported_decoder), ("encoder", unsupported_encoder)):
+        some = model()
+        getattr(some, part).layers[0].self_attn.__class__ = Windowed
+        assert reason(getattr(some, part)) == "attention of type Windowed"
+        some = model()
+        getattr(some, part).layers.append(nn.Identity())
+        assert reason(getattr(some, part)) == "a layer of type Identity"
+    without = model(no_cross_attention=True, cross_self_attention=False)
+    assert unsupported_decoder(without.decoder) == "no attention to the encoder"
