@@ -105,23 +105,6 @@ setup(
     entry_points={
         "console_scripts": [
             "aggdec=fairseq_aggdec.cli.verbs:main",
-            # the former names of its verbs, for one version
-            "aggdec-demo=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-verify=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-user-dir=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-decode=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-compare=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-bench=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-super-resolve=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-report=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-tune=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-score=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-corrupt=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-prepare=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-shrink=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-distill=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-average=fairseq_aggdec.cli.verbs:former_command",
-            "aggdec-export=fairseq_aggdec.cli.verbs:former_command",
         ]
     },
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
 from fairseq_aggdec.errors import AggdecError, on_command_line
 
@@ -66,14 +65,6 @@ def main(argv: Sequence[str] | None = None) -> int | None:
         raise AggdecError(f"aggdec {verb}: there is no such verb; the nearest is {nearest}, aggdec --help lists all")
     status: int | None = import_module(VERBS[verb]).main(rest)
     return status
-
-
-def former_command() -> int | None:
-    """Runs `aggdec VERB` for the former command `aggdec-VERB`, and prints its new name."""
-    name = Path(sys.argv[0]).stem
-    verb = name.removeprefix("aggdec-")
-    print(f"{name} is now `aggdec {verb}`; the old name goes with the next version", file=sys.stderr)
-    return main([verb, *sys.argv[1:]])
 
 
 def _help() -> str:

@@ -14,7 +14,6 @@ from omegaconf import OmegaConf
 from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
-from fairseq_aggdec.lab.reporting.counterparts import Source, read_tables
 from fairseq_aggdec.structured_files import read_yaml
 from tests.configs.composing import CONFIGS, ROOT, compose, experiments, written
 from tests.configs.recording import recorded
@@ -130,66 +129,6 @@ def test_decoding_and_measuring(commands: tuple[str, list[list[str]]]) -> None:
                 program._parser().parse_args(command[3:])
 
 
-def test_tables_are_of_what_is_decoded_and_measured(commands: tuple[str, list[list[str]]]) -> None:
-    """Every number of tables.yaml has a decoding or a measurement that it can come from."""
-    experiment, given = commands
-    decoded, counted = set(), set()
-    for command in given:
-        if command[0] == "fairseq-generate":
-            output = Path(command[command.index("--results-path") + 1])
-            assert output.parts[-4:-2] == (experiment, "decode")
-            decoded.add(output.parts[-2:])
-            counted |= {output.parts[-2:]} if "--decoding-stats" in command else set()
-    measured = measurements(experiment, given)
-
-    def known(source: Source) -> bool:
-        timed = {(source.record, source.mode.replace(":", "-"), source.batch_size)}
-        if source.measure == "speed-up":
-            timed.add((source.over_record, source.over.replace(":", "-"), source.batch_size))
-        if source.measure.removesuffix(" of all") in TIMED:
-            return timed <= measured
-        if source.measure in COUNTED:
-            return (source.set, source.label) in counted or timed <= measured
-        needed = {source.label, source.over} if source.measure == "decoding speed-up" else {source.label}
-        return {(source.set, label) for label in needed} <= decoded
-
-    for counterparts in read_tables(CONFIGS / experiment).counterparts.values():
-        for place, source in counterparts.sources.items():
-            assert known(source), f"{counterparts.table.name}, {place}: {source}"
-
-
-def test_own_tables_are_of_what_their_stage_measures(commands: tuple[str, list[list[str]]]) -> None:
-    """Every row and column, with the axes that the stage gives."""
-    experiment, given = commands
-    measured = {record for record, _, _ in measurements(experiment, given)}
-    for command in given:
-        if "--table" in command:
-            chosen = [command[place + 1].partition("=") for place, word in enumerate(command) if word == "--axis"]
-            tables = read_tables(CONFIGS / experiment, {name: values.split(",") for name, _, values in chosen})
-            for table in tables.own[command[command.index("--table") + 1]]:
-                cells = {place for place, cell in table.cells.items() if cell.sources[0].record in measured}
-                assert {row for row, _ in cells} == {row for row, _ in table.cells}, table.title
-                assert {column for _, column in cells} == set(table.columns), table.title
-
-
-def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str, int]]:
-    """Record, mode as part of a label, and batch size of all that is timed."""
-    found = set()
-    for command in given:
-        if "fairseq_aggdec.cli.bench" in command:
-            args = bench._parser().parse_args(command[3:])
-            record = args.json.with_suffix("").as_posix().rpartition(f"/{experiment}/")[2]
-            modes = [mode.name.replace(":", "-") for mode in parse_modes(args.modes, args.peers, args.nat_peer)]
-            found |= {(record, mode, size) for mode in modes for size in args.batch_sizes}
-        elif "fairseq_aggdec.cli.super_resolve" in command:
-            folder = Path(command[command.index("--output") + 1])
-            record = f"{folder.parent.name}/{folder.name}/record"
-            found |= {(record, mode, 1) for mode in ("greedy", "blockwise", "approximate")}
-        elif "--record" in command:  # of another experiment's Transformer-big
-            found.add((command[command.index("--record") + 1].partition("=")[0], "beam5", 1))
-    return found
-
-
 def test_gpus_change_the_update_frequency(tmp_path: Path) -> None:
     (training, *_) = [c for c in recorded("wmt14_en_de", "teacher", folder=tmp_path, gpus=2) if "hydra" in c[0]]
     assert "distributed_training.distributed_world_size=2" in training
@@ -276,3 +215,14 @@ def test_a_stand_in_without_the_stage_is_left_out(stage: str, stand_ins: set[str
     given = recorded("conll14_gec", stage, "--small", folder=tmp_path, gpus=0)
     of_bench = [command for command in given if "fairseq_aggdec.cli.bench" in command]
     assert {Path(command[3]).parent.name for command in of_bench} == stand_ins
+
+
+def test_a_dry_run_prints_every_command_with_hours_and_disk_space_and_leaves_nothing(tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path), "AGGDEC_WORK": str(tmp_path / "work")}
+    command = ["bash", str(ROOT / "scripts/reproduce.sh"), "gec_bart_12_2", "--dry-run"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert re.search(r"^disk_gb: \d+$", done.stdout, re.MULTILINE)
+    assert re.search(r"^gpu_hours: \d+", done.stdout, re.MULTILINE)
+    programs = {line.split()[0] for line in done.stdout.splitlines()}
+    assert {"fairseq-hydra-train", "fairseq-generate"} <= programs
+    assert list(tmp_path.iterdir()) == []
