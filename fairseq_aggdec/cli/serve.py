@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import option
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     with listen(given.host, given.port) as listening:
         corrector, translator = _loaded(given, "corrector", "gec"), _loaded(given, "translator", "mt")
-        settings = dict(CAREFUL) if given.mode == CAREFUL["mode"] else {"mode": given.mode}
+        settings: dict[str, Any] = dict(CAREFUL) if given.mode == CAREFUL["mode"] else {"mode": given.mode}
         if given.tolerance is not None:
             settings["tolerance"] = given.tolerance
         corrector.decode("This is ready.", **settings)  # a wrong option is refused now, and the first request is fast

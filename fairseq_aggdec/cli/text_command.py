@@ -103,7 +103,7 @@ def run(
     options.start(given.threads)
     from fairseq_aggdec.text.model import load
 
-    common = {"device": given.device, "precision": given.precision}
+    common: dict[str, Any] = {"device": given.device, "precision": given.precision}
     if given.path:
         model = load(given.path, corrects=True if verb == "correct" else None, **own, **common)
     else:
