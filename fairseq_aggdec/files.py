@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import os
 import shutil
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -173,6 +174,20 @@ def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
         raise AggdecError(
             f"{name}, line {line}: not valid UTF-8 (byte {column} of the line); convert it, for example with iconv"
         ) from None
+
+
+def read_text(source: str | Path) -> str:
+    """The text of a UTF-8 file; `-` names the standard input.
+
+    Raises:
+        AggdecError: it is not UTF-8, or cannot be read.
+    """
+    name = "standard input" if source == "-" else str(source)
+    try:
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise AggdecError(f"{name}: cannot be read ({error.strerror})") from error
+    return decode_text(data, name)
 
 
 def read_text_lines(path: Path) -> list[str]:

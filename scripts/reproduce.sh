@@ -4,20 +4,25 @@
 # Without STAGE it runs all `stages` of configs/EXPERIMENT/stages.sh in their order; `further_stages` run only if they are
 # named. A finished stage does nothing, a stopped one continues. --small runs the experiment's stand-in on little data
 # instead. --list shows the experiments, the tables they repeat, their stand-ins, hours and disk space. --check runs nothing
-# and tells whether the stages exist. UPDATES=500 in the environment shortens each training of a small experiment to 500
+# and tells whether the stages exist. --dry-run prints every command that the stages would run, and the hours, disk space
+# and memory of the experiment, and runs nothing but them in an empty folder. UPDATES=500 in the environment shortens each training of a small experiment to 500
 # updates.
 source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
-small=0 check=0 arguments=()
+small=0 check=0 dry=0 arguments=()
 for argument in "$@"; do
     case "$argument" in
         --list) exec python -m fairseq_aggdec.cli.experiments list "$root/configs" ;;
         --small) small=1 ;;
         --check) check=1 ;;
+        --dry-run) dry=1 ;;
         *) arguments+=("$argument") ;;
     esac
 done
 set -- ${arguments[@]+"${arguments[@]}"}
+if ((dry)); then # in a folder that is deleted afterwards, so that no stage counts as done
+    source "$(dirname -- "${BASH_SOURCE[0]}")/dry_run.sh"
+fi
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
 if ((small)); then
@@ -107,6 +112,9 @@ for stage in "${wanted[@]}"; do
 done
 if ((check)); then
     exit 0
+fi
+if ((dry)); then
+    grep -E '^(title|disk_gb|gpu_hours|cpu_hours|memory_gb)' "$config/about.yaml"
 fi
 for stage in "${wanted[@]}"; do
     "stage_$stage"

@@ -5,12 +5,14 @@ These models have all weights of a Transformer, and one or two tables more. fair
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from fairseq_aggdec.compat.checkpoints import without_training
+from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.files import refuse_overwriting, written_whole
 
 _LENGTHS = {"embed_length": (256, 1)}
 TABLES = {
@@ -20,6 +22,25 @@ TABLES = {
     "levenshtein_transformer": {"embed_mask_ins": (256, 2), "embed_word_del": (2, 1)},
 }
 """architecture: the tables that its decoder has beyond a Transformer's, by their rows and multiples of the width"""
+
+
+def write_nat_start(checkpoint: Path, architecture: str, output: Path) -> None:
+    """Write the `nat_start` of a checkpoint into a file.
+
+    Raises:
+        AggdecError: the checkpoint cannot be read, is of another kind, or would be overwritten; or there is no such
+            architecture.
+    """
+    if architecture not in TABLES:
+        raise AggdecError(f"{architecture}: choose one of {', '.join(TABLES)}")
+    refuse_overwriting(output, [checkpoint])
+    state = read_checkpoint(checkpoint)
+    try:
+        start = nat_start(state, architecture)
+    except AggdecError as error:
+        raise AggdecError(f"{checkpoint}: {error}") from None
+    with written_whole(output) as partial:
+        torch.save(start, partial)
 
 
 def nat_start(state: Mapping[str, Any], architecture: str) -> dict[str, Any]:

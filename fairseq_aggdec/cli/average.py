@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_aggdec.cli.options import check_least
+from fairseq_aggdec.cli.options import argument, option, read
 from fairseq_aggdec.errors import on_command_line
+
+
+@dataclass(kw_only=True)
+class Options:
+    folder: Path = argument("folder with the checkpoints of one training run")
+    last: int = option("number of checkpoints to average", 5, least=1)
+    output: Path = option("file to write")
 
 
 @on_command_line()
@@ -18,18 +25,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     Raises:
         AggdecError: there are too few checkpoints, or they cannot be averaged.
     """
-    parser = argparse.ArgumentParser(prog="aggdec average", description=__doc__)
-    parser.add_argument("folder", type=Path, help="folder with the checkpoints of one training run")
-    parser.add_argument("--last", type=int, default=5, help="number of checkpoints to average (default: 5)")
-    parser.add_argument("--output", type=Path, required=True, help="file to write")
-    args = parser.parse_args(argv)
-    check_least(parser, args, 1, "last")
-
+    options = read(Options, "average", argv, __doc__)
     from fairseq_aggdec.checkpoint_tools.averaging import last_checkpoints, write_average
 
-    paths = last_checkpoints(args.folder, args.last)
-    write_average(paths, args.output)
-    print(f"mean of {', '.join(path.name for path in paths)} in {args.output}", file=sys.stderr)
+    paths = last_checkpoints(options.folder, options.last)
+    write_average(paths, options.output)
+    print(f"mean of {', '.join(path.name for path in paths)} in {options.output}", file=sys.stderr)
 
 
 if __name__ == "__main__":

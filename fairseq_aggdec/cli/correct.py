@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
-from fairseq_aggdec.cli.text_command import run, text_parser
+from fairseq_aggdec.cli.text_command import CorrectOptions, run
 from fairseq_aggdec.text.shipped import CAREFUL
 
-_EXAMPLE = """\
+_HELP = """\
+Correct text of any number of sentences and lines, whose spacing stays.
+What the shipped corrector is good for: docs/corrector.md.
+
 examples:
   aggdec correct "She have two brother."
   aggdec correct --diff --input letter.txt
@@ -14,16 +17,7 @@ examples:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
-    parser = text_parser(
-        "correct",
-        "Correct text: of any number of sentences and lines, whose spacing stays. What the shipped "
-        "corrector is good for: docs/corrector.md.",
-        _EXAMPLE,
-    )
-    parser.add_argument(
-        "--diff", action="store_true", help="print the text with its changes marked, in colour on a terminal"
-    )
-    run(parser, argv, "gec", **CAREFUL)
+    run(CorrectOptions, "correct", argv, "gec", _HELP, **CAREFUL)
 
 
 if __name__ == "__main__":

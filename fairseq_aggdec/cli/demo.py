@@ -1,40 +1,56 @@
-"""`aggdec demo`: shipped models decode sentences by fairseq's search and by this plugin, side by side."""
+"""Show shipped models decoding sentences by fairseq's search and by this plugin, side by side.
 
-import argparse
+`gec` corrects English by copying the input as the draft; `mt` translates English into German with drafts of a second
+model.
+"""
+
+from __future__ import annotations
+
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.demo.sentences import read_sentences
-from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.lab.reporting.trace import wants_colour
+from fairseq_aggdec.cli.options import argument, option
+from fairseq_aggdec.errors import AggdecError, on_command_line
+from fairseq_aggdec.files import decode_text, read_text
 from fairseq_aggdec.text.shipped import SHIPPED
+
+
+@dataclass(kw_only=True)
+class Options:
+    sentences: list[str] = argument("English sentences (default: a built-in set)", [])
+    task: Literal["gec", "mt"] = option("the model", "gec")
+    input: str | None = option("file with one sentence in a line; '-' for the standard input", None)
+    show: int = option("number of sentences whose blocks are shown", 5, least=0)
+    rounds: int = option("how often each mode is timed", 3, least=1)
+    threads: int | None = option("number of PyTorch's threads", None, least=1)
+    colour: Literal["auto", "always", "never"] = option("colour the blocks", "auto")
 
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line of the demo; see --help."""
-    parser = argparse.ArgumentParser(
-        prog="aggdec demo",
-        description="Correct English sentences (gec, by copying the input as the draft) or translate them into German "
-        "(mt, with drafts of a second model), and compare fairseq's search with this plugin.",
-    )
-    parser.add_argument("sentences", nargs="*", help="English sentences (default: a built-in set)")
-    parser.add_argument("--task", choices=sorted(SHIPPED), default="gec", help="default: %(default)s")
-    parser.add_argument("--input", help="file with one sentence in a line; '-' for the standard input")
-    parser.add_argument("--show", type=int, default=5, help="number of sentences whose blocks are shown (default: 5)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each mode is timed (default: 3)")
-    parser.add_argument("--threads", type=int, help="number of PyTorch's threads")
-    parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
-    args = parser.parse_args(argv)
-    options.check_least(parser, args, 0, "show")
-    options.check_least(parser, args, 1, "rounds", "threads")
-    demo = SHIPPED[args.task]
-    sentences = read_sentences(args.sentences, args.input, demo.folder / "sentences.txt")
-    colour = wants_colour(args.colour)
-    options.start(args.threads)
-    from fairseq_aggdec.demo.showing import show
+    """Command line of the demo; see --help.
 
-    show(demo, sentences, args.show, args.rounds, colour)
+    Raises:
+        AggdecError: sentences and a file are given, there is no sentence, or a file cannot be read.
+    """
+    given = options.read(Options, "demo", argv, __doc__)
+    if given.sentences and given.input:
+        raise AggdecError("give sentences or --input, not both")
+    demo = SHIPPED[given.task]
+    lines = [decode_text(os.fsencode(sentence), "the sentence") for sentence in given.sentences]
+    if not lines:  # a line feed alone ends a sentence, as in fairseq
+        lines = read_text(given.input or demo.folder / "sentences.txt").split("\n")
+    sentences = [line.strip() for line in lines if line.strip()]
+    if not sentences:
+        raise AggdecError("no sentence given: nothing to decode")
+    options.start(given.threads)
+    from fairseq_aggdec.demo.showing import show
+    from fairseq_aggdec.lab.reporting.trace import wants_colour
+
+    show(demo, sentences, given.show, given.rounds, wants_colour(given.colour))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,128 @@
-"""What the command lines of the verbs have in common: options, checks of their values, and the start of the work."""
+"""What the command lines of the verbs have in common: options, checks of their values, and the start of the work.
+
+A verb declares its options as the fields of a dataclass, made by `argument` and `option`; `read` parses a command line
+into one. Nothing here imports torch or fairseq, as `--help` must be fast.
+"""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import logging
 import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from fairseq_aggdec import errors
 from fairseq_aggdec.models.sizes import SIZES
 from fairseq_aggdec.shards.settings import MAX_TOKENS
+
+Options = TypeVar("Options")
+
+
+def argument(help: str, default: Any = dataclasses.MISSING, **settings: Any) -> Any:
+    """A field of an options dataclass that is given by its place; see `option`."""
+    return option(help, default, positional=True, **settings)
+
+
+def option(
+    help: str,
+    default: Any = dataclasses.MISSING,
+    *,
+    least: float | None = None,
+    short: str | None = None,
+    positional: bool = False,
+    **settings: Any,
+) -> Any:
+    """A field of an options dataclass: `last: int = option("number of checkpoints", 5, least=1)` is `--last`.
+
+    The field's type says how the option is read: `bool` is a switch, `list[X]` takes several words, `Literal` lists the
+    choices, `X | None` may be left out, and any other type is called with the word.
+
+    Args:
+        help: the help text; the default is added to it unless the text names one.
+        default: the value where the option is not given; without one the option is required.
+        least: the smallest number that is accepted.
+        short: a short form, such as `-s`.
+        positional: whether the value is given by its place.
+        settings: further arguments of `ArgumentParser.add_argument`.
+    """
+    metadata = {"help": help, "least": least, "short": short, "positional": positional, "settings": settings}
+    if isinstance(default, list):
+        return dataclasses.field(default_factory=default.copy, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def add_options(group: argparse._ActionsContainer, options: type, prefix: str = "") -> None:
+    """Add the fields of an options dataclass to a parser or a group, `--PREFIX-NAME` where a prefix is given."""
+    types = get_type_hints(options)
+    for field in dataclasses.fields(options):
+        given, kind = field.metadata, types[field.name]
+        name = f"{prefix}_{field.name}" if prefix else field.name
+        if get_origin(kind) in (Union, UnionType):
+            kind = next(part for part in get_args(kind) if part is not type(None))
+        settings: dict[str, Any] = {"help": given["help"], **given["settings"]}
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if not required:
+            settings["default"] = None if field.default is dataclasses.MISSING else field.default
+            if settings["default"] not in (None, False) and "default" not in given["help"]:
+                settings["help"] += " (default: %(default)s)"
+        if get_origin(kind) is list:
+            settings.setdefault("nargs", "*" if given["positional"] else "+")
+            settings["default"] = field.default_factory() if field.default_factory is not dataclasses.MISSING else None
+            (kind,) = get_args(kind)
+        elif given["positional"] and not required:
+            settings.setdefault("nargs", "?")
+        if kind is bool:
+            settings["action"] = "store_true"
+        elif get_origin(kind) is Literal:
+            settings["choices"] = get_args(kind)
+        else:
+            settings.setdefault("type", kind if given["least"] is None else at_least(kind, given["least"]))
+            settings.setdefault("metavar", field.name.split("_")[-1].upper())
+        if given["positional"]:
+            group.add_argument(name, **settings)
+        else:
+            flags = [errors.option_name(name), *filter(None, [given["short"]])]
+            group.add_argument(*flags, dest=name, required=required, **settings)
+
+
+def take(options: type[Options], args: argparse.Namespace, prefix: str = "") -> Options:
+    """The dataclass whose fields `add_options` added to the parser of these arguments."""
+    names = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
+    return options(**{name: getattr(args, f"{prefix}_{name}" if prefix else name) for name in names})
+
+
+def read(options: type[Options], verb: str, argv: Sequence[str] | None, description: str, **settings: Any) -> Options:
+    """Parse the words behind a verb into its options dataclass.
+
+    Args:
+        options: the dataclass.
+        verb: its name on the command line.
+        argv: the words; None: those of this process.
+        description: what the verb does, for `--help`.
+        settings: further arguments of `ArgumentParser`.
+    """
+    parser = argparse.ArgumentParser(prog=f"aggdec {verb}", description=description, **settings)
+    add_options(parser, options)
+    return take(options, parser.parse_args(argv))
+
+
+def at_least(kind: Callable[[str], Any], least: float) -> Callable[[str], Any]:
+    """The `type` of an argparse option that takes a number of at least `least`; `kind` is int or float."""
+
+    def number(word: str) -> Any:
+        value = kind(word)
+        if not value >= least:
+            raise argparse.ArgumentTypeError(f"{word}: must be at least {least:g}")
+        return value
+
+    number.__name__ = kind.__name__  # argparse names it where the word is no number
+    return number
 
 
 def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", required: bool = False) -> None:

@@ -2,148 +2,141 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
+from argparse import RawTextHelpFormatter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 from fairseq_aggdec.cli import options
-from fairseq_aggdec.errors import AggdecError, on_command_line
-from fairseq_aggdec.files import decode_text
+from fairseq_aggdec.cli.options import argument, option
+from fairseq_aggdec.errors import AggdecError, on_command_line, option_name
+from fairseq_aggdec.files import read_text
 
 if TYPE_CHECKING:
-    from fairseq_aggdec.text.model import Model
     from fairseq_aggdec.text.results import Result
 
 COLOURS = {"old": ("\033[31;9m", "\033[0m"), "new": ("\033[32m", "\033[0m")}
 MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
 """as in git's --word-diff"""
-_OF_OWN_MODEL = (
-    "data",
-    "source_lang",
-    "target_lang",
-    "drafter",
-    "tokenizer",
-    "bpe",
-    "bpe_codes",
-    "sentencepiece_model",
-    "moses_no_escape",
-    "moses_no_dash_splits",
-)
+_INTERACTIVE = "as in fairseq-interactive, for a model of your own"
 
 
-def text_parser(verb: str, description: str, example: str) -> argparse.ArgumentParser:
+@dataclass(kw_only=True)
+class OwnModel:
+    """Arguments of `load` beside the checkpoint."""
+
+    data: str | None = option("folder with the dictionaries of your model (default: the checkpoint's)", None)
+    source_lang: str | None = option("of your model", None, short="-s")
+    target_lang: str | None = option("of your model", None, short="-t")
+    drafter_path: str | None = option("checkpoint of a drafter for your model", None)
+    tokenizer: str | None = option(_INTERACTIVE, None)
+    bpe: str | None = option(_INTERACTIVE, None)
+    bpe_codes: str | None = option(_INTERACTIVE, None)
+    sentencepiece_model: str | None = option(_INTERACTIVE, None)
+    moses_no_escape: bool | None = option(_INTERACTIVE, None)
+    moses_no_dash_splits: bool | None = option(_INTERACTIVE, None)
+
+
+@dataclass(kw_only=True)
+class Decoding:
+    """Arguments of `Model.decode`."""
+
+    mode: str | None = option("greedy, iad, iad++, gad, gad++, beam, aggressive-beam, ...: docs/options.md", None)
+    tolerance: float | None = option("of iad++ and gad++", None)
+    top_beta: int | None = option("of iad++ and gad++", None, least=1)
+    beam: int | None = option("of beam and aggressive-beam (default: 5)", None, least=1)
+
+
+@dataclass(kw_only=True)
+class TextOptions(Decoding, OwnModel):
     """The options of both verbs."""
-    parser = argparse.ArgumentParser(
-        prog=f"aggdec {verb}", description=description, epilog=example, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("texts", nargs="*", metavar="TEXT", help="default: the standard input")
-    parser.add_argument(
-        "-i", "--input", nargs="+", metavar="FILE", help="files of text, in their order; '-': standard input"
-    )
-    parser.add_argument("--json", action="store_true", help="a JSON object a text: text, sentences, edits with offsets")
-    model = parser.add_argument_group("a model of your own (default: the one that comes with this package)")
-    model.add_argument("--path", help="checkpoint, or several joined by ':'")
-    model.add_argument("--data", help="folder with its dictionaries (default: the checkpoint's)")
-    model.add_argument("-s", "--source-lang")
-    model.add_argument("-t", "--target-lang")
-    model.add_argument("--drafter-path", dest="drafter", help="checkpoint of a drafter")
-    for name in ("tokenizer", "bpe", "bpe-codes", "sentencepiece-model"):
-        model.add_argument(f"--{name}", help="as in fairseq-interactive")
-    for name in ("moses-no-escape", "moses-no-dash-splits"):
-        model.add_argument(f"--{name}", action="store_true", default=None, help="as in fairseq-interactive")
-    decoding = parser.add_argument_group("decoding")
-    decoding.add_argument(
-        "--mode", help="greedy, iad, iad++, gad, gad++, beam, aggressive-beam, ...: see docs/options.md"
-    )
-    decoding.add_argument("--tolerance", type=float, help="of iad++ and gad++")
-    decoding.add_argument("--top-beta", type=int, help="of iad++ and gad++")
-    decoding.add_argument("--beam", type=int, help="of beam and aggressive-beam (default: 5)")
-    decoding.add_argument("--device", choices=("cpu", "cuda"), help="default: a GPU where there is one")
-    decoding.add_argument("--precision", choices=("fp32", "fp16", "bf16", "int8"), default="fp32")
-    decoding.add_argument("--threads", type=int, help="number of PyTorch's threads")
-    return parser
+
+    texts: list[str] = argument("default: the standard input", [], metavar="TEXT")
+    input: list[str] | None = option("files of text, in their order; '-': standard input", None, short="-i")
+    json: bool = option("a JSON object a text: text, sentences, edits with offsets", False)
+    path: str | None = option("checkpoint, or several joined by ':' (default: the shipped model)", None)
+    device: Literal["cpu", "cuda"] | None = option("default: a GPU where there is one", None)
+    precision: Literal["fp32", "fp16", "bf16", "int8"] = option("of the model", "fp32")
+    threads: int | None = option("number of PyTorch's threads", None, least=1)
+
+
+@dataclass(kw_only=True)
+class CorrectOptions(TextOptions):
+    """The options of `aggdec correct`."""
+
+    diff: bool = option("print the text with its changes marked, in colour on a terminal", False)
 
 
 @on_command_line()
-def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None, shipped: str, **defaults: Any) -> None:
+def run(
+    kind: type[TextOptions], verb: str, argv: Sequence[str] | None, shipped: str, help: str, **defaults: Any
+) -> None:
     """Decodes what the command line names, and prints it.
 
     Args:
-        parser: from `text_parser`.
+        kind: the options of the verb.
+        verb: `correct` or `translate`.
         argv: the words behind the verb.
         shipped: the name of the model to take where no checkpoint is given.
+        help: a description; a blank line and examples follow.
         defaults: of `Model.decode` with that model.
 
     Raises:
         AggdecError: a file or an option cannot be used.
     """
-    args = parser.parse_args(argv)
-    options.check_least(parser, args, 1, "threads", "beam", "top_beta")
-    if args.texts and args.input:
-        parser.error("give texts or --input, not both")
-    own = {name: value for name in _OF_OWN_MODEL if (value := getattr(args, name)) is not None}
-    if own and not args.path:
-        parser.error(f"--{next(iter(own)).replace('_', '-')} is for a model of your own: give its checkpoint by --path")
-    if args.mode is None and not args.path:
-        args.mode = defaults.pop("mode", None)
-    else:
-        defaults = {}
-    texts = _texts(args)
-    options.start(args.threads)
+    description, _, examples = help.partition("\n\n")
+    given = options.read(kind, verb, argv, description, epilog=examples, formatter_class=RawTextHelpFormatter)
+    if given.texts and given.input:
+        raise AggdecError("give texts or --input, not both")
+    own, decoding = (
+        {field.name: value for field in fields(part) if (value := getattr(given, field.name)) is not None}
+        for part in (OwnModel, Decoding)
+    )
+    if own and not given.path:
+        raise AggdecError(f"{option_name(next(iter(own)))} is for a model of your own: give its checkpoint by --path")
+    if given.mode is None and not given.path:
+        decoding = defaults | decoding
+    texts = _texts(given)
+    options.start(given.threads)
     from fairseq_aggdec.text.model import load
 
-    common = {"device": args.device, "precision": args.precision}
-    if args.path:
-        model = load(args.path, corrects=True if parser.prog.endswith("correct") else None, **own, **common)
+    common: dict[str, Any] = {"device": given.device, "precision": given.precision}
+    if given.path:
+        model = load(given.path, corrects=True if verb == "correct" else None, **own, **common)
     else:
         model = load.shipped(shipped, **common)
-    given = {name: getattr(args, name) for name in ("mode", "tolerance", "top_beta", "beam")}
-    decoding = {**defaults, **{name: value for name, value in given.items() if value is not None}}
     try:
         for text, end in texts:
-            _print(_decoded(model, text, decoding), end, args)
+            result = model.decode(text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding)
+            for note in result.notes:
+                print(f"note: {note}", file=sys.stderr)
+            sys.stdout.buffer.write((_written(result, given) + ("\n" if given.json else end)).encode())
+            sys.stdout.buffer.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+def _texts(given: TextOptions) -> Iterator[tuple[str, str]]:
     """The texts, each with what is printed after its output: a text of the command line gets a line of its own."""
-    if args.texts:
-        for text in args.texts:
-            yield text, "\n"
+    if given.texts:
+        yield from ((text, "\n") for text in given.texts)
         return
-    for name in args.input or ["-"]:
+    for name in given.input or ["-"]:
         if name == "-" and sys.stdin.isatty():  # answered line by line
             yield from ((line.rstrip("\n"), "\n") for line in sys.stdin)
-            continue
-        try:
-            data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        except OSError as error:
-            raise AggdecError(f"{name}: cannot be read ({error.strerror})") from error
-        yield decode_text(data, "standard input" if name == "-" else name), ""
+        else:
+            yield read_text(name), ""
 
 
-def _decoded(model: Model, text: str, decoding: dict[str, Any]) -> Result:
-    result = model.decode(text, progress=sys.stderr.isatty() and len(text) > 5000, **decoding)
-    for note in result.notes:
-        print(f"note: {note}", file=sys.stderr)
-    return result
-
-
-def _print(result: Result, end: str, args: argparse.Namespace) -> None:
-    if args.json:
-        print(json.dumps(asdict(result), ensure_ascii=False), flush=True)
-    elif getattr(args, "diff", False):
-        coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        print(marked(result, COLOURS if coloured else MARKS), end=end, flush=True)
-    else:
-        sys.stdout.buffer.write((result.text + end).encode())
-        sys.stdout.buffer.flush()
+def _written(result: Result, given: TextOptions) -> str:
+    if given.json:
+        return json.dumps(asdict(result), ensure_ascii=False)
+    if not getattr(given, "diff", False):
+        return result.text
+    return marked(result, COLOURS if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else MARKS)
 
 
 def marked(result: Result, marks: dict[str, tuple[str, str]]) -> str:
@@ -154,6 +147,5 @@ def marked(result: Result, marks: dict[str, tuple[str, str]]) -> str:
         end = edit.offset + edit.length
         for kind, text in (("old", result.source[edit.offset : end]), ("new", edit.replacement)):
             if text:
-                before, after = marks[kind]
-                parts.append(f"{before}{text}{after}")
+                parts += [marks[kind][0], text, marks[kind][1]]
     return "".join([*parts, result.source[end:]])

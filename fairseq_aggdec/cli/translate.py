@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
-from fairseq_aggdec.cli.text_command import run, text_parser
+from fairseq_aggdec.cli.text_command import TextOptions, run
 
-_EXAMPLE = """\
+_HELP = """\
+Translate text of any number of sentences and lines.
+The model that comes with this package has learnt short, everyday sentences.
+
 examples:
   aggdec translate "Where do you live?"
   aggdec translate --input letter.txt > brief.txt
@@ -13,13 +16,7 @@ examples:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
-    parser = text_parser(
-        "translate",
-        "Translate text of any number of sentences and lines. The model that comes with this package has learnt short, "
-        "everyday sentences.",
-        _EXAMPLE,
-    )
-    run(parser, argv, "mt")
+    run(TextOptions, "translate", argv, "mt", _HELP)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`aggdec user-dir`: prints the absolute path that `--user-dir` takes in any folder.
+"""`aggdec user-dir`: the absolute path that `--user-dir` takes in any folder.
 
 fairseq looks for `--user-dir fairseq_aggdec` in the current folder and beside its own package only.
 """
@@ -6,6 +6,7 @@ fairseq looks for `--user-dir fairseq_aggdec` in the current folder and beside i
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import fairseq_aggdec
@@ -16,16 +17,8 @@ def user_dir() -> Path:
     return Path(fairseq_aggdec.__path__[0]).absolute()
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Print the path; there are no options but `--help`."""
-    parser = argparse.ArgumentParser(
-        prog="aggdec user-dir",
-        description="Print the folder of the installed plugin.",
-        epilog='Example: fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_translation ...',
-    )
-    parser.parse_args(arguments)
+    example = 'Example: fairseq-generate data-bin --user-dir "$(aggdec user-dir)" --task aggressive_translation ...'
+    argparse.ArgumentParser(prog="aggdec user-dir", description=__doc__, epilog=example).parse_args(argv)
     print(user_dir())
-
-
-if __name__ == "__main__":
-    main()

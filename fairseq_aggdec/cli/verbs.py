@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from fairseq_aggdec.errors import AggdecError, install_excepthook
+from fairseq_aggdec.errors import AggdecError, on_command_line
 
 GROUPS = {
     "try and trust": {
@@ -46,13 +46,13 @@ VERBS = {verb: f"{__package__}.{verb.replace('-', '_')}" for group in GROUPS.val
 """{verb: the module whose `main` takes the words behind it}"""
 
 
+@on_command_line()
 def main(argv: Sequence[str] | None = None) -> int | None:
     """Runs a verb and returns its exit status; without one, or with --help, lists all of them.
 
     Raises:
         AggdecError: there is no such verb, or what the verb raises.
     """
-    install_excepthook()
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
         print(_help())

@@ -153,27 +153,19 @@ class Measures:
     def page(self) -> str:
         """All measures, a line each."""
         lines = ["# TYPE aggdec_requests_total counter"]
-        lines += [
-            f'aggdec_requests_total{{path="{path}",status="{status}"}} {number}'
-            for (path, status), number in sorted(self.requests.items())
-        ]
-        lines.append("# TYPE aggdec_request_seconds summary")
+        for (path, status), number in sorted(self.requests.items()):
+            lines.append(f'aggdec_requests_total{{path="{path}",status="{status}"}} {number}')
+        lines.append("# TYPE aggdec_request_seconds_total counter")
         for path, seconds in sorted(self.seconds.items()):
-            number = sum(count for (of, _), count in self.requests.items() if of == path)
-            lines += [
-                f'aggdec_request_seconds_sum{{path="{path}"}} {seconds:.6f}',
-                f'aggdec_request_seconds_count{{path="{path}"}} {number}',
-            ]
-        for name, kind, attribute in (
-            ("sentences_total", "counter", "sentences"),
-            ("cache_hits_total", "counter", "cache_hits"),
-            ("queue_length", "gauge", "waiting"),
+            lines.append(f'aggdec_request_seconds_total{{path="{path}"}} {seconds:.6f}')
+        for name, attribute in (
+            ("sentences_total counter", "sentences"),
+            ("cache_hits_total counter", "cache_hits"),
+            ("queue_length gauge", "waiting"),
         ):
-            lines.append(f"# TYPE aggdec_{name} {kind}")
-            lines += [
-                f'aggdec_{name}{{model="{model}"}} {getattr(batcher, attribute)}'
-                for model, batcher in self._batchers.items()
-            ]
+            lines.append(f"# TYPE aggdec_{name}")
+            for model, batcher in self._batchers.items():
+                lines.append(f'aggdec_{name.split()[0]}{{model="{model}"}} {getattr(batcher, attribute)}')
         return "\n".join(lines) + "\n"
 
 

@@ -41,8 +41,9 @@ from fairseq_aggdec.text.guard import degenerated, kept_edits
 from fairseq_aggdec.text.results import Hypothesis, Result, Sentence, Step
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
 from fairseq_aggdec.text.shipped import SHIPPED, longest_learnt
+from fairseq_aggdec.writing.line import WrittenLine
 from fairseq_aggdec.writing.spacing import match_spacing
-from fairseq_aggdec.writing.tokenizer import decode_for
+from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -379,12 +380,15 @@ class Model:
         tokens = self.task.target_dictionary.string(output)
         if self._bpe is not None:
             tokens = self._bpe.decode(tokens)
-        text = tokens if self._tokenizer is None else decode_for(self._tokenizer, tokens, sentence)
-        text = " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds
-        if self.corrects:
-            text = match_spacing(sentence, text)
-            if self._cautious:
-                text = apply_edits(sentence, kept_edits(sentence, find_edits(sentence, text)))
+        if isinstance(self._tokenizer, AsWrittenTokenizer):  # which restores the spacing
+            text = WrittenLine(sentence).restored(tokens)
+        else:
+            text = tokens if self._tokenizer is None else self._tokenizer.decode(tokens)
+            text = " ".join(text.split("\n"))  # a model with byte subwords can produce line feeds
+            if self.corrects:
+                text = match_spacing(sentence, text)
+        if self._cautious:
+            text = apply_edits(sentence, kept_edits(sentence, find_edits(sentence, text)))
         return text
 
     def tokens(self, output: torch.Tensor) -> list[str]:

@@ -21,10 +21,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cache
 from typing import Any
 
+from fairseq_aggdec.writing.alignment import aligned
 from fairseq_aggdec.writing.characters import PUNCTUATION, plain
 from fairseq_aggdec.writing.spacing import match_spacing
 
@@ -87,7 +87,7 @@ class WrittenLine:
         yield from pieces[: bounds[0]]
         if not source:
             return
-        for kind, i1, i2, j1, j2 in SequenceMatcher(None, source, answer, autojunk=False).get_opcodes():
+        for kind, i1, i2, j1, j2 in aligned(source, answer):
             old = pieces[bounds[i1] : bounds[i2]]
             if kind == "equal" or any(piece.kept and piece.plain for piece in old):
                 yield from old

@@ -55,10 +55,3 @@ class AsWrittenTokenizer:
                 "can use it; in a program use fairseq_aggdec.writing.line.WrittenLine, elsewhere --tokenizer moses"
             )
         return str(moses()[1].detokenize(tokens.split(), unescape=False))
-
-
-def decode_for(tokenizer: Any, tokens: str, line: str) -> str:
-    """An output for this line as running text, by any of fairseq's tokenisers or encoders of subwords."""
-    if isinstance(tokenizer, AsWrittenTokenizer):
-        return WrittenLine(line).restored(tokens)
-    return str(tokenizer.decode(tokens))

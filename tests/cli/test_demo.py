@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.demo import main
-from fairseq_aggdec.demo.sentences import read_sentences
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.text.shipped import SHIPPED
 
@@ -51,16 +50,15 @@ def test_built_in_sentences_are_corrected_losslessly(capsys: pytest.CaptureFixtu
     assert re.search(r"blocks  \[", output)
 
 
-def test_sentences_from_arguments_a_file_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "input.txt"
-    file.write_text(f"\n{SENTENCE}\n\n", encoding="utf-8")
-    give_on_standard_input(monkeypatch, f"{SENTENCE}\n".encode())
-    built_in = SHIPPED["gec"].folder / "sentences.txt"
-    assert read_sentences([SENTENCE], None, built_in) == [SENTENCE]
-    assert read_sentences([], str(file), built_in) == [SENTENCE]
-    assert read_sentences([], "-", built_in) == [SENTENCE]
-    file.write_bytes("one\u2028two\x0bthree\x0cfour\x85\nfive\r\n\n".encode())  # line feeds alone end a sentence
-    assert read_sentences([], str(file), built_in) == ["one\u2028two\x0bthree\x0cfour", "five"]
+def test_sentences_of_a_file_end_in_line_feeds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = "one\u2028two\x0bthree\x0cfour\x85\n\nfive\r\n\n".encode()
+    (tmp_path / "input.txt").write_bytes(data)
+    given: list[list[str]] = []
+    monkeypatch.setattr("fairseq_aggdec.demo.showing.show", lambda demo, sentences, *_: given.append(sentences))
+    main(["--input", str(tmp_path / "input.txt")])
+    give_on_standard_input(monkeypatch, data)
+    main(["--input", "-"])
+    assert given == [["one\u2028two\x0bthree\x0cfour", "five"]] * 2
 
 
 def test_translation_shows_drafts_and_is_lossless_under_gad(capsys: pytest.CaptureFixture[str]) -> None:

@@ -261,3 +261,14 @@ def test_a_stand_in_without_the_stage_is_left_out(stage: str, stand_ins: set[str
     given = recorded("conll14_gec", stage, "--small", folder=tmp_path, gpus=0)
     of_bench = [command for command in given if "fairseq_aggdec.cli.bench" in command]
     assert {Path(command[3]).parent.name for command in of_bench} == stand_ins
+
+
+def test_a_dry_run_prints_every_command_with_hours_and_disk_space_and_leaves_nothing(tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path), "AGGDEC_WORK": str(tmp_path / "work")}
+    command = ["bash", str(ROOT / "scripts/reproduce.sh"), "gec_bart_12_2", "--dry-run"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert re.search(r"^disk_gb: \d+$", done.stdout, re.MULTILINE)
+    assert re.search(r"^gpu_hours: \d+", done.stdout, re.MULTILINE)
+    programs = {line.split()[0] for line in done.stdout.splitlines()}
+    assert {"fairseq-hydra-train", "fairseq-generate"} <= programs
+    assert list(tmp_path.iterdir()) == []
