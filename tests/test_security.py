@@ -170,7 +170,7 @@ def _evaluated_expressions() -> Iterator[tuple[str, str]]:
 
 
 def test_every_option_that_fairseq_evaluates_is_known() -> None:
-    """The others are explained in docs/security.md: arguments of a command line, and lines of a file for speech."""
+    """The others are explained in docs/options.md: arguments of a command line, and lines of a file for speech."""
     explained = {"x", "uf", "line.strip()", "getattr(override_args, 'model_overrides', '{}')"}
     unknown = {
         (file, expression)

@@ -1,4 +1,4 @@
-"""Who imports whom, and how many files a sentence goes through: docs/structure.md says so."""
+"""Who imports whom, and how many files a sentence goes through: docs/developing.md says so."""
 
 import ast
 import sys

@@ -3,7 +3,7 @@
 fairseq calls `torch.load` without `weights_only`; since PyTorch 2.6 that refuses every fairseq checkpoint, which holds
 an `argparse.Namespace` (and, after training with `--eval-bleu`, small numpy arrays). The check stays on: a checkpoint
 may hold the classes of `allowed_classes`. Any other class is refused by name before it is unpickled, and so are stored
-options that fairseq would evaluate as Python (`stored_options`). docs/security.md lists all places.
+options that fairseq would evaluate as Python (`stored_options`). docs/options.md lists all places.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The options in a checkpoint: those that fairseq evaluates as Python must be plain values.
 
 fairseq passes the options of `EVALUATED` to `eval` when it builds a task, a model or an optimizer: a function call in
-one of them would be run. docs/security.md lists the places.
+one of them would be run. docs/options.md lists the places.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every block takes memory for its intermediate results, in large batches tens of megabytes, and gives it back. glibc
 hands so much on to the system at once, and fetching it again costs a page fault for every 4 kB: up to a third of a
-batch's time (docs/engine-log.md).
+batch's time (docs/tried.md).
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """The table of decoding modes: a row each. What parses arguments reads it, so it imports neither fairseq nor torch.
 
 A mode of one's own is a row (`add`) and, where it drafts in a new way, an entry of `generation.drafting.DRAFTERS`
-(docs/extending.md).
+(docs/developing.md).
 """
 
 from dataclasses import dataclass

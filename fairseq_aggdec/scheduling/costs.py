@@ -20,7 +20,7 @@ _LEAST_OF_A_GPU = 256
 
 @dataclass(frozen=True)
 class Processor:
-    """What a pass costs a CPU besides its tokens, in multiplications with a weight (docs/engine-log.md)."""
+    """What a pass costs a CPU besides its tokens, in multiplications with a weight (docs/tried.md)."""
 
     call: float
     """the small operations of a pass outside its layers"""

@@ -1,7 +1,7 @@
 """CTranslate2 in a process of its own.
 
 In one process with PyTorch, its threads join PyTorch's OpenMP library. That library then has more threads than
-processors, no longer waits actively, and slows every mode (docs/engine-log.md).
+processors, no longer waits actively, and slows every mode (docs/tried.md).
 """
 
 import logging

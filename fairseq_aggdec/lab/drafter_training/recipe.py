@@ -1,4 +1,4 @@
-"""How `aggdec drafter` trains: one recipe for every verifier (docs/drafter-log.md says what was tried for it).
+"""How `aggdec drafter` trains: one recipe for every verifier (docs/tried.md says what was tried for it).
 
 The verifier's encoder and, where it shares them, its embeddings stay frozen; the decoder starts from the verifier's
 lower layers, reads a causal prefix, trains four blocks of a sentence in one pass, and has a transition head. There is
