@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from fairseq_aggdec.text.edits import apply_edits
-from fairseq_aggdec.text.results import Result
+from fairseq_aggdec.text.edits import result_of
+from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import split_text
 
 if TYPE_CHECKING:
@@ -80,17 +80,14 @@ class Batcher:
         spans = split_text(text, self.language, markers=self.model.corrects)
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
         results = await self._decode([re.sub(r"\s", " ", text[start:end]) for start, end in spans])
-        parts, sentences, edits, place = [], [], [], 0
-        for (start, end), result in zip(spans, results, strict=True):
-            source = text[start:end]
-            parts += [text[place:start], apply_edits(source, result.edits) if self.model.corrects else result.text]
-            sentences += [
-                replace(own, source=source[own.start : own.end], start=own.start + start, end=own.end + start)
-                for own in result.sentences
-            ]
+        sentences: list[Sentence] = []
+        edits: list[Edit] = []
+        for (start, _), result in zip(spans, results, strict=True):
+            for own in result.sentences:
+                first, last = own.start + start, own.end + start
+                sentences.append(replace(own, source=text[first:last], start=first, end=last))
             edits += [replace(edit, offset=edit.offset + start) for edit in result.edits]
-            place = end
-        return Result(text, "".join([*parts, text[place:]]), sentences, edits)
+        return result_of(text, sentences, edits if self.model.corrects else None)
 
     async def _decode(self, sentences: list[str]) -> list[Result]:
         known = {sentence: self._cache[sentence] for sentence in sentences if sentence in self._cache}

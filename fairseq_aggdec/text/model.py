@@ -36,9 +36,9 @@ from fairseq_aggdec.tasks.aggressive_translation import (
     check_options,
 )
 from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
-from fairseq_aggdec.text.edits import apply_edits, find_edits
+from fairseq_aggdec.text.edits import apply_edits, find_edits, result_of
 from fairseq_aggdec.text.guard import degenerated, kept_edits
-from fairseq_aggdec.text.results import Hypothesis, Result, Sentence, Step
+from fairseq_aggdec.text.results import Edit, Hypothesis, Result, Sentence, Step
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
 from fairseq_aggdec.text.shipped import SHIPPED, longest_learnt
 from fairseq_aggdec.writing.line import WrittenLine
@@ -129,9 +129,9 @@ def _load(
     text_options = Namespace(tokenizer=tokenizer, bpe=bpe, **languages, **options)
     _check_text_options(tokenizer, bpe, options)
     if corrects is None:
-        corrects = corrects_by(tokenizer, task.cfg.source_lang, task.cfg.target_lang)
+        corrects = tokenizer == "as_written" or task.cfg.source_lang == task.cfg.target_lang
     if splits is None:
-        splits = reads_text(tokenizer, bpe)
+        splits = tokenizer is not None or bpe not in (None, "subword_nmt", "fastbpe")
     learnt = longest_learnt(Path(path))
     return Model(
         task,
@@ -230,16 +230,6 @@ class Load:
 
 
 load = Load()
-
-
-def corrects_by(tokenizer: str | None, source_lang: str, target_lang: str) -> bool:
-    """Whether a model is taken for a corrector, whose output is in the language of its input."""
-    return tokenizer == "as_written" or source_lang == target_lang
-
-
-def reads_text(tokenizer: str | None, bpe: str | None) -> bool:
-    """Whether running text is read, and no tokens joined by spaces."""
-    return tokenizer is not None or bpe not in (None, "subword_nmt", "fastbpe")
 
 
 def encoders_of(options: Namespace) -> tuple[Any, Any]:
@@ -476,17 +466,11 @@ class Model:
         return found
 
     def _result(self, text: str, parts: list[_Part], decoded: dict[str, list[dict[str, Any]]], trace: bool) -> Result:
-        sentences, edits, pieces, end = [], [], [], 0
-        for part in parts:
-            sentence = self._sentence(part, decoded, trace)
-            sentences.append(sentence)
-            pieces += [text[end : part.start], sentence.text]
-            end = sentence.end
-            if self.corrects:
-                edits += [
-                    replace(edit, offset=edit.offset + part.start) for edit in find_edits(part.source, sentence.text)
-                ]
-        return Result(text, "".join([*pieces, text[end:]]), sentences, edits)
+        sentences = [self._sentence(part, decoded, trace) for part in parts]
+        edits: list[Edit] = []
+        for one in sentences if self.corrects else ():
+            edits += [replace(edit, offset=edit.offset + one.start) for edit in find_edits(one.source, one.text)]
+        return result_of(text, sentences, edits if self.corrects else None)
 
     def _sentence(self, part: _Part, decoded: dict[str, list[dict[str, Any]]], trace: bool) -> Sentence:
         source, end = part.source, part.start + len(part.source)
