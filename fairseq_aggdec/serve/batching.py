@@ -11,6 +11,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from starlette.exceptions import HTTPException
+
 from fairseq_aggdec.text.edits import result_of
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import split_text
@@ -28,12 +30,9 @@ LONGEST_CACHED = 1000
 """characters; a longer sentence is not kept"""
 
 
-class QueueFullError(Exception):
-    """So many sentences wait that no more are taken."""
-
-
-class TextTooLongError(Exception):
-    """A text has more sentences than the queue."""
+def busy() -> HTTPException:
+    """The refusal of a request that may be sent again."""
+    return HTTPException(429, "too many texts are waiting: try again later", {"Retry-After": "2"})
 
 
 class Batcher:
@@ -74,8 +73,7 @@ class Batcher:
         """The result of a text, as `Model.decode` gives it.
 
         Raises:
-            QueueFullError: too many sentences wait.
-            TextTooLongError: they would be too many even if none waited.
+            HTTPException: too many sentences wait (429), or would be too many even if none waited (413).
         """
         spans = split_text(text, self.language, markers=self.model.corrects)
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
@@ -96,9 +94,9 @@ class Batcher:
         unknown = [sentence for sentence in dict.fromkeys(sentences) if sentence not in known]
         new = [sentence for sentence in unknown if sentence not in self._asked]
         if len(new) > MOST_WAITING:
-            raise TextTooLongError(f"the text is too long: at most {MOST_WAITING} sentences are taken")
+            raise HTTPException(413, f"the text is too long: at most {MOST_WAITING} sentences are taken")
         if len(self._queue) + len(new) > MOST_WAITING:
-            raise QueueFullError
+            raise busy()
         self.sentences += len(sentences)
         self.cache_hits += sum(sentence in known for sentence in sentences)
         for place, sentence in enumerate(new):

@@ -51,7 +51,7 @@ PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _ESCAPE = re.compile(r"&(?:quot|apos|amp|lt|gt|#\d+);")
 _ESCAPED = re.compile(r"[&<>'\"|\[\]]")
-_OF_DRAFTER, _OF_BEAMS = ("gad", "gad++", "nar"), ("beam", "aggressive-beam")
+_OF_DRAFTER = ("gad", "gad++", "nar")
 _SUBWORD_FILES = {
     "bpecodes": ("subword_nmt", "bpe_codes"),
     "sentencepiece.bpe.model": ("sentencepiece", "sentencepiece_model"),
@@ -350,7 +350,7 @@ class Model:
         parts = [self._parts(text) for text in several]
         with self._lock:
             self._set_mode(mode, top_beta, tolerance)
-            wanted = {**search, "beam": (beam or 5) if mode in _OF_BEAMS else 1, "nbest": nbest}
+            wanted = {**search, "beam": (beam or 5) if MODES[mode].beam else 1, "nbest": nbest}
             generator = self.task.build_generator(self.models, Namespace(**wanted, retain_iter_history=trace))
             every = [part for some in parts for part in some]
             decoded = self._decoded(generator, every, nbest, max_tokens, batch_size, progress)
