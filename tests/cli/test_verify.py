@@ -52,14 +52,6 @@ def test_thorough_verifies_every_precision_and_large_batches(
     }
 
 
-def test_named_precisions_and_batch_sizes_replace_the_defaults(
-    toy_model_dir: ToyModel, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = [str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint)]
-    main([*model, "--limit", "2", "--modes", "iad", "--precisions", "exact", "--batch-sizes", "2"])
-    assert capsys.readouterr().err.startswith("2 sentences, 1 mode, exact, in batches of 2: about 5 seconds\n")
-
-
 def test_where_stderr_is_no_terminal_progress_is_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
