@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fairseq_aggdec.cli.verify import main
 from fairseq_aggdec.decoding.roles import Block
+from fairseq_aggdec.engine import engines
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.lossless import progress
@@ -72,6 +73,7 @@ def test_a_fault_exits_with_1_after_the_report(
             yield scores.roll(int(block.tokens.size(1) > 1), dims=0)
 
     monkeypatch.setattr(BlockDecoder, "score", one_token_late)
+    monkeypatch.setattr(engines, "decoder_objection", lambda *_: None)  # which finds it when the engine is made
     monkeypatch.setitem(SIZES, "base", TINY)
     out = tmp_path / "verified.json"
     options = "--random-model base --limit 3 --length 8 --modes iad --precisions fp32 --batch-sizes 1"

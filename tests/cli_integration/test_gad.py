@@ -61,6 +61,25 @@ def test_steps_drafts_and_statistics(runs: tuple[Process, Process, Path]) -> Non
         assert traces[number].source == sentence.source.split()
 
 
+@pytest.mark.parametrize(
+    ("decoding", "options"),
+    [
+        ("aggressive", "--block-size 3 --drafts whole"),
+        ("gad++", "--top-beta 1 --tolerance 9"),
+    ],
+)
+def test_what_equals_gad(
+    correction_model: ToyModel, correction_drafter: Path, beam_one: Process, decoding: str, options: str
+) -> None:
+    output = generate_here(
+        correction_model, decoding, "--drafter-path", correction_drafter, "--retain-iter-history", *options.split()
+    )
+    assert_same_hypotheses(output, beam_one.stdout)
+    if decoding == "aggressive":
+        drafts = [draft.split() for sentence in parse_generate(output).values() for draft in sentence.history]
+        assert max(map(len, drafts)) == 3
+
+
 def test_the_drafter_alone(correction_model: ToyModel, correction_drafter: Path) -> None:
     """As --path, or beside a verifier that is not asked."""
     alone = generate_here(correction_model, "nar", "--print-step", path=correction_drafter)
