@@ -25,8 +25,7 @@ PARTIAL = ".partial"
 def written_whole(path: Path) -> Iterator[Path]:
     """Gives a path beside `path` to write to, which is renamed to `path` when the block ends without an error.
 
-    So `path` is always complete, also after a run that was killed, and an old file stays until then. The folder is made
-    if it does not exist. After an error nothing is left.
+    So `path` is always complete, and an old file stays until then. The folder is made if it does not exist.
 
     Raises:
         AggdecError: another process is writing the file.
@@ -109,32 +108,19 @@ def alone_at(path: Path) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.set_inheritable(descriptor, True)
-        lock(descriptor, str(path))
-        if not (
-            path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
-        ):  # another process has just finished it
-            raise _taken(str(path))
+        taken = False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            taken = True
+        except OSError:
+            pass  # a network file system without locks
+        # another process may just have finished it
+        if taken or not path.exists() or not os.path.samestat(os.fstat(descriptor), path.stat()):
+            raise AggdecError(f"{path}: another process is at work on it; wait until it has ended")
         yield
     finally:
         os.close(descriptor)
-
-
-def lock(descriptor: int, name: str) -> None:
-    """Locks an open file or folder until it is closed here and in all children.
-
-    Raises:
-        AggdecError: another process has locked it.
-    """
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise _taken(name) from None
-    except OSError:
-        pass  # a network file system without locks
-
-
-def _taken(name: str) -> AggdecError:
-    return AggdecError(f"{name}: another process is at work on it; wait until it has ended")
 
 
 @contextmanager
@@ -146,11 +132,8 @@ def open_lines(path: Path) -> Iterator[tuple[Iterator[bytes], IO[bytes]]]:
         OSError: the file cannot be opened.
     """
     with path.open("rb") as raw:
-        if raw.peek(2)[:2] == b"\x1f\x8b":
-            with gzip.GzipFile(fileobj=raw) as unzipped:
-                yield _named(unzipped, path), raw
-        else:
-            yield _named(raw, path), raw
+        zipped = raw.peek(2)[:2] == b"\x1f\x8b"
+        yield _named(gzip.GzipFile(fileobj=raw) if zipped else raw, path), raw
 
 
 def _named(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
@@ -177,7 +160,7 @@ def decode_text(data: bytes, name: str, first_line: int = 1) -> str:
 
 
 def read_text(source: str | Path) -> str:
-    """The text of a UTF-8 file; `-` names the standard input.
+    """The text of a UTF-8 file; `-` is the standard input.
 
     Raises:
         AggdecError: it is not UTF-8, or cannot be read.
@@ -201,14 +184,11 @@ def read_text_lines(path: Path) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-_PIECE = 1 << 20  # bytes read at once
-
-
 def file_sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
+        for piece in iter(lambda: file.read(1 << 20), b""):
             digest.update(piece)
     return digest.hexdigest()
 

@@ -33,39 +33,6 @@ def test_every_page_is_in_the_index() -> None:
     assert {page.resolve() for page in PAGES} - linked == {index.resolve()}
 
 
-def shown_by(page: str) -> set[Path]:
-    """The files of the images in a page's text; those of other sites are left out."""
-    targets = re.findall(r"!\[[^\]]*\]\(([^)\s]+)|<img\b[^>]*\bsrc=\"([^\"]+)", TEXT[page])
-    return {((ROOT / page).parent / (mark or tag)).resolve() for mark, tag in targets if "://" not in mark + tag}
-
-
-def test_every_drawing_is_shown_by_a_page() -> None:
-    kinds = {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".webp"}
-    drawings = {path for path in (ROOT / "docs").rglob("*") if path.suffix in kinds}
-    assert drawings, "docs/ has no drawings: has the folder moved?"
-    shown = set().union(*map(shown_by, TEXT))
-    assert sorted(drawings - shown) == [], "show them on a page, or remove them: a command draws them again"
-
-
-def test_papers_are_cited_by_author_and_year() -> None:
-    """Their numbers are for the code; docs/papers.md says which number is which paper."""
-    numbers = {page for page, text in TEXT.items() if re.search(r"papers/00\d|(?<![\w.,/])00[0124]\b", text)}
-    assert numbers == {"docs/papers.md"}
-
-
-def test_messages_and_help_texts_cite_papers_by_author_and_year() -> None:
-    """Docstrings may have the numbers, but for those that argparse shows."""
-    shown = []
-    for path in (ROOT / "fairseq_aggdec").rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        if "description=__doc__" in path.read_text(encoding="utf-8"):
-            alone.remove(id(tree.body[0].value))  # type: ignore[attr-defined]
-        strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in alone)
-        shown += [path.name for node in strings if re.search(r"papers/00\d|\b00[0124]/\d", str(node.value))]
-    assert shown == []
-
-
 def test_every_option_of_the_plugin_is_in_the_table() -> None:
     inherited = {field.name for field in fields(TranslationConfig)}
     own = [field for field in fields(AggressiveTranslationConfig) if field.name not in inherited]

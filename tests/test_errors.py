@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -65,38 +64,6 @@ def test_an_interrupted_command_says_so(capsys: pytest.CaptureFixture[str]) -> N
         raise KeyboardInterrupt
     assert exit_.value.code == 130
     assert capsys.readouterr().err == "interrupted\n"
-
-
-COMMANDS = {
-    "average": ["{missing}", "--output", "{missing}/model.pt"],
-    "bench": ["{missing}", "--path", "{missing}"],
-    "compare": ["{missing}", "{missing}"],
-    "corrupt": ["{missing}", "{missing}.out"],
-    "demo": ["--input", "{missing}"],
-    "export": ["{missing}", "{missing}.out", "--data", "{missing}"],
-    "prepare": ["{missing}", "--data", "{missing}", "--work", "{missing}"],
-    "score": ["edit-ratio", "--source", "{missing}", "--output", "{missing}"],
-}
-
-
-@pytest.mark.parametrize(("command", "arguments"), COMMANDS.items())
-def test_each_command_ends_with_one_line_that_names_the_file(
-    command: str,
-    arguments: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
-    missing = str(tmp_path / "missing")
-    with pytest.raises(AggdecError) as caught:
-        import_module(f"fairseq_aggdec.cli.{command}").main([part.format(missing=missing) for part in arguments])
-    capsys.readouterr()
-    sys.excepthook(caught.type, caught.value, caught.tb)  # what Python calls where nothing catches the error
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("error: ")
-    assert missing in lines[0]
 
 
 def test_a_command_in_a_process_of_its_own_exits_with_one(tmp_path: Path) -> None:

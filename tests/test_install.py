@@ -113,57 +113,6 @@ class TestSetup:
             (site / name / "__init__.py").touch()
         (site / "pip" / "__main__.py").write_text(f"{record}; sys.exit({exit_code})\n", encoding="utf-8")
 
-    @staticmethod
-    def stand_in(copy: Path) -> dict[str, str]:
-        """The environment for a Python that makes a venv and installs nothing: quick enough to be ended at each step.
-
-        It notes how it was called in `calls`, and at the call that KILL_AT names it kills the script and itself.
-        """
-        (copy / "Python.h").touch()
-        python = copy / "python"
-        python.write_text(
-            f"""#!/bin/sh
-            cd '{copy}'
-            printf '%s\\n' "$*" >>calls
-            case "$*" in
-                *get_path*) pwd ;;
-                -c*) echo 3.11 ;;
-                "-m venv"*) mkdir -p .venv/bin && cp python .venv/bin/ ;;
-                *) sleep 0.02 ;;
-            esac
-            [ "$(wc -l <calls)" != "$KILL_AT" ] || {{ touch .venv/half; kill -9 0; }} 2>/dev/null
-            """,
-            encoding="utf-8",
-        )
-        python.chmod(0o755)
-        return {"PYTHON": str(python), "CXX": "true"}
-
-    def test_killed_at_any_step_it_begins_anew(self, copy: Path) -> None:
-        environment = self.stand_in(copy)
-        killed = 0
-        while True:
-            shutil.rmtree(copy / ".venv", ignore_errors=True)
-            (copy / "calls").unlink(missing_ok=True)
-            first = self.setup(copy, **environment, KILL_AT=str(killed + 1))
-            if first.returncode == 0:
-                break
-            killed += 1
-            (copy / "calls").unlink()
-            second = self.setup(copy, **environment)
-            assert second.returncode == 0, second.stderr
-            calls = (copy / "calls").read_text(encoding="utf-8")
-            assert calls.count("-m venv") == 1, f"killed at call {killed}"
-            assert calls.count("-m pip install") == 2
-            assert not (copy / ".venv/half").exists()
-        assert killed > 6
-
-    def test_two_at_once_install_once(self, copy: Path) -> None:
-        environment = {**os.environ, **self.stand_in(copy)}
-        line = ["bash", str(copy / "scripts" / "setup.sh")]
-        both = [subprocess.Popen(line, env=environment, stderr=subprocess.DEVNULL) for _ in range(2)]
-        assert [process.wait(120) for process in both] == [0, 0]
-        assert (copy / "calls").read_text(encoding="utf-8").count("-m pip install") == 2
-
     def test_second_run_is_quick_and_a_change_is_noticed(self, copy: Path) -> None:
         venv.create(copy / ".venv", with_pip=False, symlinks=True)
         self.fake_pip(copy, exit_code=0)

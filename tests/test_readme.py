@@ -3,23 +3,18 @@
 import os
 import re
 import runpy
-import shlex
-import shutil
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli import bench
-from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from tests import fork_server
 from tests.helpers import ToyModel
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "docs/options.md", "docs/training.md", "docs/measurements.md")]
-"""those whose commands are run; the commands of docs/blockwise.md are read in tests/test_docs_blockwise.py"""
+"""those whose commands are run"""
 ELSEWHERE = {
     "aggdec verify $DATA_BIN --path $CHECKPOINT": "tests/cli/test_verify.py, 3 sentences",
     "aggdec drafter --verifier $CHECKPOINT --data $DATA_BIN --out drafter --minutes 30": (
@@ -141,27 +136,6 @@ def test_commands_run_elsewhere_are_in_the_docs_and_in_their_tests() -> None:
     pipeline = (ROOT / "tests" / "scripts" / "test_pipeline.py").read_text(encoding="utf-8")
     for stage in ("prepare", "train", "average", "decode", "score", "reproduce"):
         assert f"{stage}.sh" in pipeline or f'"{stage}"' in pipeline
-
-
-def test_commands_of_the_measurements_are_read(tmp_path: Path) -> None:
-    """scripts/measure.sh asks `aggdec bench` for what it has, and measures what is recorded in docs/benchmarks."""
-    (tmp_path / "scripts").mkdir()
-    for name in ("measure.sh", "environment.sh"):
-        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
-    for data in ("jfleg", "tatoeba_en_de"):
-        (tmp_path / "work" / data / "data-bin").mkdir(parents=True)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/python").symlink_to(sys.executable)
-    (tmp_path / "bin/aggdec").write_text("#!/bin/sh\nprintf '%s\\n' \"$*\" >>called\n")
-    (tmp_path / "bin/aggdec").chmod(0o755)
-    environment = os.environ | {"AGGDEC_VENV": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    subprocess.run(["bash", tmp_path / "scripts/measure.sh"], env=environment, check=True)
-    called = (tmp_path / "called").read_text(encoding="utf-8").splitlines()
-    assert len(called) > 5
-    for command in called:
-        options = bench._parser().parse_args(shlex.split(command.removeprefix("bench")))
-        assert parse_modes(options.modes, options.peers)
-        assert (ROOT / "docs/benchmarks" / options.json.name).is_file()
 
 
 @pytest.mark.parametrize("program", blocks("python"))

@@ -1,19 +1,11 @@
-"""Who imports whom, and how many files a sentence goes through: docs/developing.md says so."""
+"""Which folder imports which: docs/developing.md says so."""
 
 import ast
-import sys
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
 import fairseq_aggdec
-from fairseq_aggdec.engine.engines import LoadedDrafter
-from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.generation.generator import AggressiveGenerator
-from tests.random_drafters import random_drafter
-from tests.random_models import dictionary, random_batch, random_model
 
 PACKAGE = Path(fairseq_aggdec.__file__).parent
 ROOT = {"errors", "files", "structured_files"}
@@ -82,31 +74,3 @@ def test_decoding_and_scheduling_need_neither_fairseq_nor_more() -> None:
             names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
             names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
             assert {name.split(".")[0] for name in names} & {"fairseq", "torch", "numpy"} <= libraries, file
-
-
-@pytest.mark.parametrize(("mode", "rows", "most"), [("iad", 1, 14), ("gad", 1, 17), ("iad", 4, 17), ("gad", 4, 18)])
-def test_a_sentence_goes_through_few_files(mode: str, rows: int, most: int) -> None:
-    """Files of the package with a function that is called between `src_tokens` and the hypothesis."""
-    words = dictionary(40)
-    drafter = LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 1, words, words, 5))
-    block_draft = BlockDraftOptions(drafter, 5) if mode == "gad" else None
-    models: list[Any] = [random_model(1, words, words)]
-    generator = AggressiveGenerator.of(
-        models, words, src_dict=words, decoding=mode, max_len_b=20, block_draft=block_draft
-    )
-    sample, files = random_batch(1, words, [6] * rows), set()
-
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and PACKAGE in path.parents:
-            files.add(str(path.relative_to(PACKAGE)))
-
-    generator.generate(models, sample)  # engines are made
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        generator.generate(models, sample)
-    finally:
-        sys.setprofile(before)
-    assert "decoding/loop.py" in files
-    assert len(files) <= most, " ".join(sorted(files))

@@ -46,7 +46,7 @@ def _updates(path: Path) -> int:
 
 
 def write_average(paths: Sequence[Path], output: Path) -> None:
-    """Write the `average_checkpoints` of these files; the file has its name only when it is complete.
+    """Write the `average_checkpoints` of these files.
 
     Raises:
         AggdecError: `output` is one of them, or see `average_checkpoints`.

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
+from fairseq_aggdec.checkpoint_tools.rewriting import rewrite
+from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import refuse_overwriting, written_whole
 
 _LENGTHS = {"embed_length": (256, 1)}
 TABLES = {
@@ -33,14 +33,7 @@ def write_nat_start(checkpoint: Path, architecture: str, output: Path) -> None:
     """
     if architecture not in TABLES:
         raise AggdecError(f"{architecture}: choose one of {', '.join(TABLES)}")
-    refuse_overwriting(output, [checkpoint])
-    state = read_checkpoint(checkpoint)
-    try:
-        start = nat_start(state, architecture)
-    except AggdecError as error:
-        raise AggdecError(f"{checkpoint}: {error}") from None
-    with written_whole(output) as partial:
-        torch.save(start, partial)
+    rewrite(checkpoint, output, lambda state: nat_start(state, architecture))
 
 
 def nat_start(state: Mapping[str, Any], architecture: str) -> dict[str, Any]:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from fairseq_aggdec.compat.checkpoints import read_checkpoint, without_training
+from fairseq_aggdec.checkpoint_tools.rewriting import rewrite
+from fairseq_aggdec.compat.checkpoints import without_training
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import refuse_overwriting, written_whole
 
 SIDES = ("encoder", "decoder")
 _LAYER = re.compile(r"^(encoder|decoder)\.layers\.(\d+)\.")
@@ -35,20 +34,13 @@ def read_layers(text: str, option: str, available: int) -> list[int]:
     Raises:
         AggdecError: something is no number, too large, named twice or out of order.
     """
-    numbers: list[int] = []
-    for part in text.split(","):
-        if not re.fullmatch(r"\s*\d+\s*", part, re.ASCII):
-            raise AggdecError(f"{option} {text}: {part!r} is no layer: give numbers separated by commas, such as 0,2,4")
-        number = int(part)
-        if number >= available:
-            raise AggdecError(f"{option} {text}: there is no layer {number}: the checkpoint's are 0 to {available - 1}")
-        if number in numbers:
-            raise AggdecError(f"{option} {text}: layer {number} is named twice")
-        if numbers and number < numbers[-1]:
-            raise AggdecError(
-                f"{option} {text}: layer {number} comes after {numbers[-1]}: name them in order, which they keep"
-            )
-        numbers.append(number)
+    parts = [part.strip() for part in text.split(",")]
+    numbers = [int(part) for part in parts if re.fullmatch(r"\d+", part, re.ASCII)]
+    if len(numbers) < len(parts) or numbers != sorted(set(numbers)) or numbers[-1] >= available:
+        raise AggdecError(
+            f"{option} {text}: give layers of the checkpoint, which are 0 to {available - 1}, each once and in "
+            "ascending order, separated by commas"
+        )
     return numbers
 
 
@@ -58,14 +50,7 @@ def shrink_file(checkpoint: Path, output: Path, keep: Mapping[str, str | None]) 
     Raises:
         AggdecError: the checkpoint cannot be read, has no such layers, or would be overwritten.
     """
-    refuse_overwriting(output, [checkpoint])
-    state = read_checkpoint(checkpoint)
-    try:
-        shrunk = shrink(state, keep)
-    except AggdecError as error:
-        raise AggdecError(f"{checkpoint}: {error}") from None
-    with written_whole(output) as partial:
-        torch.save(shrunk, partial)
+    state, shrunk = rewrite(checkpoint, output, lambda state: shrink(state, keep))
     before, after = layer_counts(state["model"]), layer_counts(shrunk["model"])
     parts = [f"{side} {after[side]} of {before[side]} layers" for side in SIDES]
     sizes = [_parameters(weights["model"].values()) for weights in (shrunk, state)]

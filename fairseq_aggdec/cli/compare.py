@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from fairseq_aggdec.cli.options import argument, option, read
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.lab.evaluation.comparison import describe, differing, is_near_tie
-from fairseq_aggdec.lab.evaluation.generate_file import read_generate_file
+
+
+@dataclass(kw_only=True)
+class Options:
+    first: Path = argument("generate-SUBSET.txt of one decoding", metavar="A")
+    second: Path = argument("generate-SUBSET.txt of another decoding", metavar="B")
+    show: int = option("most differing sentences to print", 10, least=0)
 
 
 @on_command_line()
@@ -19,14 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         AggdecError: the files cannot be compared; nothing is then printed on standard output.
     """
-    parser = argparse.ArgumentParser(prog="aggdec compare", description=__doc__)
-    parser.add_argument("first", type=Path, metavar="A", help="generate-SUBSET.txt of one decoding")
-    parser.add_argument("second", type=Path, metavar="B", help="generate-SUBSET.txt of another decoding")
-    parser.add_argument("--show", type=int, default=10, help="most differing sentences to print (default: 10)")
-    args = parser.parse_args(argv)
-    first, second = read_generate_file(args.first), read_generate_file(args.second)
+    given = read(Options, "compare", argv, __doc__)
+    from fairseq_aggdec.lab.evaluation.comparison import describe, differing, is_near_tie
+    from fairseq_aggdec.lab.evaluation.generate_file import read_generate_file
+
+    first, second = read_generate_file(given.first), read_generate_file(given.second)
     different = differing(first, second)
-    for index in different[: args.show]:
+    for index in different[: given.show]:
         print(describe(index, first[index], second[index]))
     near_ties = sum(is_near_tie(first[index], second[index]) for index in different)
     note = f", near-ties: {near_ties}" if near_ties else ""

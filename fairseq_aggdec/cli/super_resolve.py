@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from fairseq_aggdec.cli import options
+from fairseq_aggdec.cli.options import argument, option
 from fairseq_aggdec.errors import on_command_line
 
 _EPILOG = """\
@@ -15,10 +17,28 @@ input, greedy output, approximate output and original of an image in a row.
 """
 
 
+@dataclass(kw_only=True)
+class Options:
+    data: str = argument(".npz file or folder of images", metavar="DATA")
+    path: str = option("model with proposal heads, of --task super_resolution")
+    output: Path = option("folder for the results", metavar="FOLDER")
+    gen_subset: str = option("valid or test (or train)", "test")
+    limit: int | None = option("decode only the first LIMIT images", None, least=1)
+    block_size: int | None = option("number of heads used (default: all)", None, least=1, metavar="K")
+    accept_distance: float = option(
+        "greatest difference of intensities that approximate decoding accepts", 2.0, least=0, metavar="EPSILON"
+    )
+    batch_size: int = option("number of images decoded at once", 1, least=1)
+    repeats: int = option("number of rounds, whose median time counts", 3, least=1)
+    pictures: int = option("number of images drawn", 6, least=0)
+    device: Literal["cpu", "cuda"] = option("where to decode", "cpu")
+    threads: int | None = option("number of PyTorch's threads on a CPU", None, least=1)
+
+
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line; see --help."""
-    args = _options(argv)
+    args = options.read(Options, "super-resolve", argv, __doc__, epilog=_EPILOG)
     options.start(args.threads)
     from fairseq_aggdec.files import written_whole
     from fairseq_aggdec.lab.benchmarking.images import Settings, decode, draw, load, table
@@ -37,38 +57,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.pictures:
         draw([images[: args.pictures] for images in versions], args.output / "pictures.png")
     record.save(args.output / "record.json")  # last: a folder with it is complete
-
-
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="aggdec super-resolve", description=__doc__, epilog=_EPILOG)
-    parser.add_argument("data", metavar="DATA", help=".npz file or folder of images")
-    parser.add_argument("--path", required=True, help="model with proposal heads, of --task super_resolution")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="folder for the results")
-    parser.add_argument("--gen-subset", default="test", help="valid or test (or train); default %(default)s")
-    parser.add_argument("--limit", type=int, help="decode only the first LIMIT images")
-    parser.add_argument("--block-size", type=int, metavar="K", help="number of heads used; default: all")
-    parser.add_argument(
-        "--accept-distance",
-        type=float,
-        default=2.0,
-        metavar="EPSILON",
-        help="greatest difference of intensities that approximate decoding accepts; default %(default)g",
-    )
-    parser.add_argument(
-        "--batch-size", type=int, default=1, help="number of images decoded at once; default %(default)s"
-    )
-    parser.add_argument(
-        "--repeats", type=int, default=3, help="number of rounds, whose median time counts; default %(default)s"
-    )
-    parser.add_argument("--pictures", type=int, default=6, help="number of images drawn; default %(default)s")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--threads", type=int, help="number of PyTorch's threads on a CPU")
-    args = parser.parse_args(argv)
-    options.check_least(parser, args, 1, "limit", "block_size", "batch_size", "repeats", "threads")
-    options.check_least(parser, args, 0, "pictures")
-    if not args.accept_distance >= 0:
-        parser.error(f"--accept-distance {args.accept_distance}: must be at least 0, which is exact decoding")
-    return args
 
 
 if __name__ == "__main__":

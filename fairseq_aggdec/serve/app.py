@@ -27,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairseq_aggdec.errors import AggdecError, reason_of
-from fairseq_aggdec.serve.batching import Batcher, QueueFullError, TextTooLongError
+from fairseq_aggdec.serve.batching import Batcher, busy
 from fairseq_aggdec.serve.languagetool import languagetool_routes
 from fairseq_aggdec.serve.libretranslate import libretranslate_routes
 from fairseq_aggdec.serve.requests import read_body, read_json
@@ -80,7 +80,7 @@ def make_app(
         if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST_RACE:
             raise HTTPException(400, f"give a text of at most {LONGEST_RACE} characters")
         if racing.locked():
-            raise QueueFullError
+            raise busy()
         async with racing:
             loop = asyncio.get_running_loop()
             runs = [await loop.run_in_executor(worker, _timed, corrector, text, raced) for raced in RACED]
@@ -189,15 +189,12 @@ class Limits:
             await send(message)
 
         refusal: HTTPException | None = None
-        again = {"Retry-After": "2"}
         try:
             await asyncio.wait_for(self._app(scope, receive, sending), self._seconds)
-        except QueueFullError:
-            refusal = HTTPException(429, "too many texts are waiting: try again later", again)
-        except TextTooLongError as error:
-            refusal = HTTPException(413, str(error))
         except asyncio.TimeoutError:
-            refusal = HTTPException(503, f"not done within {self._seconds:g} seconds: try again later", again)
+            refusal = HTTPException(
+                503, f"not done within {self._seconds:g} seconds: try again later", {"Retry-After": "2"}
+            )
         except ClientDisconnect:
             status = 499  # as nginx counts it
         except Exception as error:  # its message may hold the text

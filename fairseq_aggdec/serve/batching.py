@@ -11,8 +11,10 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from fairseq_aggdec.text.edits import apply_edits
-from fairseq_aggdec.text.results import Result
+from starlette.exceptions import HTTPException
+
+from fairseq_aggdec.text.edits import result_of
+from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.text.sentences import split_text
 
 if TYPE_CHECKING:
@@ -28,12 +30,9 @@ LONGEST_CACHED = 1000
 """characters; a longer sentence is not kept"""
 
 
-class QueueFullError(Exception):
-    """So many sentences wait that no more are taken."""
-
-
-class TextTooLongError(Exception):
-    """A text has more sentences than the queue."""
+def busy() -> HTTPException:
+    """The refusal of a request that may be sent again."""
+    return HTTPException(429, "too many texts are waiting: try again later", {"Retry-After": "2"})
 
 
 class Batcher:
@@ -74,23 +73,19 @@ class Batcher:
         """The result of a text, as `Model.decode` gives it.
 
         Raises:
-            QueueFullError: too many sentences wait.
-            TextTooLongError: they would be too many even if none waited.
+            HTTPException: too many sentences wait (429), or would be too many even if none waited (413).
         """
         spans = split_text(text, self.language, markers=self.model.corrects)
         # as one line, a sentence is cut no further when it is decoded alone; places in it stay the same
         results = await self._decode([re.sub(r"\s", " ", text[start:end]) for start, end in spans])
-        parts, sentences, edits, place = [], [], [], 0
-        for (start, end), result in zip(spans, results, strict=True):
-            source = text[start:end]
-            parts += [text[place:start], apply_edits(source, result.edits) if self.model.corrects else result.text]
-            sentences += [
-                replace(own, source=source[own.start : own.end], start=own.start + start, end=own.end + start)
-                for own in result.sentences
-            ]
+        sentences: list[Sentence] = []
+        edits: list[Edit] = []
+        for (start, _), result in zip(spans, results, strict=True):
+            for own in result.sentences:
+                first, last = own.start + start, own.end + start
+                sentences.append(replace(own, source=text[first:last], start=first, end=last))
             edits += [replace(edit, offset=edit.offset + start) for edit in result.edits]
-            place = end
-        return Result(text, "".join([*parts, text[place:]]), sentences, edits)
+        return result_of(text, sentences, edits if self.model.corrects else None)
 
     async def _decode(self, sentences: list[str]) -> list[Result]:
         known = {sentence: self._cache[sentence] for sentence in sentences if sentence in self._cache}
@@ -99,9 +94,9 @@ class Batcher:
         unknown = [sentence for sentence in dict.fromkeys(sentences) if sentence not in known]
         new = [sentence for sentence in unknown if sentence not in self._asked]
         if len(new) > MOST_WAITING:
-            raise TextTooLongError(f"the text is too long: at most {MOST_WAITING} sentences are taken")
+            raise HTTPException(413, f"the text is too long: at most {MOST_WAITING} sentences are taken")
         if len(self._queue) + len(new) > MOST_WAITING:
-            raise QueueFullError
+            raise busy()
         self.sentences += len(sentences)
         self.cache_hits += sum(sentence in known for sentence in sentences)
         for place, sentence in enumerate(new):

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from fairseq_aggdec.text.results import Edit
+from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.writing.alignment import aligned
 
 _MARK = "\u0300-\u036f\u200d\ufe0f"  # accents and what emoji are joined by: they go with the character before them
@@ -56,6 +56,12 @@ def apply_edits(source: str, edits: Sequence[Edit]) -> str:
         parts += [source[end : edit.offset], edit.replacement]
         end = edit.offset + edit.length
     return "".join([*parts, source[end:]])
+
+
+def result_of(source: str, sentences: list[Sentence], edits: list[Edit] | None) -> Result:
+    """The result of a text by those of its sentences and, for a correction, its edits; None: a translation."""
+    made = [Edit(one.start, one.end - one.start, one.text) for one in sentences] if edits is None else edits
+    return Result(source, apply_edits(source, made), sentences, edits or [])
 
 
 def widened(source: str, edits: Sequence[Edit]) -> list[Edit]:

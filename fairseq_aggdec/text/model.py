@@ -36,9 +36,9 @@ from fairseq_aggdec.tasks.aggressive_translation import (
     check_options,
 )
 from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
-from fairseq_aggdec.text.edits import apply_edits, find_edits
+from fairseq_aggdec.text.edits import apply_edits, find_edits, result_of
 from fairseq_aggdec.text.guard import degenerated, kept_edits
-from fairseq_aggdec.text.results import Hypothesis, Result, Sentence, Step
+from fairseq_aggdec.text.results import Edit, Hypothesis, Result, Sentence, Step
 from fairseq_aggdec.text.sentences import cut_at_clauses, split_text
 from fairseq_aggdec.text.shipped import SHIPPED, longest_learnt
 from fairseq_aggdec.writing.line import WrittenLine
@@ -51,7 +51,7 @@ PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _ESCAPE = re.compile(r"&(?:quot|apos|amp|lt|gt|#\d+);")
 _ESCAPED = re.compile(r"[&<>'\"|\[\]]")
-_OF_DRAFTER, _OF_BEAMS = ("gad", "gad++", "nar"), ("beam", "aggressive-beam")
+_OF_DRAFTER = ("gad", "gad++", "nar")
 _SUBWORD_FILES = {
     "bpecodes": ("subword_nmt", "bpe_codes"),
     "sentencepiece.bpe.model": ("sentencepiece", "sentencepiece_model"),
@@ -129,9 +129,9 @@ def _load(
     text_options = Namespace(tokenizer=tokenizer, bpe=bpe, **languages, **options)
     _check_text_options(tokenizer, bpe, options)
     if corrects is None:
-        corrects = corrects_by(tokenizer, task.cfg.source_lang, task.cfg.target_lang)
+        corrects = tokenizer == "as_written" or task.cfg.source_lang == task.cfg.target_lang
     if splits is None:
-        splits = reads_text(tokenizer, bpe)
+        splits = tokenizer is not None or bpe not in (None, "subword_nmt", "fastbpe")
     learnt = longest_learnt(Path(path))
     return Model(
         task,
@@ -230,16 +230,6 @@ class Load:
 
 
 load = Load()
-
-
-def corrects_by(tokenizer: str | None, source_lang: str, target_lang: str) -> bool:
-    """Whether a model is taken for a corrector, whose output is in the language of its input."""
-    return tokenizer == "as_written" or source_lang == target_lang
-
-
-def reads_text(tokenizer: str | None, bpe: str | None) -> bool:
-    """Whether running text is read, and no tokens joined by spaces."""
-    return tokenizer is not None or bpe not in (None, "subword_nmt", "fastbpe")
 
 
 def encoders_of(options: Namespace) -> tuple[Any, Any]:
@@ -360,7 +350,7 @@ class Model:
         parts = [self._parts(text) for text in several]
         with self._lock:
             self._set_mode(mode, top_beta, tolerance)
-            wanted = {**search, "beam": (beam or 5) if mode in _OF_BEAMS else 1, "nbest": nbest}
+            wanted = {**search, "beam": (beam or 5) if MODES[mode].beam else 1, "nbest": nbest}
             generator = self.task.build_generator(self.models, Namespace(**wanted, retain_iter_history=trace))
             every = [part for some in parts for part in some]
             decoded = self._decoded(generator, every, nbest, max_tokens, batch_size, progress)
@@ -476,17 +466,11 @@ class Model:
         return found
 
     def _result(self, text: str, parts: list[_Part], decoded: dict[str, list[dict[str, Any]]], trace: bool) -> Result:
-        sentences, edits, pieces, end = [], [], [], 0
-        for part in parts:
-            sentence = self._sentence(part, decoded, trace)
-            sentences.append(sentence)
-            pieces += [text[end : part.start], sentence.text]
-            end = sentence.end
-            if self.corrects:
-                edits += [
-                    replace(edit, offset=edit.offset + part.start) for edit in find_edits(part.source, sentence.text)
-                ]
-        return Result(text, "".join([*pieces, text[end:]]), sentences, edits)
+        sentences = [self._sentence(part, decoded, trace) for part in parts]
+        edits: list[Edit] = []
+        for one in sentences if self.corrects else ():
+            edits += [replace(edit, offset=edit.offset + one.start) for edit in find_edits(one.source, one.text)]
+        return result_of(text, sentences, edits if self.corrects else None)
 
     def _sentence(self, part: _Part, decoded: dict[str, list[dict[str, Any]]], trace: bool) -> Sentence:
         source, end = part.source, part.start + len(part.source)

@@ -78,26 +78,6 @@ class Result:
     """of a correction, in order, not overlapping; empty for a translation"""
 
     @property
-    def score(self) -> float:
-        """The sum of the sentences' scores."""
-        return sum(sentence.score for sentence in self.sentences)
-
-    @property
-    def tokens(self) -> list[str]:
-        """The sentences' subwords, one sentence after the other."""
-        return [token for sentence in self.sentences for token in sentence.tokens]
-
-    @property
-    def iterations(self) -> int:
-        """Passes of the verifier over all sentences, each counted alone."""
-        return sum(sentence.iterations for sentence in self.sentences)
-
-    @property
-    def accepted(self) -> int:
-        """Draft tokens that became output."""
-        return sum(sentence.accepted for sentence in self.sentences)
-
-    @property
     def notes(self) -> list[str]:
         """What was not decoded, a line a sentence, and why."""
         return [f"'{s.source[:60]}': {s.note}" for s in self.sentences if s.note is not None]

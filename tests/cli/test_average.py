@@ -46,18 +46,6 @@ def test_the_last_checkpoints_of_a_training_that_numbers_some_by_epochs_and_some
     assert latest == ["checkpoint_9_9000.pt", "checkpoint_10_9500.pt", "checkpoint10.pt"]
 
 
-def test_a_checkpoint_is_not_replaced_by_the_mean(tmp_path: Path) -> None:
-    for update in (1, 2):
-        save(tmp_path / f"checkpoint_1_{update}.pt", 1.0)
-    output = tmp_path / "checkpoint_1_2.pt"
-    before = output.read_bytes()
-    with pytest.raises(
-        AggdecError, match=r"checkpoint_1_2\.pt: is read for this, and would be overwritten; name another file"
-    ):
-        average.main([str(tmp_path), "--last", "2", "--output", str(output)])
-    assert output.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("other", "message"),
     [

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.cli.demo import main
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.text.shipped import SHIPPED
 
 SENTENCE = "She have two brother in Zürich."
@@ -76,16 +75,3 @@ def test_translation_shows_drafts_and_is_lossless_under_gad(capsys: pytest.Captu
         assert f"{len(sentences)} of {len(sentences)}" in rows[mode]
     assert len(re.findall(r"^ +1  \[", output, flags=re.MULTILINE)) >= 3  # first iterations, drafts accepted
     assert re.search(r"/[^/]+/$", output, flags=re.MULTILINE)  # and something rejected
-
-
-@pytest.mark.parametrize(
-    ("arguments", "stdin", "message"),
-    [
-        (["--input", "/nowhere/input.txt"], b"", "/nowhere/input.txt: cannot be read"),
-        (["--input", "-"], "good line\n\xff\n".encode("latin-1"), "standard input, line 2: not valid UTF-8"),
-    ],
-)
-def test_bad_input_is_named(arguments: list[str], stdin: bytes, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    give_on_standard_input(monkeypatch, stdin)
-    with pytest.raises(AggdecError, match=message):
-        main(arguments)

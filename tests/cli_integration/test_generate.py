@@ -110,20 +110,6 @@ def test_aggressive_beam_gives_the_lists_of_the_beam(correction_model: ToyModel,
     assert "Generate test with beam=4: BLEU" in output
 
 
-def test_shards_with_limits_of_drafts(correction_model: ToyModel, beam_one: Process) -> None:
-    """--num-shards and --shard-id; `aggressive` without more is IAD."""
-    options = ["--max-draft-len", 3, "--retain-iter-history"]
-    options += ["--batch-size", 5, "--num-shards", 2, "--shard-id"]
-    outputs = [generate_here(correction_model, "aggressive", *options, shard) for shard in (0, 1)]
-    first, second = map(parse_generate, outputs)
-    assert first
-    assert second
-    assert not first.keys() & second.keys()
-    assert_same_hypotheses("".join(outputs), beam_one.stdout)
-    drafts = [draft.split() for sentence in (first | second).values() for draft in sentence.history]
-    assert max(map(len, drafts)) == 3
-
-
 def test_search_options_and_an_ensemble(correction_model: ToyModel, correction_drafter: Path) -> None:
     [earlier] = correction_model.checkpoint.parent.glob(EARLIER)
     ensemble = f"{earlier}:{correction_model.checkpoint}"

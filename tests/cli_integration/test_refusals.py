@@ -3,7 +3,6 @@
 The options of fairseq's search are in tests/tasks/test_refused_options.py.
 """
 
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,15 +48,6 @@ def test_options(refusal: Any) -> None:
     assert "--decoding-stats" in refusal("iad", "--decoding-stats", "/nowhere/stats.jsonl")
     assert "--max-tokens" in refusal("iad", "--max-tokens", 5)
     assert "needs a model with proposal heads, and --path" in refusal("blockwise")
-
-
-def test_missing_dictionary(refusal: Any, correction_model: ToyModel, tmp_path: Path) -> None:
-    """Of languages that are to be found out."""
-    shutil.copytree(correction_model.data, tmp_path / "data")
-    (tmp_path / "data" / "dict.src.txt").unlink()
-    message = refusal("iad", data=tmp_path / "data")
-    assert "dict.src.txt" in message
-    assert str(tmp_path / "data") in message
 
 
 def test_verifier_and_drafter_in_each_others_places(

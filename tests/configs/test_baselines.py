@@ -12,7 +12,6 @@ from fairseq import tasks
 
 from fairseq_aggdec.cli.nat_start import main as nat_start
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
-from fairseq_aggdec.errors import AggdecError
 from tests.configs.composing import compose
 from tests.configs.recording import recorded
 
@@ -31,11 +30,6 @@ def verifier(toy_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("verifier") / "verifier.pt"
     torch.save({"args": None, "cfg": {"model": {}}, "model": model.state_dict()}, path)
     return path
-
-
-def test_the_verifier_is_not_replaced_by_a_start(verifier: Path) -> None:
-    with pytest.raises(AggdecError, match=r"verifier\.pt: is read for this, and would be overwritten"):
-        nat_start([str(verifier), "cmlm_transformer", "--output", str(verifier)])
 
 
 @pytest.mark.parametrize("name", NAMES)

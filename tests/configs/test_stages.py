@@ -181,19 +181,6 @@ def test_gpus_change_the_update_frequency(tmp_path: Path) -> None:
     assert "optimization.update_freq=[16]" in training
 
 
-def test_shorter_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UPDATES", "80")
-    monkeypatch.setenv("DEPTHS", "6-6")
-    given = recorded("gec_small", "depth", folder=tmp_path, check=False)
-    (training, *_) = [c for c in given if "hydra" in c[0]]
-    config = compose("gec_small", "depth", tuple(word for word in training[1:] if "=" in word and "hydra." not in word))
-    assert config.optimization.max_update == config.lr_scheduler.total_num_update == 80
-    assert config.lr_scheduler.warmup_updates == 20
-    (averaged, *_) = [int(c[c.index("--last") + 1]) for c in given if "fairseq_aggdec.cli.average" in c]
-    assert config.checkpoint.save_interval_updates * averaged * 2 == 80, "those of the second half are averaged"
-    assert config.checkpoint.keep_interval_updates in {-1, *range(averaged, 80)}
-
-
 @pytest.mark.parametrize(
     ("experiment", "stage", "expected"),
     [("gec_small", "train", True), ("sign_digits_sr", "base", True), ("wmt14_en_de", "teacher", False)],
@@ -227,18 +214,6 @@ def test_settings_of_decoding(experiment: str, settings: list[str], commands_of:
     assert found[:2] == settings
 
 
-@pytest.mark.parametrize(("experiment", "model"), [("celeba_sr", "heads_rgb"), ("sign_digits_sr", "heads")])
-def test_a_training_of_the_files_length_has_the_files_warm_up(
-    experiment: str, model: str, commands_of: CommandsOf
-) -> None:
-    of_file = compose(experiment, model)
-    trainings = [c for c in commands_of(experiment) if "hydra" in c[0] and c[c.index("--config-name") + 1] == model]
-    assert trainings
-    for command in trainings:
-        assert f"optimization.max_update={of_file.optimization.max_update}" in command
-        assert f"lr_scheduler.warmup_updates={of_file.lr_scheduler.warmup_updates}" in command
-
-
 def test_one_head_is_the_base_model_where_head_1_is_learnt(commands_of: CommandsOf) -> None:
     """papers/004 Table 1, k = 1"""
     given = commands_of("wmt14_blockwise")
@@ -246,14 +221,6 @@ def test_one_head_is_the_base_model_where_head_1_is_learnt(commands_of: Commands
     of_greedy = [args for args in measured if args.modes == "greedy" and args.json.parent.name == "blockwise_table"]
     models = {args.json.stem: Path(args.path).parent.name for args in of_greedy}
     assert models == {"regular-1": "base", "distilled-1": "base-distilled"}
-
-
-def test_of_heads_trained_with_their_base_the_last_checkpoint_is_kept(tmp_path: Path) -> None:
-    """The best by accepted tokens would be that of a spoilt base."""
-    recorded("tatoeba_en_de", "blockwise_table", folder=tmp_path)
-    kept = {path.parent.name: path.read_text().strip() for path in tmp_path.glob("work/*/blockwise_table/*/model.pt")}
-    tuned = {f"{column}-{k}" for column in ("fine-tuned", "both") for k in (2, 4, 6, 8, 10)}
-    assert kept == {"regular-10": "best", "distilled-10": "best"} | dict.fromkeys(tuned, "last")
 
 
 @pytest.mark.parametrize(("stage", "stand_ins"), [("depth", {"gec_small"}), ("memory", {"gec_small", "ua_gec_small"})])

@@ -100,19 +100,10 @@ def test_the_kept_layers_are_the_model(form: str) -> None:
     assert shallow["extra_state"] == {"epoch": 0, "train_iterator": {"epoch": 0}}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("0,4", "no layer 4: the checkpoint's are 0 to 3"),
-        ("0,0", "layer 0 is named twice"),
-        ("2,1", "layer 1 comes after 2"),
-        ("-1", "'-1' is no layer"),
-    ],
-)
-def test_layers_that_cannot_be_kept(text: str, message: str) -> None:
-    with pytest.raises(AggdecError, match=message) as error:
+@pytest.mark.parametrize("text", ["0,4", "0,0", "2,1", "-1", "", "0,,1"])
+def test_layers_that_cannot_be_kept(text: str) -> None:
+    with pytest.raises(AggdecError, match=f"^--decoder-layers-to-keep {text}: give layers .* 0 to 3, each once"):
         read_layers(text, "--decoder-layers-to-keep", 4)
-    assert f"--decoder-layers-to-keep {text}" in str(error.value)
 
 
 def test_a_drafters_encoder_stays() -> None:

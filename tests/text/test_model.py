@@ -153,6 +153,7 @@ def test_a_degenerate_output_is_replaced_by_its_source_and_says_so() -> None:
     text = "he she it they we " * 12
     result = shipped("gec").decode(text.strip() + ".", "iad")
     kept = [sentence for sentence in result.sentences if sentence.note]
+    assert kept
     assert all(sentence.text == sentence.source for sentence in kept)
 
 
@@ -185,12 +186,6 @@ def test_bad_input_is_named() -> None:
         load("nowhere/model.pt", data=MT, source_lang="en", target_lang="de")
     with pytest.raises(AggdecError, match="no model 'no' is shipped; there are gec, mt"):
         load.shipped("no")
-
-
-def test_tokens_are_subwords_and_the_end() -> None:
-    tokens = shipped("gec").tokens(shipped("gec").encode("Unbelievably good."))
-    assert tokens[-3:] == ["good", ".", "</s>"]
-    assert "".join(token.removesuffix("@@") for token in tokens[:-3]) == "Unbelievably"
 
 
 def test_a_missing_file_of_a_shipped_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

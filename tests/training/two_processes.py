@@ -1,8 +1,8 @@
 """Trainings of the repository's configurations at toy size: by one process, and by two that share each batch (gloo).
 
-    python -m tests.training.two_processes FOLDER [EXPERIMENT/MODEL...]
+    RANK=0 python -m tests.training.two_processes FOLDER EXPERIMENT/MODEL...      and the same with RANK=1
 
-trains those named, or all, and prints a table of their losses. Each update sees the whole training set: as one batch,
+train those named and leave their losses in FOLDER. Each update sees the whole training set: as one batch,
 or half of it in each process, under PyTorch's `DistributedDataParallel`, fairseq's default (but for the device that
 fairseq names to it, which a CPU has not). Models that begin with another one begin with a random one here.
 """
@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -26,12 +24,10 @@ from fairseq.models import distributed_fairseq_model
 from fairseq.trainer import Trainer
 from fairseq_cli import train
 from omegaconf import OmegaConf, open_dict
-from tabulate import tabulate
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from tests.configs.composing import ALL, compose
-from tests.helpers import make_toy_data
+from tests.configs.composing import compose
 from tests.synthetic_images import make_images, write_npz
 
 UPDATES = 4
@@ -42,14 +38,6 @@ BASES |= {"heads_rgb": "base_rgb", "fine-tuned-heads": "verifier", "fine-tuned-h
 """the model of the experiment that another one begins with"""
 FINE_TUNED = "fine-tuned-"
 """heads whose base learns along, as the stages `fine_tune` and `blockwise_table` train them"""
-
-
-def names() -> list[str]:
-    """All configurations, and the fine-tuned heads."""
-    found = [f"{experiment}/{model}" for experiment, model in ALL]
-    heads = [name for name in found if name.split("/")[1] in ("blockwise", "heads", "heads_rgb")]
-    fine_tuned = [name.replace("/", f"/{FINE_TUNED}") for name in heads]
-    return sorted([*found, *fine_tuned])
 
 
 def base_of(name: str) -> str | None:
@@ -172,26 +160,5 @@ def results(chosen: Sequence[str], folder: Path) -> dict[str, tuple[list[float],
     return {name: ((first | second)[name], together[name]) for name in chosen}
 
 
-def difference(one: Sequence[float], two: Sequence[float]) -> float:
-    """The largest of two loss curves, as a share of the loss."""
-    return max(abs(a - b) / a for a, b in zip(one, two, strict=True))
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Command line; see the head of this file."""
-    folder, chosen = Path(arguments[0]), arguments[1:] or names()
-    if "RANK" in os.environ:
-        train_both_ways(int(os.environ["RANK"]), chosen, folder)
-        return
-    with TemporaryDirectory() as toy:
-        prepare(chosen, folder, make_toy_data(Path(toy)))
-        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        subprocess.run([*torchrun, "-m", "tests.training.two_processes", str(folder), *chosen], check=True)
-    found = results(chosen, folder)
-    rows = [(name, one[0], one[-1], two[-1], difference(one, two)) for name, (one, two) in sorted(found.items())]
-    headings = ["configuration", "first loss", f"loss of update {UPDATES}", "by two processes", "largest difference"]
-    print(tabulate(rows, headings, "github", floatfmt=("", ".3f", ".3f", ".3f", ".0e")))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    train_both_ways(int(os.environ["RANK"]), sys.argv[2:], Path(sys.argv[1]))

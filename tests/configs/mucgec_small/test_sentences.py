@@ -11,7 +11,7 @@ from configs.mucgec_small.sentences import WordSentences
 from configs.mucgec_small.sentences.dictionary import read_words
 from configs.mucgec_small.sentences.errors import ErrorRates, LearnerErrors
 from configs.mucgec_small.sentences.grammar import SentenceMaker
-from configs.mucgec_small.sentences.homophones import Homophones, near_sound
+from configs.mucgec_small.sentences.homophones import Homophones
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
 from tests.data.preparing import experiment, prepare
@@ -46,7 +46,6 @@ AA制 9 n
 """.strip().splitlines()
 """A small dictionary in the layout of jieba's, with words of every class that sentences are made of."""
 WORDS = read_words(LINES, "dict.txt")
-SOUNDS = {"在": ["zai"], "再": ["zai"], "债": ["zhai"], "人": ["ren"], "地": ["di", "de"], "的": ["de"]}
 
 
 def test_what_is_a_word() -> None:
@@ -62,21 +61,6 @@ def test_what_is_a_word() -> None:
 def test_damaged_lines_are_named() -> None:
     with pytest.raises(AggdecError, match=r"dict.txt, line 2: word, count and class are expected"):
         read_words([LINES[0], "word x n"], "dict.txt")
-
-
-def test_near_sounds() -> None:
-    pairs = [("zhang", "zan"), ("chi", "ci"), ("shen", "seng"), ("ren", "leng"), ("nan", "lan")]
-    assert all(near_sound(one) == near_sound(other) for one, other in pairs)
-    assert near_sound("zan") != near_sound("can")
-
-
-def test_characters_that_sound_alike() -> None:
-    homophones = Homophones({"再": 90}, SOUNDS, near_share=0.5)
-    drawn = {homophones.of("在", Random(seed)) for seed in range(200)}
-    assert drawn == {"", "再", "债"}
-    exact = Homophones({}, SOUNDS, near_share=0)
-    assert {exact.of("地", Random(seed)) for seed in range(200)} == {"", "的"}  # by its second reading
-    assert {exact.of("人", Random(seed)) for seed in range(20)} == {""}
 
 
 def test_pairs_depend_on_their_number_and_the_seed() -> None:
