@@ -70,6 +70,8 @@ class Teacher:
         if self.threads:
             torch.set_num_threads(self.threads)
         data, device = self.data, device_of_environment(self.cpu, self.precision)
+        if self.precision == "bf16" and device.type == "cpu" and self.decoding == "beam":
+            raise AggdecError("--bf16: fairseq's own search has no bfloat16 on a CPU; add --decoding aggressive-beam")
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
         return load_models(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
 

@@ -22,7 +22,7 @@ def test_files_that_belong_together(tmp_path: Path) -> None:
     assert test.references == [[["y", "b"], ["c"]]]
     assert test.text == [["y  b", "c"]]
     assert test.m2[0].annotators[0] == (GoldEdit(0, 1, ("y",)),)
-    assert (test.size, test.language, test.m2_file) == (2, "de", m2)
+    assert (test.size, test.language) == (2, "de")
 
 
 def test_what_does_not_belong_together_is_named(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_what_does_not_belong_together_is_named(tmp_path: Path) -> None:
 
 def test_parts_of_a_set() -> None:
     gold = [M2Sentence(("a",), {0: ()}), M2Sentence(("b",), {0: ()})]
-    test = ReferenceSet([["a"], ["b"]], [[["x"], ["y"]]], [["X", "Y"]], "de", gold, Path("gold.m2"))
+    test = ReferenceSet([["a"], ["b"]], [[["x"], ["y"]]], [["X", "Y"]], "de", gold)
     assert test.only([0, 1]) is test
-    assert test.only([1]) == ReferenceSet([["b"]], [[["y"]]], [["Y"]], "de", gold[1:], None)
+    assert test.only([1]) == ReferenceSet([["b"]], [[["y"]]], [["Y"]], "de", gold[1:])
     assert ReferenceSet([], [], [["X", "Y"]]).only([1]) == ReferenceSet([], [], [["Y"]])
 
 
