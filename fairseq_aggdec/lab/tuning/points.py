@@ -1,6 +1,6 @@
 """The measurements of a sweep over GAD++'s hyperparameters, their file, and which settings they choose.
 
-The authors of papers/000 (§4.2.3) call two settings "high-quality" and "high-efficiency", and give no rule. The rule
+The authors of papers/000 §4.2.3 call two settings "high-quality" and "high-efficiency", and give no rule. The rule
 here, on the development set: high-quality is the fastest setting that scores at least `margin` above greedy decoding,
 high-efficiency the fastest that scores at most `loss` below it. On the numbers of papers/000 Table 7, a margin of 0.4
 and a loss of -0.2 (0.2 above greedy) choose β = 5, τ = 1 and β = 5, τ = 3; the authors took β = 3, τ = 1 and β = 5,

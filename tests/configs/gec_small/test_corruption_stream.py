@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from configs.gec_small.errors.corruption import CorruptionConfig, Corruptor
-from configs.gec_small.errors.corruption_stream import corrupt_chunk, corrupt_stream
+from configs.gec_small.errors.corruption import Corruptor
+from configs.gec_small.errors.corruption_stream import corrupt_stream
 from configs.gec_small.errors.lexicon import Lexicon
 from tests.configs.gec_small.essays import ESSAY, essay_lexicon
 
@@ -15,16 +15,6 @@ from tests.configs.gec_small.essays import ESSAY, essay_lexicon
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     return essay_lexicon()
-
-
-def test_a_chunk_counts_its_pairs(lexicon: Lexicon) -> None:
-    lines = [ESSAY[0].encode(), b"", b"...\n", ESSAY[1].encode()]
-    chunk = corrupt_chunk(Corruptor(lexicon, CorruptionConfig(0.3, 0, 0.3, keep_clean=0)), 1, "book.txt", 10, lines)
-    assert (chunk.pairs, chunk.empty, chunk.unchanged) == (3, 1, 1)  # three dots have no place for an error
-    assert chunk.target.decode().splitlines() == [ESSAY[0], "...", ESSAY[1]]
-    sources = chunk.source.decode().splitlines()
-    assert [a == b for a, b in zip(sources, [ESSAY[0], "...", ESSAY[1]], strict=True)] == [False, True, False]
-    assert chunk.edits.total() >= 2
 
 
 def test_memory_does_not_grow_with_the_input(lexicon: Lexicon) -> None:

@@ -26,11 +26,3 @@ Kind = Callable[[str, Random], str]
 )  # fmt: skip
 def test_kinds_of_misspelling(kind: Kind, word: str, expected: str) -> None:
     assert expected in {kind(word, Random(seed)) for seed in range(400)}
-
-
-def test_misspellings_stay_near_the_word() -> None:
-    for seed in range(300):
-        word = ("cat", "because", "rhythm")[seed % 3]
-        wrong = spelling.misspell(word, Random(seed))
-        assert wrong
-        assert abs(len(wrong) - len(word)) <= 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from configs.gec_small.errors.lexicon import build_lexicon
-from configs.gec_small.errors.vocabulary import count_words, sound_key, spelling_neighbours, within_one_edit
+from configs.gec_small.errors.vocabulary import count_words, spelling_neighbours, within_one_edit
 
 
 def test_words_are_counted_in_lower_case_text_only() -> None:
@@ -26,8 +26,3 @@ def test_nouns_and_neighbours_come_from_the_corpus_and_ordinary_words_are_known_
     assert {"spoon", "spoons", "child", "children"} <= lexicon.nouns
     assert lexicon.neighbours["from"] == ("form",)
     assert not build_lexicon({}).words
-
-
-def test_sound_key_ignores_vowels_and_silent_letters() -> None:
-    assert sound_key("wether") == sound_key("weather")
-    assert sound_key("foto") != sound_key("toto")

@@ -11,7 +11,7 @@ from configs.mucgec_small.sentences import WordSentences
 from configs.mucgec_small.sentences.dictionary import read_words
 from configs.mucgec_small.sentences.errors import ErrorRates, LearnerErrors
 from configs.mucgec_small.sentences.grammar import SentenceMaker
-from configs.mucgec_small.sentences.homophones import Homophones, near_sound
+from configs.mucgec_small.sentences.homophones import Homophones
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
 from tests.data.preparing import experiment, prepare
@@ -57,17 +57,6 @@ def test_what_is_a_word() -> None:
     assert {WORDS.containing["学"](Random(seed)) for seed in range(50)} == {"学生", "学习"}
     assert "鼐" in WORDS.characters
     assert "鼐" not in WORDS.containing  # of GB 2312's second level
-
-
-def test_damaged_lines_are_named() -> None:
-    with pytest.raises(AggdecError, match=r"dict.txt, line 2: word, count and class are expected"):
-        read_words([LINES[0], "word x n"], "dict.txt")
-
-
-def test_near_sounds() -> None:
-    pairs = [("zhang", "zan"), ("chi", "ci"), ("shen", "seng"), ("ren", "leng"), ("nan", "lan")]
-    assert all(near_sound(one) == near_sound(other) for one, other in pairs)
-    assert near_sound("zan") != near_sound("can")
 
 
 def test_characters_that_sound_alike() -> None:
