@@ -8,11 +8,11 @@ aggdec score files --m2 nlpcc18/originals/gold.01.
 from collections.abc import Iterator
 from pathlib import Path
 
+from fairseq_aggdec.data.chance import hold_out
 from fairseq_aggdec.data.downloads import Original, fetch
 from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.data.m2_file import read_m2
 from fairseq_aggdec.data.sentence_pairs import Pair
-from fairseq_aggdec.data.splits import hold_out
 from fairseq_aggdec.data.steps import Steps
 from fairseq_aggdec.data.text_files import read_lines
 from fairseq_aggdec.data.words import characters

@@ -1,11 +1,13 @@
-"""Random choices that are the same in every process and Python version."""
+"""Random choices that are the same in every process and Python version, and hardly change when text is added."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import TypeVar
+
+from fairseq_aggdec.errors import AggdecError
 
 _Option = TypeVar("_Option")
 
@@ -26,3 +28,29 @@ def line_seed(seed: int, line_number: int) -> int:
 def pick(options: Sequence[_Option], rng: Random) -> _Option:
     """One of the options, which must not be empty; all are equally likely."""
     return options[int(rng.random() * len(options))]
+
+
+def hold_out(sentences: Iterable[str], sizes: dict[str, int]) -> dict[str, list[str]]:
+    """Chooses held-out sentences by their hash.
+
+    Args:
+        sentences: the sentences to choose from.
+        sizes: {held-out set: number of sentences}.
+
+    Returns:
+        the sentences of each set, in the order of their hash. Whether a sentence is held out depends mostly on its own
+        text: adding text moves few training sentences into a held-out set.
+
+    Raises:
+        AggdecError: there are no more sentences than the sets need together.
+    """
+    wanted = sum(sizes.values())
+    ordered = sorted(set(sentences), key=lambda sentence: (sentence_key(sentence), sentence))
+    if len(ordered) <= wanted:
+        raise AggdecError(f"{len(ordered)} sentences are too few to hold out {wanted}: lower the sizes or add text")
+    chosen: dict[str, list[str]] = {}
+    start = 0
+    for name, size in sizes.items():
+        chosen[name] = ordered[start : start + size]
+        start += size
+    return chosen

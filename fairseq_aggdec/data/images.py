@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 from tqdm import tqdm
 
+from fairseq_aggdec.data.chance import hold_out
 from fairseq_aggdec.data.image_tokens import ImageSizes
-from fairseq_aggdec.data.splits import hold_out
 from fairseq_aggdec.errors import AggdecError
 
 ARRAY = "images"

@@ -155,18 +155,3 @@ def _annotation(line: str, place: str) -> tuple[int, GoldEdit | None]:
         raise AggdecError(f"{place}: an edit cannot end at {end}, before its start {start}")
     choices = (text.strip() for text in corrections.split("||"))
     return annotator, GoldEdit(start, end, tuple("" if text == _NOTHING else text for text in choices))
-
-
-def write_m2(path: Path, sentences: Sequence[M2Sentence]) -> None:
-    """Writes sentences as an M2 file; the types of the edits are lost."""
-    with path.open("w", encoding="utf-8", newline="\n") as output:
-        for sentence in sentences:
-            output.write(f"S {' '.join(sentence.tokens)}\n")
-            for annotator, edits in sentence.annotators.items():
-                for edit in edits:
-                    corrections = "||".join(text or _NOTHING for text in edit.corrections)
-                    span = f"{edit.start} {edit.end}"
-                    output.write(f"A {span}|||edit|||{corrections}|||REQUIRED|||{_NOTHING}|||{annotator}\n")
-                if not edits:
-                    output.write(f"A -1 -1|||noop|||{_NOTHING}|||REQUIRED|||{_NOTHING}|||{annotator}\n")
-            output.write("\n")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from fairseq_aggdec.data.chance import sentence_key
-from fairseq_aggdec.data.splits import hold_out
+from fairseq_aggdec.data.chance import hold_out, sentence_key
 from fairseq_aggdec.data.words import normalise
 
 Pair = tuple[str, str]

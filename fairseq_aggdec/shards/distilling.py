@@ -70,6 +70,8 @@ class Teacher:
         if self.threads:
             torch.set_num_threads(self.threads)
         data, device = self.data, device_of_environment(self.cpu, self.precision)
+        if self.precision == "bf16" and device.type == "cpu" and self.decoding == "beam":
+            raise AggdecError("--bf16: fairseq's own search has no bfloat16 on a CPU; add --decoding aggressive-beam")
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
         return load_models(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
 
@@ -170,9 +172,7 @@ class Distillation:
         common |= {"longest_source": longest, "max_tokens": max_tokens, "batch_size": batch_size}
         common |= {"precision": teacher.precision, "decoding": teacher.decoding, "search": asdict(teacher.search)}
         origins = {split: {"data": data[split], **common} for split in self.splits}
-        record = read_record(self.output)
-        if record is not None:
-            self._finished(self._is_made_of(record, origins))
+        if self._is_there(origins):
             return
         plans, shards = {}, []
         for split in self.splits:
@@ -219,15 +219,12 @@ class Distillation:
                 "next one from the folder that this makes"
             )
         split = self.splits[0]
-        targets = gather_generated(files, self.data, split, max_source_len)
         origin = {"data": self.data.fingerprint(split), "generated": [path.name for path in files]}
-        self._write([DistilledSplit(split, targets, origin)])
+        if not self._is_there({split: origin}):
+            targets = gather_generated(files, self.data, split, max_source_len)
+            self._write([DistilledSplit(split, targets, origin)])
 
     def _write(self, splits: Sequence[DistilledSplit]) -> None:
-        record = read_record(self.output)
-        if record is not None:
-            self._finished(record == record_of(splits, self.keep_skipped))
-            return
         write_data_bin(self.output, self.data, splits, self.keep_skipped)
         for split in splits:
             skipped = len(split.skipped)
@@ -236,26 +233,26 @@ class Distillation:
                 f"{split.split}: {len(split.targets) - skipped:,} of {len(split.targets):,} sentences distilled"
                 + (f", {skipped:,} skipped ones {fate}" if skipped else "")
             )
-        self._finished()
+        logger.info(f"{self.output} is complete")
 
-    def _is_made_of(self, record: dict[str, Any], origins: Mapping[str, dict[str, Any]]) -> bool:
-        """Whether a folder's record is of these splits, with targets that were made in these ways."""
-        splits = record["splits"]
-        return (
-            record["keep_skipped"] == self.keep_skipped
-            and splits.keys() == origins.keys()
-            and all(splits[split].get(name) == value for split in origins for name, value in origins[split].items())
-        )
-
-    def _finished(self, same: bool = True) -> None:
-        """Says that the folder is complete.
+    def _is_there(self, origins: Mapping[str, dict[str, Any]]) -> bool:
+        """Whether the folder is complete; `origins` is what its record must say of each split.
 
         Raises:
-            AggdecError: it is not the same as the one that was to be made.
+            AggdecError: it was made in another way.
         """
-        if not same:
+        record = read_record(self.output)
+        if record is None:
+            return False
+        counts = ("sentences", "skipped")
+        made = {
+            split: {name: value for name, value in entry.items() if name not in counts}
+            for split, entry in record["splits"].items()
+        }
+        if record["keep_skipped"] != self.keep_skipped or made != origins:
             raise AggdecError(f"{self.output}: is there, made in another way; delete it or choose another folder")
         logger.info(f"{self.output} is complete")
+        return True
 
 
 def _report(split: str, sources: Side, plan: BatchPlan, longest: int) -> None:

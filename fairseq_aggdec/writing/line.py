@@ -24,9 +24,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from fairseq_aggdec.writing.alignment import aligned
 from fairseq_aggdec.writing.characters import PUNCTUATION, plain
-from fairseq_aggdec.writing.spacing import match_spacing
+from fairseq_aggdec.writing.spacing import aligned, match_spacing
 
 WORD = "X"
 """the word that the model is shown for one that it cannot read; it nearly always copies it"""

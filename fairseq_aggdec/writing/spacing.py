@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
-from fairseq_aggdec.writing.alignment import aligned
 from fairseq_aggdec.writing.characters import PUNCTUATION
 
 _EQUAL = {written: typed.strip() for written, typed in PUNCTUATION.items() if typed and written not in "`´"}
@@ -55,6 +56,23 @@ def _cut(text: str, pattern: str) -> list[_Token]:
         tokens.append(_Token(text[end : match.start()], match[0], _EQUAL.get(key, key)))
         end = match.end()
     return [*tokens, _Token(text[end:], "", "")]
+
+
+def aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
+    """The opcodes of difflib that turn one list of tokens into another; what both begin and end with is kept."""
+    first, shorter = 0, min(len(old), len(new))
+    while first < shorter and old[first] == new[first]:
+        first += 1
+    last = 0
+    while last < shorter - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    if first:
+        yield "equal", 0, first, 0, first
+    inner = SequenceMatcher(None, old[first : len(old) - last], new[first : len(new) - last], autojunk=False)
+    for kind, i1, i2, j1, j2 in inner.get_opcodes():
+        yield kind, i1 + first, i2 + first, j1 + first, j2 + first
+    if last:
+        yield "equal", len(old) - last, len(old), len(new) - last, len(new)
 
 
 def match_spacing(source: str, output: str) -> str:

@@ -40,15 +40,6 @@ def test_a_near_tie_is_said_and_is_no_fault(tmp_path: Path, capsys: pytest.Captu
     assert compare.main([str(first), str(second)]) == 1
 
 
-def test_other_sentences_or_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = write(tmp_path / "a", [(-1, "a"), (-1, "b")])
-    with pytest.raises(AggdecError, match="1 are in one only, first number 1"):
-        compare.main([first, write(tmp_path / "b", [(-1, "a")])])
-    with pytest.raises(AggdecError, match="missing: No such file"):
-        compare.main([first, str(tmp_path / "missing")])
-    assert capsys.readouterr().out == ""
-
-
 def test_files_of_other_data_or_of_two_runs_are_refused(tmp_path: Path) -> None:
     one, other, twice = tmp_path / "one", tmp_path / "other", tmp_path / "twice"
     one.write_text("S-0\ta\nH-0\t-1\tb\n")

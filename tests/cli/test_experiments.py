@@ -40,15 +40,6 @@ def test_small(configs: Path, capsys: pytest.CaptureFixture[str]) -> None:
         experiments.main(["small", str(configs), "big"])
 
 
-def test_what_is_wrong_with_about_is_said(configs: Path) -> None:
-    (configs / "little" / "about.yaml").write_text("title: t\n")
-    with pytest.raises(AggdecError, match=r"little/about.yaml: .*answers"):
-        experiments.main(["list", str(configs)])
-    (configs / "little" / "about.yaml").unlink()
-    with pytest.raises(AggdecError, match=r"about.yaml does not exist"):
-        experiments.main(["list", str(configs)])
-
-
 def reproduce(*arguments: str, work: Path) -> subprocess.CompletedProcess[str]:
     command = ["bash", str(ROOT / "scripts/reproduce.sh"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AGGDEC_WORK": str(work)})

@@ -86,22 +86,6 @@ def test_a_test_set_without_references_is_written_for_a_scorer_elsewhere(
         score.main(options)
 
 
-def test_running_text_of_sides_that_are_not_called_by_their_language(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, work = make_experiment(tmp_path)
-    settings = 'EXPERIMENT = Experiment(("src", "tgt"), ("sacrebleu",), {"src": "de", "tgt": "en"})'
-    config = write(tmp_path / "english.py", IMPORT, settings)
-    write(work / "text/test.tgt", "I don't know Tom's car.", "Nor does Mary know it.")
-    write(
-        work / "decode/test/beam5/generate-test.txt",
-        "H-1\t-1\tNor does Mary know it .",
-        "H-0\t-1\tI don 't know Tom 's car .",
-    )
-    score.main(["experiment", config, "--work", str(work)])
-    assert row(capsys.readouterr().out, "beam5") == ["100.00"]
-
-
 M2 = """S a b c d e f
 A 2 3|||x|||x|||REQUIRED|||-NONE-|||0
 

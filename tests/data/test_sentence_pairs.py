@@ -1,5 +1,5 @@
 from configs.shared.data.tatoeba import join_pairs
-from fairseq_aggdec.data.sentence_pairs import clean_pairs, reference_columns, split, take_out, without
+from fairseq_aggdec.data.sentence_pairs import clean_pairs, split, without
 
 SHORT = [(f"Tom likes number {i}.", f"Tom mag Nummer {i}.") for i in range(300)]
 LONG = [(f"Tom and Mary and John like the number {i}.", f"Tom und Maria und Johann mögen {i}.") for i in range(60)]
@@ -43,15 +43,3 @@ def test_pairs_that_others_share_a_sentence_with_are_left_out() -> None:
     pairs = [("a b", "1"), ("c", "2 3"), ("d", "4"), ("d", "4")]
     assert without(pairs, [("ab", "x"), ("y", "23")]) == [("d", "4")] * 2
     assert without(pairs, iter([("4", "d")])) == pairs  # a source is no target
-
-
-def test_held_out_of_given_pairs() -> None:
-    """The training pairs that are left share no sentence with the held-out set nor with the test set."""
-    train = [(f"source {n}", f"target {n}") for n in range(30)]
-    parts = take_out(train, [[("source 7", "x"), ("y", "tar get 8")]], {"valid": 5})
-    assert len(parts["valid"]) == 5
-    assert sorted(parts["train"] + parts["valid"]) == sorted(pair for n, pair in enumerate(train) if n not in (7, 8))
-
-
-def test_references_of_sentences_that_have_fewer_repeat_their_last() -> None:
-    assert reference_columns([["a", "b"], ["c"]]) == [["a", "c"], ["b", "c"]]

@@ -19,7 +19,6 @@ from fairseq_aggdec.data.subwords import gpt2
 from fairseq_aggdec.data.text_files import read_pairs, write_lines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at
-from fairseq_aggdec.text.shipped import SHIPPED
 from tests.data.preparing import ROOT, digest, experiment, make_data, prepare, small_correction, write_gzipped
 
 GOLDEN = "d5fa64f18926eb9ed593ab1a7735add67ce369e50bbf68a061d25c32b35d33ab"
@@ -140,15 +139,6 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     binary = tmp_path / "data-bin"
     assert (binary / "dict.src.txt").read_text().splitlines()[:29] == [f"{n} 1" for n in range(29)]
     assert gpt2(binary / "encoder.json", binary / "vocab.bpe").decode("27 28 2") == "ab abc"
-
-
-def test_subwords_of_a_shipped_model(tmp_path: Path) -> None:
-    """So that a training can start from it: the same codes, whatever the text is."""
-    steps = given(tmp_path, [("He go home .", "He goes home .")])
-    steps.tokenise()
-    steps.encode(steps.shipped_subwords("gec"), max_tokens=9)
-    assert (tmp_path / "codes").read_bytes() == (SHIPPED["gec"].folder / "bpecodes").read_bytes()
-    assert (tmp_path / "bpe/train.tgt").read_text().splitlines() == ["He goes home ."]
 
 
 def written_by_preprocess(command: list[str], work: Path) -> None:

@@ -40,15 +40,3 @@ def test_what_cannot_be_used_is_named(data: DataBin) -> None:
         shutil.copyfile(data.folder / f"test.src-tgt.tgt.{suffix}", data.folder / f"valid.src-tgt.tgt.{suffix}")
     with pytest.raises(AggdecError, match=r"valid\.src-tgt\.tgt: 60 targets, but 15 sources"):
         data.target("valid")
-
-
-@pytest.mark.parametrize("changed", ["test.src-tgt.src.bin", "dict.tgt.txt"])
-def test_a_fingerprint_covers_both_sides_and_the_dictionaries(data: DataBin, changed: str) -> None:
-    before = data.fingerprint("test")
-    assert before == DataBin.find(data.folder).fingerprint("test") != data.fingerprint("valid")
-    content = (data.folder / changed).read_bytes()
-    (data.folder / changed).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    after = data.fingerprint("test")
-    part = {"src": "source", "tgt": "target"}[changed.split(".")[-2]]
-    expected = f"{part} dictionary" if changed.startswith("dict") else part
-    assert [name for name in before if before[name] != after[name]] == [expected]

@@ -24,7 +24,6 @@ from tests.shards.decoding import (
     IN_SHARDS,
     MT,
     SENTENCES,
-    SUBWORDS,
     TRANSLATE,
     at_the_first_shard,
     count,
@@ -39,27 +38,6 @@ def test_the_outputs_are_those_of_stock_fairseq_interactive(text: Path, whole: l
     detokenised = [line.split("\t")[2] for line in stock.stdout.splitlines() if line.startswith("D-")]
     assert whole == [*detokenised[:10], "", "  ", *detokenised[10:]]
     assert len({*whole}) == 26, "and no two sentences alike"
-
-
-def test_each_line_has_its_own_characters(tmp_path: Path) -> None:
-    """Also of two lines that the model reads alike and that it is asked once for."""
-    lines = [
-        "She live in Москва with her brother.",
-        "It cost 20 €.",
-        "",
-        "It cost 20 £.",
-        "The student’s book are new 👍.",
-    ]
-    (tmp_path / "text").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    options = [*SUBWORDS, "--tokenizer", "as_written", "--bpe", "subword_nmt", "--bpe-codes", GEC / "bpecodes", "--cpu"]
-    run(*options, "--decoding", "iad", "--input", tmp_path / "text", "--output", tmp_path / "out")
-    assert outputs(tmp_path / "out") == [
-        "She lives in Москва with her brother.",
-        "It cost 20 €.",
-        "",
-        "It cost 20 £.",
-        "The student’s book is new 👍.",
-    ]
 
 
 def slowly(arguments: list[str]) -> None:

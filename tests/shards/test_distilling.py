@@ -1,19 +1,14 @@
 """`aggdec distill`: the same bytes whoever decodes, and whatever was stopped."""
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli import distill
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.shards.batches import BatchShard
 from fairseq_aggdec.shards.distilling import Teacher
-from fairseq_aggdec.shards.folder import Decoded
-from tests.helpers import ToBeKilled, ToyModel
-from tests.shards.decoding import count, wait_for
-from tests.shards.distilling import SETTINGS, Distil, contents
+from tests.helpers import ToyModel
+from tests.shards.distilling import Distil, contents
 
 
 def test_aggressive_beam_search_gives_the_same_bytes(distil: Distil, distilled: Path, tmp_path: Path) -> None:
@@ -49,32 +44,3 @@ def test_shards_of_other_settings_or_data_are_refused(distil: Distil, toy_model_
     with pytest.raises(AggdecError, match=r"out\.shards: holds outputs of valid as it was before a change"):
         distil(output, *subset, data=other)
     assert not output.exists()
-
-
-def slowly(arguments: list[str]) -> None:
-    """The command in a child process, held up a little at each shard, so that there is time to kill it."""
-    at_once = Teacher.decode
-
-    def held_up(self: Teacher, shard: BatchShard) -> Decoded:
-        time.sleep(0.1)
-        return at_once(self, shard)
-
-    Teacher.decode = held_up  # type: ignore[method-assign]
-    distill.main(arguments)
-
-
-def test_a_run_that_is_killed_goes_on(toy_model_dir: ToyModel, distil: Distil, distilled: Path, tmp_path: Path) -> None:
-    output, shards, few = tmp_path / "out", tmp_path / "out.shards", ("--shard-sentences", 30)
-    arguments = [toy_model_dir.data, output, "--teacher", toy_model_dir.checkpoint, *SETTINGS, *few]
-    child = ToBeKilled(f"from tests.shards.test_distilling import slowly; slowly({[*map(str, arguments)]!r})", tmp_path)
-    wait_for(lambda: count(shards) > 1 or not child.is_alive())
-    child.kill()
-    done = {path: path.stat().st_mtime_ns for path in shards.glob("*.txt")}
-    assert done
-    assert not output.exists()
-    torn = tmp_path / "out.partial"  # of a run that was killed while it wrote the folder
-    torn.mkdir()
-    (torn / "left.over").write_text("")
-    assert contents(distil(output, *few)) == contents(distilled)
-    assert done == {path: path.stat().st_mtime_ns for path in done}, "what was finished is not done again"
-    assert len(done) < count(shards)

@@ -41,14 +41,6 @@ def test_other_settings_and_changed_inputs_are_named_and_further_inputs_taken(wr
         ShardFolder(written, {"--beam": 4}, INPUTS)
 
 
-def test_settings_without_outputs_bind_nobody(tmp_path: Path) -> None:
-    """A mistaken option is met before there are outputs; the corrected command then goes on in the same folder."""
-    mistaken = ShardFolder(tmp_path / "out", {"--min-len": 500}, INPUTS)
-    ShardFolder(tmp_path / "out", {}, INPUTS).write(SHARD, Decoded(["eins", ""]))
-    with pytest.raises(AggdecError, match=r"out: was begun with other settings \(--min-len: 500 now, None there\)"):
-        mistaken.write(SHARD, Decoded(["eins", ""]))
-
-
 def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mine.tsv").write_text("mine")
     with pytest.raises(AggdecError, match="holds files of something else; name a folder of its own"):

@@ -21,14 +21,6 @@ def test_all_lines_are_in_a_shard_and_in_order(tmp_path: Path) -> None:
         assert sum(shard.size for shard in shards) == 10
 
 
-def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("one\ntwo\n")
-    [shard] = cut(tmp_path / "text", 5)
-    (tmp_path / "text").write_text("one\nTwo\n")
-    with pytest.raises(AggdecError, match=r"text: has been changed since this run began"):
-        shard.read()
-
-
 def test_a_gzipped_file_and_a_pipe_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(AggdecError, match=r"pipe: is a pipe; give a file"):

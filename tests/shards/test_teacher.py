@@ -49,6 +49,11 @@ def test_an_ensemble_is_not_one_of_its_models(toy_model_dir: ToyModel, small_dat
     assert both not in (first, second)
 
 
+def test_a_precision_that_the_search_would_not_have_is_refused(toy_model_dir: ToyModel, small_data: DataBin) -> None:
+    with pytest.raises(AggdecError, match="--bf16: fairseq's own search has no bfloat16 on a CPU; add --decoding"):
+        _ = Teacher(str(toy_model_dir.checkpoint), small_data, SEARCH, precision="bf16", cpu=True).longest_source
+
+
 def test_other_dictionaries_are_refused(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     shutil.copytree(small_data.folder, folder)

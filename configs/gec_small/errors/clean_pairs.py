@@ -12,8 +12,7 @@ from random import Random
 from tqdm import tqdm
 
 from fairseq_aggdec.data import ptb
-from fairseq_aggdec.data.chance import line_seed
-from fairseq_aggdec.data.splits import hold_out
+from fairseq_aggdec.data.chance import hold_out, line_seed
 from fairseq_aggdec.data.steps import Steps
 from fairseq_aggdec.data.text_files import read_json_lines, read_lines, strings, write_lines
 

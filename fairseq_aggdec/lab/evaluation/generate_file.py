@@ -11,20 +11,15 @@ from fairseq_aggdec.shards.generate_output import GeneratedSentence, GenerateOut
 
 @dataclass
 class Generated:
-    """One sentence of a generate file.
+    """One sentence of a generate file, in subwords, with its first hypothesis."""
 
-    Attributes:
-        source: subwords of the `S-` line; empty if there is none.
-        hypothesis: subwords of the first `H-` line.
-        score: the hypothesis' score as printed, in base 2.
-        token_scores: scores of the hypothesis' tokens and of EOS in base 2, with four decimals (`P-` line); empty if
-            there is no such line.
-    """
-
-    source: str = ""
-    hypothesis: str = ""
-    score: float = 0.0
-    token_scores: tuple[float, ...] = ()
+    source: str
+    """empty where there is no `S-` line"""
+    hypothesis: str
+    score: float
+    """in base 2"""
+    token_scores: tuple[float, ...]
+    """in base 2, EOS included; empty where there is no `P-` line"""
 
 
 def read_generate_file(path: Path) -> dict[int, Generated]:

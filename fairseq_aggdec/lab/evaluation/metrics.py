@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import sacrebleu
 
@@ -14,7 +15,6 @@ from fairseq_aggdec.lab.evaluation.bleu import compound_split_bleu, detokenised_
 from fairseq_aggdec.lab.evaluation.gleu import corpus_gleu
 from fairseq_aggdec.lab.evaluation.m2_score import corpus_m2, edits_from_references
 from fairseq_aggdec.lab.evaluation.reference_set import Lines, ReferenceSet
-from fairseq_aggdec.lab.evaluation.repetition import repetition_ratio
 from fairseq_aggdec.lab.evaluation.rouge import rouge
 from fairseq_aggdec.lab.evaluation.sari import Sari, corpus_sari, mean_sentence_sari
 
@@ -67,8 +67,7 @@ def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
         return [100 * counts.precision, 100 * counts.recall, 100 * counts.f(options.beta)]
 
     def rouge_columns(test: ReferenceSet, outputs: Lines) -> list[float]:
-        score = rouge(joined(outputs), list(map(joined, test.references)), options.stem)
-        return [100 * part for part in (score.rouge1, score.rouge2, score.rouge_l, score.rouge_lsum)]
+        return [100 * share for share in rouge(joined(outputs), list(map(joined, test.references)), options.stem)]
 
     def percent(share: Callable[[ReferenceSet, Lines], float]) -> Callable[[ReferenceSet, Lines], Sequence[float]]:
         return lambda test, outputs: [100 * share(test, outputs)]
@@ -154,6 +153,15 @@ def mean_edit_ratio(sources: Lines, outputs: Lines) -> float:
     """Returns the edit ratio, mean over sentences (papers/000 Figure 5)."""
     pairs = list(zip(sources, outputs, strict=True))
     return sum(edit_ratio(source, output) for source, output in pairs) / len(pairs)
+
+
+def repetition_ratio(outputs: Lines) -> float:
+    """Returns the share of tokens that equal the token before them (papers/001 Appendix B and Table 9).
+
+    The paper gives no definition; programs that count subwords, or any second occurrence, give other numbers.
+    """
+    repeated = sum(first == second for output in outputs for first, second in pairwise(output))
+    return repeated / max(1, sum(map(len, outputs)))
 
 
 def unchanged(sources: Lines, outputs: Lines) -> float:

@@ -31,8 +31,6 @@ class ReferenceSet:
     """language of the references, for detokenisation; None if the outputs are running text"""
     m2: Sequence[M2Sentence] = ()
     """gold edits of each sentence"""
-    m2_file: Path | None = None
-    """the file that `m2` was read from; None if `m2` was changed since"""
 
     @property
     def size(self) -> int:
@@ -49,7 +47,6 @@ class ReferenceSet:
             references=[[part[number] for number in numbers] for part in self.references],
             text=[[part[number] for number in numbers] for part in self.text],
             m2=[self.m2[number] for number in numbers] if self.m2 else (),
-            m2_file=None,
         )
 
     def in_characters(self) -> ReferenceSet:
@@ -60,7 +57,6 @@ class ReferenceSet:
             references=[characters(part) for part in self.references],
             text=(),
             m2=[sentence.in_characters() for sentence in self.m2],
-            m2_file=None,
         )
 
 
@@ -76,18 +72,6 @@ def read_tokens(path: Path) -> Lines:
         AggdecError: the file is empty or not UTF-8.
     """
     return [line.split() for line in _nonempty(path)]
-
-
-def read_parallel(sources: Path, outputs: Path) -> tuple[Lines, Lines]:
-    """Returns the tokens of two files whose lines belong together.
-
-    Raises:
-        AggdecError: a file is empty, or the numbers of lines differ.
-    """
-    source, output = read_tokens(sources), read_tokens(outputs)
-    if len(source) != len(output):
-        raise AggdecError(f"{sources} has {len(source)} lines, {outputs} has {len(output)}")
-    return source, output
 
 
 def _nonempty(path: Path) -> list[str]:
@@ -148,7 +132,7 @@ def read_reference_set(
     if sources and m2:
         check_sources(source_tokens, gold, sources, m2)
     return ReferenceSet(
-        source_tokens, [tokens[path] for path in references], [running[path] for path in text], language, gold, m2
+        source_tokens, [tokens[path] for path in references], [running[path] for path in text], language, gold
     )
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from fairseq_aggdec.errors import AggdecError
@@ -23,22 +22,12 @@ from fairseq_aggdec.errors import AggdecError
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
-@dataclass(frozen=True)
-class Rouge:
-    """F1 of each kind of ROUGE, 0 to 1."""
-
-    rouge1: float
-    """of unigrams"""
-    rouge2: float
-    """of bigrams"""
-    rouge_l: float
-    """of the longest common subsequence of the whole texts"""
-    rouge_lsum: float
-    """of the longest common subsequences of sentences"""
+KINDS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+"""of unigrams, of bigrams, of the longest common subsequence of the whole texts, and of those of sentences"""
 
 
-def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]], stem: bool = False) -> Rouge:
-    """ROUGE of a corpus.
+def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]], stem: bool = False) -> list[float]:
+    """F1 of a corpus, 0 to 1, for each of `KINDS`.
 
     Args:
         outputs: one document each.
@@ -58,14 +47,13 @@ def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]], stem: boo
             f"references {[len(part) for part in references]}"
         )
     logging.getLogger("absl").setLevel(logging.WARNING)  # it prints the name of its tokeniser
-    kinds = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-    scorer = RougeScorer(kinds, use_stemmer=stem)
-    scores: dict[str, list[float]] = {kind: [] for kind in kinds}
+    scorer = RougeScorer(KINDS, use_stemmer=stem)
+    scores: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for output, *choices in zip(outputs, *references, strict=True):
         best = scorer.score_multi([_by_sentences(choice) for choice in choices], _by_sentences(output))
-        for kind in kinds:
+        for kind in KINDS:
             scores[kind].append(best[kind].fmeasure)
-    return Rouge(*(fmean(scores[kind]) for kind in kinds))
+    return [fmean(scores[kind]) for kind in KINDS]
 
 
 def _by_sentences(text: str) -> str:

@@ -1,4 +1,4 @@
-from configs.gec_small.errors.clean_text import is_modern, is_prose, normalise, repair_quotes
+from configs.gec_small.errors.clean_text import is_modern, is_prose, repair_quotes
 
 PROSE = (
     "Is this the well-known club (the old one)?",
@@ -16,11 +16,6 @@ NO_PROSE = (
     "Positive airway pressure for sleep apnoea.",  # a title: no clause
     "This is \u4e2d\u6587 text.",
 )
-
-
-def test_normalise_makes_typography_plain() -> None:
-    raw = "\u201cIt\u2019s  fine\u201d\u2014he said\u2026 well--\u00a0maybe.\u200b"
-    assert normalise(raw) == '"It\'s fine" - he said... well - maybe.'
 
 
 def test_repair_quotes() -> None:

@@ -84,22 +84,6 @@ def test_a_list_of_words_and_weights_of_errors(clean: Path, tmp_path: Path, caps
         assert f"words.txt, line 2: '{count}' is not a count" in message
 
 
-def test_empty_lines_are_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "clean.txt"
-    path.write_bytes(b"\n  \t\nOne line \twith  spaces.\r\n\nNo newline at the end")
-    main([str(path), str(tmp_path / "out"), "--error-rate", "0"])
-    assert [target for _, target in pairs(tmp_path / "out")] == ["One line with spaces.", "No newline at the end"]
-    assert "3 empty lines left out" in capsys.readouterr().out
-
-
-def test_existing_output_is_kept_without_force(clean: Path, tmp_path: Path) -> None:
-    (tmp_path / "out.tgt").write_text("precious")
-    assert "--force" in fails([str(clean), str(tmp_path / "out")])
-    assert (tmp_path / "out.tgt").read_text() == "precious"
-    main([str(clean), str(tmp_path / "out"), "--force"])
-    assert len(pairs(tmp_path / "out")) == len(LINES)
-
-
 def test_what_is_read_is_not_overwritten_even_with_force(clean: Path, tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("the 900\n")
@@ -115,11 +99,8 @@ def test_what_is_read_is_not_overwritten_even_with_force(clean: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["out", "--error-rate", "nan"], "--error-rate: nan: must be from 0 to 1"),
         (["out", "--weights", "spelling"], "--weights 'spelling': expected TYPE=WEIGHT"),
-        (["out", "--weights", "article=2,spelling=nan"], "--weights: spelling=nan: expected a finite number"),
         (["out", "--weights", "speling=1"], "--weights: unknown type 'speling'"),
-        (["out", "--vocab-lines", "-1"], "--vocab-lines: -1: must be at least 0"),
         (["folder/"], "OUT 'folder/': must end in a file name, for example folder/train"),
     ],
 )

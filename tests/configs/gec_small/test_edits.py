@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from random import Random
-
 import pytest
 
 from configs.gec_small.errors import grammar_edits, surface_edits, word_edits
 from configs.gec_small.errors.corruption import Edit
 from configs.gec_small.errors.lexicon import Lexicon, build_lexicon
-from configs.gec_small.errors.sentence import Sentence
 from tests.configs.gec_small.essays import outcomes
 
 
@@ -18,13 +14,10 @@ from tests.configs.gec_small.essays import outcomes
     ("edit", "text", "expected"),
     [
         (grammar_edits.article, "He bought the car.", "He bought car."),
-        (grammar_edits.article, "He saw a dog in the park.", "He saw the dog in the park."),
         (grammar_edits.preposition, "They discuss problems.", "They discuss about problems."),
         (grammar_edits.noun_number, "Two cars came.", "Two car came."),
-        (grammar_edits.noun_number, "He gave advice.", "He gave advices."),
         (grammar_edits.agreement, "She likes it.", "She like it."),
         (grammar_edits.verb_form, "He wants to go.", "He wants to going."),
-        (grammar_edits.verb_form, "He bought it.", "He buyed it."),
         (grammar_edits.word_form, "It was a success.", "It was a succeed."),
         (surface_edits.spelling, "It is because of you.", "It is becuase of you."),
         (surface_edits.real_word, "It came from Rome.", "It came form Rome."),
@@ -33,10 +26,8 @@ from tests.configs.gec_small.essays import outcomes
         (surface_edits.final_mark, "We ate.", "We ate"),
         (surface_edits.sentence_mark, "We ate; he left.", "We ate, he left."),
         (surface_edits.apostrophe, "I don't know.", "I dont know."),
-        (surface_edits.capital, "We met in London.", "we met in London."),
         (surface_edits.capital, "We met in London.", "We met in london."),
         (surface_edits.spacing, "There is a lot of rain.", "There is alot of rain."),
-        (surface_edits.spacing, "After rain, sun.", "After rain,sun."),
         (word_edits.pronoun, "She likes him.", "She likes his."),
         (word_edits.quantifier, "There are many cars.", "There are much cars."),
         (word_edits.homophone, "They lost their car.", "They lost there car."),
@@ -54,16 +45,12 @@ def test_the_error_it_names(edit: Edit, text: str, expected: str) -> None:
     ("edit", "text"),
     [
         (grammar_edits.article, "Their student came."),  # a determiner is there
-        (grammar_edits.article, "We met Student."),  # a name
         (grammar_edits.agreement, "You should have time."),  # after a modal nothing agrees
         (grammar_edits.verb_form, "This help."),  # a noun, as the word before it tells
         (surface_edits.comma_deletion, "It costs 1,000 pounds."),
-        (surface_edits.sentence_mark, "It is 12:30 now."),
         (surface_edits.final_mark, "And then..."),
         (surface_edits.apostrophe, "The students' books."),  # at the end of a word: a quotation mark perhaps
-        (surface_edits.real_word, "It is From."),  # a name
         (word_edits.connective, "At, least we came."),  # what a comma separates is not one phrase
-        (word_edits.word_swap, "Yes, not, here."),
     ],
 )
 def test_what_it_leaves_alone(edit: Edit, text: str) -> None:
@@ -86,17 +73,3 @@ def test_names_and_unknown_words_are_not_misspelt() -> None:
     lexicon = large_vocabulary(common=9)
     assert not outcomes(surface_edits.spelling, "A Zbigniew xylomatic.", lexicon)
     assert outcomes(surface_edits.spelling, "A common.", lexicon)
-
-
-def test_rare_words_are_misspelt_more_often_than_frequent_ones() -> None:
-    lexicon, misspelt = large_vocabulary(candle=9, thirsty=9999), Counter[str]()
-    for seed in range(300):
-        sentence = Sentence("thirsty candle")
-        surface_edits.spelling(sentence, lexicon, Random(seed))
-        misspelt.update({"thirsty", "candle"} - set(sentence.text().split()))
-    assert misspelt["candle"] > 2 * misspelt["thirsty"] > 0
-
-
-def test_a_phrase_is_replaced_as_a_whole() -> None:
-    found = outcomes(word_edits.connective, "He came in order to help.")
-    assert found == {"He came for help.", "He came in order help."}

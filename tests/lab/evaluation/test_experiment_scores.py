@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.data.experiment import Experiment
-from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.lab.evaluation import experiment_scores
 from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
 
@@ -25,10 +24,3 @@ def test_subwords_of_gpt2_become_text(tmp_path: Path, monkeypatch: pytest.Monkey
     assert ExperimentScores(config, tmp_path, tmp_path)._join("1 2") == "a b"
     assert made == [(tmp_path / "data-bin/encoder.json", tmp_path / "data-bin/vocab.bpe")]
     assert ExperimentScores(Experiment(("src", "tgt")), tmp_path, tmp_path)._join("a@@ b c") == "ab c"
-
-
-def test_the_language_of_a_side_that_languages_does_not_name(tmp_path: Path) -> None:
-    for file in ("tok/test.en", "tok/test.de", "text/test.de"):
-        write_lines(tmp_path / file, ["a b"])
-    config = Experiment(("en", "de"), languages={"en": "en"})
-    assert ExperimentScores(config, tmp_path, tmp_path).references("test").language == "de"

@@ -1,8 +1,5 @@
 from pathlib import Path
 
-import pytest
-
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.generate_file import read_generate_file
 
 GENERATE = """S-1\tb@@ ad text
@@ -27,18 +24,3 @@ def test_sentences_by_number_with_the_best_hypothesis(tmp_path: Path) -> None:
     assert (sentences[0].source, sentences[0].hypothesis, sentences[0].score) == ("A - B", "A - B", -0.5)
     assert (sentences[1].source, sentences[1].hypothesis) == ("b@@ ad text", "good te@@ xt")
     assert sentences[2].hypothesis == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"", "holds no H- lines"),
-        (b"H-0\t-0.5\ta\r 5%|#  | 2/41 [00:01<00:18] b\n", "line 1: a progress bar stands in it; decode again"),
-        (b"H-0\ta\n", "line 1: this H- line is damaged"),
-    ],
-)
-def test_damaged_files_are_named(tmp_path: Path, text: bytes, message: str) -> None:
-    path = tmp_path / "generate-test.txt"
-    path.write_bytes(text)
-    with pytest.raises(AggdecError, match=rf"generate-test\.txt.*{message}"):
-        read_generate_file(path)

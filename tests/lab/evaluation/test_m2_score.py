@@ -22,16 +22,6 @@ def test_the_official_manuals_example(tmp_path: Path) -> None:
     assert (counts.precision, counts.recall, counts.f()) == pytest.approx((0.8, 0.8, 0.8))
 
 
-def test_f_by_hand() -> None:
-    counts = M2Counts(correct=2, proposed=4, gold=8)  # P 1/2, R 1/4
-    assert counts.f(0.5) == pytest.approx(1.25 * 0.125 / (0.25 * 0.5 + 0.25))
-    assert counts.f(1) == pytest.approx(1 / 3)
-    nothing_proposed, nothing_to_do = M2Counts(0, 0, 3), M2Counts(0, 2, 0)
-    assert (nothing_proposed.precision, nothing_proposed.recall, nothing_proposed.f()) == (1, 0, 0)
-    assert (nothing_to_do.precision, nothing_to_do.recall, nothing_to_do.f()) == (0, 1, 0)
-    assert M2Counts().f() == 1
-
-
 def test_the_annotator_is_chosen_for_the_corpus_so_far() -> None:
     # Against 0 the output has 1 of 1 right of 3 gold edits, against 1 none of 1 right, of 1. After a good beginning
     # F0.5 is higher with the right edit.

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
+from fairseq_aggdec.data.m2_file import M2Sentence
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, read_outputs, read_reference_set
 
@@ -12,17 +12,6 @@ M2 = "S a b\nA 0 1|||x|||y|||REQUIRED|||-NONE-|||0\n\nS c\n"
 def write(path: Path, *lines: str) -> Path:
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     return path
-
-
-def test_files_that_belong_together(tmp_path: Path) -> None:
-    sources, reference = write(tmp_path / "src", "a b", "c"), write(tmp_path / "ref", "y  b", "c")
-    m2 = write(tmp_path / "m2", M2)
-    test = read_reference_set(sources, [reference], [reference], "de", m2)
-    assert test.sources == [["a", "b"], ["c"]]
-    assert test.references == [[["y", "b"], ["c"]]]
-    assert test.text == [["y  b", "c"]]
-    assert test.m2[0].annotators[0] == (GoldEdit(0, 1, ("y",)),)
-    assert (test.size, test.language, test.m2_file) == (2, "de", m2)
 
 
 def test_what_does_not_belong_together_is_named(tmp_path: Path) -> None:
@@ -37,9 +26,9 @@ def test_what_does_not_belong_together_is_named(tmp_path: Path) -> None:
 
 def test_parts_of_a_set() -> None:
     gold = [M2Sentence(("a",), {0: ()}), M2Sentence(("b",), {0: ()})]
-    test = ReferenceSet([["a"], ["b"]], [[["x"], ["y"]]], [["X", "Y"]], "de", gold, Path("gold.m2"))
+    test = ReferenceSet([["a"], ["b"]], [[["x"], ["y"]]], [["X", "Y"]], "de", gold)
     assert test.only([0, 1]) is test
-    assert test.only([1]) == ReferenceSet([["b"]], [[["y"]]], [["Y"]], "de", gold[1:], None)
+    assert test.only([1]) == ReferenceSet([["b"]], [[["y"]]], [["Y"]], "de", gold[1:])
     assert ReferenceSet([], [], [["X", "Y"]]).only([1]) == ReferenceSet([], [], [["Y"]])
 
 

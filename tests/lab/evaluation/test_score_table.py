@@ -1,4 +1,3 @@
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -7,25 +6,6 @@ from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet
 from fairseq_aggdec.lab.evaluation.score_table import ScoreTable
 
 TEST = ReferenceSet([list("abcd"), list("pq")], [[list("abcx"), list("pq")]])
-
-
-def test_rows_and_record() -> None:
-    table = ScoreTable("dev", TEST, choose_metrics(["exact", "edit-ratio"], TEST))
-    table.add("all", {1: list("pq"), 0: list("abcd")})
-    table.add("part", {0: list("abcx")})
-    assert [line.split() for line in table.text().splitlines()[2:4]] == [
-        ["all", "50.00", "0.00"],
-        ["part", "(1", "sentences)", "100.00", "25.00"],
-    ]
-    record = json.loads(json.dumps(table.record()))
-    assert (record["test_set"], record["sentences"], record["references"]) == ("dev", 2, 1)
-    assert list(record["metrics"]) == ["exact", "edit-ratio"]
-    assert record["rows"][1] == {
-        "name": "part",
-        "sentences": 1,
-        "scores": {"equals a reference %": 100, "edit ratio %": 25},
-    }
-    assert record["versions"]["sacrebleu"]
 
 
 def test_equal_outputs_are_scored_once() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.training_log import Validation, read_validations, seconds_to_reach
+from fairseq_aggdec.lab.evaluation.training_log import read_validations
 
 STAMP = "[2026-11-21 03:07:09,449]"
 
@@ -30,11 +30,6 @@ def log(tmp_path: Path, *lines: str) -> Path:
     return path
 
 
-def test_time_adds_up(tmp_path: Path) -> None:
-    lines = (trained(100, 46), validated(100, 1.5), trained(200, 40), trained(300, 44), validated(300, 2, " | best 2"))
-    assert read_validations(log(tmp_path, *lines)) == [Validation(100, 46.0, 1.5), Validation(300, 130.0, 2.0)]
-
-
 def test_resumed_training(tmp_path: Path) -> None:
     """Killed after update 200, before it was saved: what was done again counts, once."""
     lines = (trained(100, 10), validated(100, 1), trained(200, 90), validated(200, 1.25))
@@ -51,12 +46,3 @@ def test_other_logs_are_refused(tmp_path: Path) -> None:
         read_validations(log(tmp_path, trained(100, 10)))
     with pytest.raises(AggdecError, match=r"no training time at update 150: .*log_interval"):
         read_validations(log(tmp_path, trained(100, 10), validated(150, 1.5)))
-
-
-def test_time_to_a_level() -> None:
-    validations = [Validation(1, 10, 1.0), Validation(2, 20, 0.5), Validation(3, 30, 1.5), Validation(4, 40, 1.5)]
-    assert seconds_to_reach(validations, 0.25) == 10
-    assert seconds_to_reach(validations, 1.0) == 10
-    assert seconds_to_reach(validations, 1.25) == 27.5  # three quarters of the way from 0.5 to 1.5
-    assert seconds_to_reach(validations, 1.5) == 30
-    assert seconds_to_reach(validations, 1.6) is None

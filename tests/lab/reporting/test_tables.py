@@ -2,14 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fairseq_aggdec.cli.report import main
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.record import load_record
-from fairseq_aggdec.lab.reporting.papers import all_tables
 from fairseq_aggdec.lab.reporting.results import Results
 from fairseq_aggdec.lab.reporting.tables import beside, declared_tables
 from tests.lab.benchmarking.heads_records import heads_record, heads_run
@@ -39,12 +37,11 @@ def page(capsys: pytest.CaptureFixture[str], work: Path, *options: object) -> st
 def pair(tmp_path: Path) -> Path:
     """The work folder of a pair: four sentences of 46 tokens were timed, two decoded."""
     work = tmp_path / "work/tatoeba_en_de"
-    drafted: dict[str, Any] = {"iterations": [2, 2, 3, 3], "drafted": [12] * 4, "accepted": [6] * 4}
     modules = {"verifier's encoder": 0.1, "drafter": 0.3, "rest": 0.1}
     runs = [
         made_up_run("beam5", 0.4),
-        made_up_run("gad", 0.1, **drafted),
-        made_up_run("gad++:5:3", 0.08, iterations=[2] * 4, modules=modules),
+        made_up_run("gad", 0.1, iterations=10, drafted=48, accepted=24),
+        made_up_run("gad++:5:3", 0.08, iterations=8, modules=modules),
     ]
     files = {f"{kind}/test.{side}": ["a b c d", "e f g h"] for kind in ("tok", "text") for side in ("en", "de")}
     files |= {
@@ -91,15 +88,6 @@ def test_unfinished_decodings_do_not_count(pair: Path) -> None:
     assert (results.score("test", "gad"), results.decoding("test", "gad"), results.test_set("test")) == ({}, None, None)
 
 
-def test_changes_of_quality_are_against_greedy_and_beam() -> None:
-    ours = {"AR verifier (beam = 1)": 35.4, "AR verifier (beam = 5)": 35.9, "GAD++ (k = 25, high-quality)": 35.15}
-    rows = {system: {"EN-DE": value} for system, value in ours.items()}
-    grid = beside("ge2022/5", rows, greedy="AR verifier (beam = 1)", beam="AR verifier (beam = 5)").changes()
-    assert grid is not None
-    found = {row[0]: list(row[1:]) for row in grid.rows}
-    assert found["GAD++ (k = 25, high-quality)"] == ["+0.16", "−0.25", "+0.00", "−0.75"]
-
-
 def test_systems_of_ours_stand_below_those_that_they_are_compared_with() -> None:
     table = beside("ge2022/5", {"mine": {"Iter.": 3.0}}, "another", further={"mine": "GAD (k = 25)"})
     names = [row[0] for row in table.grid().rows]
@@ -118,17 +106,6 @@ def test_every_experiment_declares_sound_tables(experiment: str, tmp_path: Path)
             table.table.check("row", system)
     for function in declared.own.values():
         assert all(table.grid() is None for table in function(results)), "nothing was measured"
-
-
-def test_the_papers_tables_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["paper"])
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(all_tables())
-    main(["paper", "ge2022/5"])
-    text = capsys.readouterr().out
-    assert "| GAD (k = 25) " in text
-    assert "ours" not in text
-    with pytest.raises(AggdecError, match=r"no table ge2022/99 of the papers is known"):
-        main(["paper", "ge2022/99"])
 
 
 def test_drafters_are_compared_at_the_accepted_length_that_all_reach(
@@ -200,3 +177,12 @@ def test_a_lossless_mode_that_said_something_else_is_in_no_table(pair: Path) -> 
 def test_refused(pair: Path, options: str, message: str) -> None:
     with pytest.raises(AggdecError, match=message):
         main(["experiment", str(CONFIGS / "tatoeba_en_de"), "--work", str(pair), *options.split()])
+
+
+def test_changes_of_quality_are_against_greedy_and_beam() -> None:
+    ours = {"AR verifier (beam = 1)": 35.4, "AR verifier (beam = 5)": 35.9, "GAD++ (k = 25, high-quality)": 35.15}
+    rows = {system: {"EN-DE": value} for system, value in ours.items()}
+    grid = beside("ge2022/5", rows, greedy="AR verifier (beam = 1)", beam="AR verifier (beam = 5)").changes()
+    assert grid is not None
+    found = {row[0]: list(row[1:]) for row in grid.rows}
+    assert found["GAD++ (k = 25, high-quality)"] == ["+0.16", "−0.25", "+0.00", "−0.75"]

@@ -1,6 +1,5 @@
 """Traces of decoded sentences, on the terminal and as a page."""
 
-import io
 import json
 import re
 from pathlib import Path
@@ -11,7 +10,7 @@ from fairseq_aggdec.cli.report import main
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
-from fairseq_aggdec.lab.reporting.trace import read_traces, wants_colour
+from fairseq_aggdec.lab.reporting.trace import read_traces
 
 # a bifurcation, a step without a draft, a bonus token, and a draft that has the end
 STATS = SentenceStats(drafted=[4, 0, 2, 2], accepted=[1, 0, 2, 2], committed=[2, 1, 3, 2])
@@ -86,23 +85,3 @@ def test_numbers_choose_sentences_and_what_is_wrong_is_said(stats: Path) -> None
     StatsFile(str(stats)).write(1, [4], [4], SentenceStats([1], [1], [1]), None)
     with pytest.raises(AggdecError, match=r"line 1: has no drafts; decode with .*--retain-iter-history"):
         main(["trace", str(stats)])
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    assert wants_colour("auto", Terminal())
-    assert not wants_colour("auto", io.StringIO())
-    assert wants_colour("always", io.StringIO())
-    assert not wants_colour("never", Terminal())
-    monkeypatch.setenv("TERM", "dumb")
-    assert not wants_colour("auto", Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert not wants_colour("auto", Terminal())
-    assert wants_colour("always", Terminal()), "asked for by name"
