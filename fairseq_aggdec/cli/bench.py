@@ -7,6 +7,7 @@ from pathlib import Path
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_result_file
+from fairseq_aggdec.generation.modes import DRAFTS
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
 from fairseq_aggdec.tasks.search_options import add_search_options
@@ -81,7 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--repeats", type=int, default=3, help="how often each mode is timed (default: 3)")
     parser.add_argument(
-        "--full-drafts", action="store_true", help="verify whole drafts, as in the papers, and not only what saves time"
+        "--drafts",
+        choices=DRAFTS,
+        default="auto",
+        help="whole: verify whole drafts, as in the papers; auto: only what saves time (default: auto)",
     )
     options.add_half_precision_options(parser)
     for name, what in (

@@ -53,7 +53,7 @@ def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Me
         else:
             subject, references = _subject(args)
             title = f"{args.gen_subset} of {args.data} by {args.path}"
-        with Runners(replace(subject, full_drafts=args.full_drafts)) as runners:
+        with Runners(replace(subject, drafts=args.drafts)) as runners:
             return _measure(args, modes, runners, references, title, command)
 
 

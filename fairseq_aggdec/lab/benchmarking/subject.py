@@ -55,8 +55,8 @@ class Subject:
     """fairseq's generation options"""
     block_ngrams: bool = False
     """whether --block-ngrams is on"""
-    full_drafts: bool = False
-    """whether --drafts whole is on"""
+    drafts: str = "auto"
+    """the value of --drafts, for modes whose names do not say `+whole`"""
     oracle: OracleSettings | None = None
     """how to make drafts for a random model; None for a trained one"""
     keep: str | None = None
@@ -187,8 +187,8 @@ class Runners:
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
         oracle = self._oracle(mode, precision, batch_size)
-        if self.subject.full_drafts and mode.decoding in CUT:
-            mode = replace(mode, full_drafts=True)
+        if mode.decoding in CUT and mode.drafts == "auto":
+            mode = replace(mode, drafts=self.subject.drafts)
         return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
 
     def any_task(self) -> AggressiveTranslationTask:

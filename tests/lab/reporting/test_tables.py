@@ -37,14 +37,14 @@ def page(capsys: pytest.CaptureFixture[str], work: Path, *options: object) -> st
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
-    """The work folder of a pair: four sentences of 46 tokens were timed, two decoded."""
+    """The work folder of a pair: four sentences of 44 tokens were timed, two decoded."""
     work = tmp_path / "work/tatoeba_en_de"
-    drafted: dict[str, Any] = {"iterations": [2, 2, 3, 3], "drafted": [12] * 4, "accepted": [6] * 4}
+    drafted: dict[str, Any] = {"iterations": 10, "drafted": 48, "accepted": 24}
     modules = {"verifier's encoder": 0.1, "drafter": 0.3, "rest": 0.1}
     runs = [
         made_up_run("beam5", 0.4),
         made_up_run("gad", 0.1, **drafted),
-        made_up_run("gad++:5:3", 0.08, iterations=[2] * 4, modules=modules),
+        made_up_run("gad++:5:3", 0.08, iterations=8, modules=modules),
     ]
     files = {f"{kind}/test.{side}": ["a b c d", "e f g h"] for kind in ("tok", "text") for side in ("en", "de")}
     files |= {
