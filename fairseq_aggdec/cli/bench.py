@@ -9,7 +9,7 @@ from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_result_file
 from fairseq_aggdec.generation.modes import DRAFTS
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
-from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.lab.benchmarking.search_settings import check_peers, given_settings
 from fairseq_aggdec.tasks.search_options import add_search_options
 
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     _check(parser, args)
     modes = parse_modes(args.modes, args.peers, args.nat_peer)
-    SearchSettings.of(args).check_peers(modes)
+    check_peers(given_settings(args), modes)
 
     if args.json:
         check_result_file(args.json, "{")
@@ -122,7 +122,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     named = (("--reference", args.reference), ("--nat-peer", args.nat_peer))
     useless = [
         *(name for name, value in named if value),
-        *(option_name(name) for name in SearchSettings.of(args).given),
+        *(option_name(name) for name in given_settings(args)),
     ]
     options.check_random_model_options(parser, args, *useless)
 
