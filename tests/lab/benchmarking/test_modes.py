@@ -54,11 +54,6 @@ def test_senseless_modes_are_refused_with_the_reason(name: str, reason: str) -> 
         Mode.parse(name)
 
 
-def test_a_beam_is_compared_with_fairseqs_of_the_same_width() -> None:
-    assert Mode.parse("aggressive-beam:4").searches_as == Mode.parse("beam4")
-    assert Mode.parse("beam4").searches_as is None
-
-
 def test_a_peer_stands_for_all_its_modes() -> None:
     names = [mode.name for mode in parse_modes("greedy", "ctranslate2")]
     assert names == [
