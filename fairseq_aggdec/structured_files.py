@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from types import UnionType
-from typing import Any, NoReturn, TypeVar, get_args, get_origin
+from typing import Any, NoReturn, TypeVar
 
 from cattrs import ForbiddenExtraKeysError, transform_error
 from cattrs.preconf.json import make_converter
@@ -19,30 +18,28 @@ T = TypeVar("T")
 
 
 def read(path: Path, kind: type[T], advice: str = "write it again") -> T:
-    """The content of a JSON file as an object of a type, such as a dataclass or `dict[str, Any]`.
+    """The content of a JSON file in UTF-8; see `parse`. Raises `OSError` if it cannot be read."""
+    return parse(decode_text(path.read_bytes(), str(path)), kind, str(path), advice)
+
+
+def parse(text: str, kind: type[T], where: str, advice: str) -> T:
+    """The content of a JSON text as an object of a type, such as a dataclass or `dict[str, Any]`.
 
     Args:
-        path: in UTF-8.
+        text: JSON.
         kind: the type; a dataclass takes no unknown entries, and lacks only those with a default.
+        where: the file, and maybe the line, for an error message.
         advice: the end of an error message, such as `measure again`.
 
     Raises:
-        AggdecError: the content is not JSON or not of the type, or a dataclass refuses it.
-        OSError: the file cannot be read.
+        AggdecError: the text is not JSON or not of the type, or a dataclass refuses it.
     """
-    return structured(read_json(path, advice), kind, str(path), advice)
-
-
-def write(path: Path, content: object) -> None:
-    """Write a dataclass as JSON: one line for each field, and for each entry of a field that lists dataclasses."""
-    fields = _CONVERTER.unstructure(content)
-    text = ",\n".join(f" {json.dumps(name)}: {_lines(value)}" for name, value in fields.items())
-    with written_whole(path) as partial:
-        partial.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
-
-
-def structured(content: Any, kind: type[T], where: str, advice: str) -> T:
-    """JSON's or YAML's names and values as an object of a type; see `read`. `where` names them in an error."""
+    try:
+        content = json.loads(text, parse_constant=_no_number)
+        if "\\u" in text:
+            json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair could not be printed
+    except (ValueError, RecursionError) as error:  # JSONDecodeError and Unicode errors are ValueErrors
+        raise AggdecError(f"{where}: not JSON ({error}); {advice}") from None
     try:
         return _CONVERTER.structure(content, kind)
     except Exception as error:  # cattrs raises groups of any errors
@@ -55,37 +52,16 @@ def structured(content: Any, kind: type[T], where: str, advice: str) -> T:
         raise AggdecError(f"{', '.join([where, *map(str, keys)])}: {' '.join(reason.split())}") from None
 
 
-def made_of(kind: type[T], content: Any, where: str, advice: str, complete: bool = True) -> T:
-    """The former name of `structured`; `complete` has no meaning any more."""
-    return structured(content, kind, where, advice)
+def write(path: Path, content: object) -> None:
+    """Write a dataclass as JSON: one line for each field, and for each entry of a field that lists dataclasses."""
+    fields = _CONVERTER.unstructure(content)
+    text = ",\n".join(f" {json.dumps(name)}: {_lines(value)}" for name, value in fields.items())
+    with written_whole(path) as partial:
+        partial.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
 
 
-def read_json(path: Path, advice: str) -> Any:
-    """The content of a JSON file; see `read`."""
-    return parse_json(decode_text(path.read_bytes(), str(path)), str(path), advice)
-
-
-def parse_json(text: str, where: str, advice: str) -> Any:
-    """The content of a JSON text; `where` names it in an error.
-
-    Raises:
-        AggdecError: it is not JSON, is nested too deeply, or has a number or a character that cannot be represented.
-    """
-    try:
-        content = json.loads(text, parse_constant=_no_number)
-        if "\\u" in text:
-            json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair could not be printed
-    except (ValueError, RecursionError) as error:  # JSONDecodeError and Unicode errors are ValueErrors
-        raise AggdecError(f"{where}: not JSON ({error}); {advice}") from None
-    return content
-
-
-def read_yaml(path: Path, resolve: bool = False) -> dict[str, Any]:
-    """The names and values in a YAML file.
-
-    Args:
-        path: in UTF-8.
-        resolve: replace each `${name}` by its value.
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The names and values in a YAML file in UTF-8.
 
     Raises:
         AggdecError: the file is not YAML, or holds something else than names and values.
@@ -97,7 +73,7 @@ def read_yaml(path: Path, resolve: bool = False) -> dict[str, Any]:
 
     text = decode_text(path.read_bytes(), str(path))
     try:
-        content = OmegaConf.to_container(OmegaConf.create(text), resolve=resolve)
+        content = OmegaConf.to_container(OmegaConf.create(text))
     except (YAMLError, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
         raise AggdecError(f"{path}: not YAML as it should be: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
@@ -118,9 +94,7 @@ def _lines(value: Any) -> str:
 def _reason(error: BaseException, kind: Any) -> str:
     if isinstance(error, ForbiddenExtraKeysError):
         return f"unknown entries ({', '.join(sorted(map(str, error.extra_fields)))})"
-    if isinstance(error, AttributeError):
-        return "names and values are expected"
-    return format_exception(error, kind)
+    return "names and values are expected" if isinstance(error, AttributeError) else format_exception(error, kind)
 
 
 def _as_is(value: Any, kind: type) -> Any:
@@ -134,15 +108,3 @@ def _as_is(value: Any, kind: type) -> Any:
 _CONVERTER = make_converter(forbid_extra_keys=True)
 for _kind in (bool, int, float, str):
     _CONVERTER.register_structure_hook(_kind, _as_is)
-
-
-def _one_or_many(value: Any, kind: Any) -> Any:
-    one, many = get_args(kind)
-    return _CONVERTER.structure(value, many if isinstance(value, list) else one)
-
-
-def _is_one_or_many(kind: Any) -> bool:
-    return get_origin(kind) is UnionType and get_origin(get_args(kind)[1]) is list
-
-
-_CONVERTER.register_structure_hook_func(_is_one_or_many, _one_or_many)

@@ -10,12 +10,9 @@ It also lists the records that are older than the engine's code, in docs/benchma
 
 from __future__ import annotations
 
-import ast
-import io
 import json
 import re
 import subprocess
-import tarfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -38,7 +35,9 @@ _PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
 
 @cache
 def _record(name: str) -> Record:
-    return load_record(ROOT / "docs" / "benchmarks" / f"{name}.json")
+    record = load_record(ROOT / "docs" / "benchmarks" / f"{name}.json")
+    record.runs = [run for run in record.runs if not run.mode.startswith("hybrid")]  # a former mode
+    return record
 
 
 def _runs(name: str, batch_size: int = 1) -> dict[str, Run]:
@@ -208,52 +207,16 @@ def filled(page: str) -> str:
     return _COMMIT.sub(lambda match: f"{match[1]}{(_record(match[2]).commit or '')[:12]})", _BLOCK.sub(table, page))
 
 
-def git(*arguments: str) -> str:
-    """What git says here; `subprocess.CalledProcessError` where it has nothing to say."""
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def older_records() -> list[str]:
-    """Names of the records that were measured with another code of the engine than the working tree's."""
+    """Names of the records that were measured before a change to the engine's code, as far as git knows."""
     commits = {path.name: (load_record(path).commit or "").partition("-")[0] for path in RECORDS}
-    return [name for name, commit in commits.items() if _engine_at(commit) != _engine_now()]
+    return [name for name, commit in commits.items() if not commit or _has_changed_since(commit)]
 
 
 @cache
-def _engine_at(commit: str) -> dict[str, str] | None:
-    """The engine's code at a commit; None where git does not know it, or the engine was not all there."""
-    archive = subprocess.run(["git", "archive", commit, "--", *ENGINE], cwd=ROOT, capture_output=True)
-    if not commit or archive.returncode != 0:
-        return None
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        members = {member.name: files.extractfile(member) for member in files}
-        return {name: code_of(name, opened.read()) for name, opened in members.items() if opened}
-
-
-@cache
-def _engine_now() -> dict[str, str]:
-    """The engine's code in the working tree, without what git ignores."""
-    names = git("ls-files", "--cached", "--others", "--exclude-standard", "--", *ENGINE).splitlines()
-    return {name: code_of(name, (ROOT / name).read_bytes()) for name in names if (ROOT / name).exists()}
-
-
-def code_of(name: str, content: bytes) -> str:
-    """A file without what a reader alone sees: comments, docstrings, line breaks and the messages of errors."""
-    if not name.endswith(".py"):
-        return content.decode()
-    tree = ast.parse(content)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [part for part in node.body if not _is_text(part)]
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            node.exc.args = [part for part in node.exc.args if not isinstance(part, ast.JoinedStr | ast.Constant)]
-    return ast.dump(tree)
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
-        return False
-    return isinstance(statement.value.value, str)
+def _has_changed_since(commit: str) -> bool:
+    command = ["git", "diff", "--quiet", commit, "--", *ENGINE]
+    return subprocess.run(command, cwd=ROOT, capture_output=True).returncode != 0
 
 
 def marked_older(page: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.record import load_record
 from fairseq_aggdec.lab.benchmarking.report import markdown
-from fairseq_aggdec.structured_files import read_json, read_yaml
+from fairseq_aggdec.structured_files import read, read_yaml
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 
 ODD: list[Any] = [None, True, -1, 1e308, 10**30, "x", [], [[]], {"a": 1}, "\ud800"]
@@ -65,7 +65,7 @@ def test_what_is_no_json_is_refused(content: str, tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(AggdecError, match=r"^\S+/file\.json[^\n]*$"):
-        read_json(path, "measure again")
+        read(path, dict[str, Any], "measure again")
 
 
 YAML = {
@@ -73,7 +73,6 @@ YAML = {
     "a: 1\n\tb: 2": "file.yaml: not YAML as it should be: ",
     "a: &x [*x]": "file.yaml: not YAML as it should be: ",
     "a: !!python/object/apply:os.system [x]": "could not determine a constructor",
-    "a: ${nowhere}": "Interpolation key 'nowhere' not found",
     "? [a]\n: b": "file.yaml: not YAML as it should be: ",
     "[" * 600: "file.yaml: not YAML as it should be: ",
     "- one": "a list where names and values are expected",
@@ -86,7 +85,7 @@ def test_what_is_no_yaml_is_refused(content: str, message: str, tmp_path: Path) 
     path = tmp_path / "file.yaml"
     path.write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(AggdecError) as caught:
-        read_yaml(path, resolve=True)
+        read_yaml(path)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)

@@ -7,8 +7,9 @@ from pathlib import Path
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_result_file
+from fairseq_aggdec.generation.modes import DRAFTS
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
-from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.lab.benchmarking.search_settings import check_peers, given_settings
 from fairseq_aggdec.tasks.search_options import add_search_options
 
 
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     _check(parser, args)
     modes = parse_modes(args.modes, args.peers, args.nat_peer)
-    SearchSettings.of(args).check_peers(modes)
+    check_peers(given_settings(args), modes)
 
     if args.json:
         check_result_file(args.json, "{")
@@ -81,7 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--repeats", type=int, default=3, help="how often each mode is timed (default: 3)")
     parser.add_argument(
-        "--full-drafts", action="store_true", help="verify whole drafts, as in the papers, and not only what saves time"
+        "--drafts",
+        choices=DRAFTS,
+        default="auto",
+        help="whole: verify whole drafts, as in the papers; auto: only what saves time (default: auto)",
     )
     options.add_half_precision_options(parser)
     for name, what in (
@@ -118,7 +122,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     named = (("--reference", args.reference), ("--nat-peer", args.nat_peer))
     useless = [
         *(name for name, value in named if value),
-        *(option_name(name) for name in SearchSettings.of(args).given),
+        *(option_name(name) for name in given_settings(args)),
     ]
     options.check_random_model_options(parser, args, *useless)
 

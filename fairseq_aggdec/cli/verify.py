@@ -9,6 +9,7 @@ from pathlib import Path
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_result_file
+from fairseq_aggdec.generation.modes import DRAFTS
 from fairseq_aggdec.lab.benchmarking.modes import PRECISIONS
 from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
@@ -78,11 +79,10 @@ def _parser() -> argparse.ArgumentParser:
         help="comma separated (default: 1,8; --thorough: 1,8,32)",
     )
     parser.add_argument(
-        "--full-drafts",
-        action=argparse.BooleanOptionalAction,
-        help="of all modes, on a CPU verify whole drafts also in batches and with large models, and not, as "
-        "fairseq-generate does, only what saves time (default: only for random models; others are verified both ways, "
-        "by the modes with +whole; --no-full-drafts leaves those out)",
+        "--drafts",
+        choices=DRAFTS,
+        help="whole: on a CPU verify whole drafts also in batches and with large models; auto: only what saves time "
+        "(default: whole for random models; others are verified both ways, by the modes with +whole)",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all results to this file")
     add_search_options(parser.add_argument_group("search (as in fairseq-generate)"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import decode_text, open_lines, written_whole
-from fairseq_aggdec.structured_files import parse_json
+from fairseq_aggdec.structured_files import parse
 
 
 def given_file(path: Path) -> Path:
@@ -83,8 +83,8 @@ def read_json_lines(lines: Iterable[str], name: str, *fields: str) -> Iterator[t
     """
     for number, line in enumerate(lines, start=1):
         where = f"{name}, line {number}"
-        record = parse_json(line, where, "mend or leave out the line")
-        if not isinstance(record, dict) or not all(field in record for field in fields):
+        record = parse(line, dict[str, Any], where, "mend or leave out the line")
+        if not all(field in record for field in fields):
             raise AggdecError(f"{where}: a JSON object is expected, with {' and '.join(fields)}")
         yield where, record
 

@@ -55,9 +55,7 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
             + "\n"
         )
         edited = [batches[number] for number in chosen]
-        (decoded,) = compare(
-            runners_of(model.task, model.models, edited, [demo.shown], retain_iter_history=True), 1, False
-        )
+        (decoded,) = compare(runners_of(model.task, model.models, edited, [demo.shown], retain_iter_history=True), 1)
         for number in chosen:
             _show(demo, model, sentences[number], decoded.outputs[number].hypothesis or {}, colour)
     if demo.drafter is None:

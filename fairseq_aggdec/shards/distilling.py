@@ -26,7 +26,7 @@ from fairseq_aggdec.shards.folder import Decoded, ShardFolder
 from fairseq_aggdec.shards.generate_output import gather_generated
 from fairseq_aggdec.shards.running import Workers, decode_shards
 from fairseq_aggdec.shards.settings import MAX_TOKENS, SHARD_SENTENCES, SearchOptions
-from fairseq_aggdec.structured_files import read_json
+from fairseq_aggdec.structured_files import read
 from fairseq_aggdec.tasks.loading import batches_of
 from fairseq_aggdec.text.model import load_models
 
@@ -315,8 +315,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     path = folder / RECORD
     if not path.is_file():
         raise AggdecError(f"{folder}: is there, and was not made by aggdec distill; choose another folder")
-    record: dict[str, Any] = read_json(path, "delete the folder, or choose another")
-    return record
+    return read(path, dict[str, Any], "delete the folder, or choose another")
 
 
 def _copy_rest(data: DataBin, folder: Path, distilled: set[str]) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import PARTIAL, written_whole
 from fairseq_aggdec.shards.settings import STDIN, difference
-from fairseq_aggdec.structured_files import read_json
+from fairseq_aggdec.structured_files import read
 
 _MANIFEST, _LOCK = "manifest.json", "lock"
 _ADVICE = "go on with those, delete the folder, or choose another"
@@ -120,7 +120,7 @@ class ShardFolder:
         path = self.path / _MANIFEST
         found: dict[str, Any] = {"settings": self._settings, "inputs": {}}
         if not begin:
-            found = read_json(path, _ADVICE)
+            found = read(path, dict[str, Any], _ADVICE)
         if other := difference(self._settings, found["settings"], "now", "there"):
             raise AggdecError(f"{self.path}: was begun with other settings ({other}); {_ADVICE}")
         for name, fingerprint in self._inputs.items():

@@ -2,19 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from torch import Tensor
 
 from fairseq_aggdec.cli.verify import main
-from fairseq_aggdec.decoding.roles import Block
-from fairseq_aggdec.engine import engines
-from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.lossless import progress
 from fairseq_aggdec.models.sizes import SIZES
+from tests.engine_faults import blocks_see_what_follows
 from tests.helpers import ToyModel
 from tests.lab.benchmarking.tiny import TINY
 
@@ -66,14 +62,7 @@ def test_where_stderr_is_no_terminal_progress_is_lines(
 def test_a_fault_exits_with_1_after_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    score = BlockDecoder.score
-
-    def one_token_late(decoder: BlockDecoder, block: Block) -> Iterator[Tensor]:
-        for scores in score(decoder, block):
-            yield scores.roll(int(block.tokens.size(1) > 1), dims=0)
-
-    monkeypatch.setattr(BlockDecoder, "score", one_token_late)
-    monkeypatch.setattr(engines, "decoder_objection", lambda *_: None)  # which finds it when the engine is made
+    blocks_see_what_follows(monkeypatch)
     monkeypatch.setitem(SIZES, "base", TINY)
     out = tmp_path / "verified.json"
     options = "--random-model base --limit 3 --length 8 --modes iad --precisions fp32 --batch-sizes 1"

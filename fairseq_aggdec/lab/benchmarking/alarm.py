@@ -5,7 +5,7 @@ error.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
@@ -25,11 +25,12 @@ def missing_references(modes: Sequence[Mode], precision: Callable[[Mode], str]) 
         precision: gives the precision of a mode, one of `PRECISIONS`.
     """
     wanted = dict.fromkeys(precision(mode) for mode in modes if mode.lossless)
-    present = {precision(mode) for mode in modes if _is_reference(mode)}
+    present = {precision(mode) for mode in modes if _is_greedy(mode)}
     missing = [f"greedy@{name}" for name in wanted if name not in present]
     for mode in modes:
+        alike = [other for other in modes if precision(other) == precision(mode)]
         looks_ahead = mode.searches_as is not None and mode.budget != 0
-        if looks_ahead and not any(_is_reference_of(mode, other, precision) for other in modes):
+        if looks_ahead and all(_rank(mode, other) is None for other in alike):
             missing.append(f"aggressive-beam:{mode.beam}:0@{precision(mode)}")
     return [Mode.parse(name) for name in dict.fromkeys(missing)]
 
@@ -57,41 +58,33 @@ def compare_with_greedy(
     """
     found: dict[str, list[Difference]] = {}
     for result in results:
-        mode = result.mode
-        if mode.searches_as is not None:
-            different = _other_lists(mode, result, zip(runners, results, strict=True), precision)
-            if different is not None:
-                found.setdefault(mode.name, []).extend(different)
+        mode, name = result.mode, precision(result.mode)
+        ranks = {number: _rank(mode, other.mode) for number, other in enumerate(results)}
+        fitting = [(rank, n) for n, rank in ranks.items() if rank is not None and precision(results[n].mode) == name]
+        if not fitting:
             continue
-        is_greedy = _is_reference(mode)
-        if not mode.lossless:
+        _, best = min(fitting)
+        runner, reference = runners[best], results[best]
+        assert isinstance(runner, FairseqRunner)
+        if mode.decoding == "greedy" and (block_ngrams or not stock_computes(name, runner.device)):
             continue
-        for runner, reference in zip(runners, results, strict=True):
-            fits = _is_stock(reference.mode) if is_greedy else _is_reference(reference.mode)
-            if not fits or precision(reference.mode) != precision(mode):
-                continue
-            assert isinstance(runner, FairseqRunner)
-            if not is_greedy or (not block_ngrams and stock_computes(precision(mode), runner.device)):
-                near_tie = 0.0 if precision(mode) == "exact" else near_tie_of(precision(mode), runner.device)
-                # several settings of a mode, such as block sizes, share its name
-                found.setdefault(mode.name, []).extend(
-                    differences(_tokens(reference), _tokens(result), runner.gap(), near_tie)
-                )
-                break
+        near_tie = 0.0 if name == "exact" else near_tie_of(name, runner.device)
+        # several settings of a mode, such as block sizes, share its name
+        found.setdefault(mode.name, []).extend(differences(_lists(reference), _lists(result), runner.gap(), near_tie))
     return found
 
 
-def _other_lists(
-    mode: Mode, result: ModeResult, others: Iterable[tuple[Runner, ModeResult]], precision: Callable[[Mode], str]
-) -> list[Difference] | None:
-    """Where a beam search has other n-best lists than its reference; None if it is the reference."""
-    fitting = [other for other in others if _is_reference_of(mode, other[1].mode, precision)]
-    if not fitting:
+def _rank(mode: Mode, other: Mode) -> int | None:
+    """Of all modes whose output a mode must have, the one with the least rank is its reference; None: no such mode."""
+    is_fairseqs = other.implementation == "fairseq" and other.decoding == "beam" and other.beam == mode.beam
+    if mode.searches_as is not None:
+        if is_fairseqs:
+            return 0
+        is_plain = other.searches_as is not None and other.beam == mode.beam and other.budget == 0
+        return 1 if is_plain and mode.budget != 0 else None
+    if not mode.lossless:
         return None
-    runner, reference = min(fitting, key=lambda other: other[1].mode.implementation != "fairseq")
-    assert isinstance(runner, FairseqRunner)
-    near_tie = near_tie_of(precision(mode), runner.device)
-    return differences(_lists(reference), _lists(result), runner.gap(), near_tie)
+    return 0 if (is_fairseqs if mode.decoding == "greedy" else _is_greedy(other)) else None
 
 
 def print_differences(found: Mapping[str, Sequence[Difference]], symbols: Sequence[str]) -> None:
@@ -132,26 +125,9 @@ def refuse_differing(found: Mapping[str, int]) -> None:
         )
 
 
-def _is_reference(mode: Mode) -> bool:
+def _is_greedy(mode: Mode) -> bool:
     return mode.implementation == "fairseq_aggdec" and mode.decoding == "greedy"
-
-
-def _is_reference_of(mode: Mode, other: Mode, precision: Callable[[Mode], str]) -> bool:
-    """Whether a beam search is to have the lists of another: fairseq's, or, looking ahead, one that does not."""
-    if other.beam != mode.beam or precision(other) != precision(mode):
-        return False
-    if other.implementation == "fairseq":
-        return other.decoding == "beam"
-    return other.searches_as is not None and other.budget == 0 and mode.budget != 0  # 0: does not look ahead
-
-
-def _is_stock(mode: Mode) -> bool:
-    return mode.implementation == "fairseq" and mode.decoding == "beam" and mode.beam == 1
 
 
 def _lists(result: ModeResult) -> dict[int, list[int]]:
     return {number: output.lists for number, output in result.outputs.items()}
-
-
-def _tokens(result: ModeResult) -> dict[int, list[int]]:
-    return {number: output.tokens for number, output in result.outputs.items()}

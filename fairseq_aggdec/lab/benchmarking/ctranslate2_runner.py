@@ -33,7 +33,7 @@ class CTranslate2Runner:
             dictionaries: the source's and the target's.
             batches: fairseq's samples, from `batches_of`.
             mode: a mode of CTranslate2.
-            generation: fairseq's generation options; `SearchSettings.check_peers` refuses those it does not have.
+            generation: fairseq's generation options; `search_settings.check_peers` refuses those it does not have.
         """
         source, target = dictionaries
         self._translator = translator

@@ -45,7 +45,7 @@ class FairseqRunner:
         self.wait: Callable[[], None] = module_times.device_wait(models)
         task.cfg.decoding = mode.decoding
         task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
-        task.cfg.drafts = "whole" if mode.full_drafts else "auto"
+        task.cfg.drafts = mode.drafts
         drafts = oracle is not None and mode.decoding in WITH_ORACLE
         extra: dict[str, Any] = {"oracle": oracle} if drafts else {}
         if mode.budget is not None:

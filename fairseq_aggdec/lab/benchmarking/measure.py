@@ -21,7 +21,7 @@ from fairseq_aggdec.lab.benchmarking.modes import COPYING, Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, run_of, speed_up_by_edit_ratio
 from fairseq_aggdec.lab.benchmarking.results import ModeResult
 from fairseq_aggdec.lab.benchmarking.rounds import Runner, compare, run_once, warm_up
-from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.lab.benchmarking.search_settings import given_settings
 from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners, Subject, read_subject
 from fairseq_aggdec.lab.evaluation.bleu import detokenised_bleu
 from fairseq_aggdec.lab.lossless.differences import Difference
@@ -53,7 +53,7 @@ def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Me
         else:
             subject, references = _subject(args)
             title = f"{args.gen_subset} of {args.data} by {args.path}"
-        with Runners(replace(subject, full_drafts=args.full_drafts)) as runners:
+        with Runners(replace(subject, drafts=args.drafts)) as runners:
             return _measure(args, modes, runners, references, title, command)
 
 
@@ -151,7 +151,7 @@ def _measure(
         source_tokens=sum(map(len, subject.sentences)),
         edit_ratio=round(mean(ratios), 4),
         runs=runs,
-        search=SearchSettings.of(args).given,
+        search=given_settings(args),
     )
     return record, found
 

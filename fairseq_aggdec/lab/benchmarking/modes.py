@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation import modes as decoding_modes
@@ -17,17 +18,31 @@ _BEAM = "aggressive-beam"
 _OWN = tuple(name for name, mode in decoding_modes.MODES.items() if not mode.beam and not mode.stands_for)
 COPYING = tuple(name for name in _OWN if decoding_modes.MODES[name].drafter == decoding_modes.COPIES)
 """modes that copy their drafts"""
-_BLOCKS = tuple(name for name in _OWN if decoding_modes.MODES[name].drafter == decoding_modes.BLOCK_MODEL)
-WITH_ORACLE = (*COPYING, *(name for name in _BLOCKS if decoding_modes.MODES[name].acceptance != "none"))
+WITH_ORACLE = tuple(
+    name
+    for name in _OWN
+    if (row := decoding_modes.MODES[name]).drafter in (decoding_modes.COPIES, decoding_modes.BLOCK_MODEL)
+    and row.acceptance != "none"
+)
 """modes whose drafts, of a random model, are made from outputs"""
 WHOLE = "+whole"
 CUT = tuple(name for name in _OWN if "drafts" in decoding_modes.MODES[name].options)
 """modes whose drafts are cut to what saves time"""
-_WITH_CRITERION = tuple(
-    name for name in _OWN if (row := decoding_modes.MODES[name]).acceptance == "criterion" and not row.lossless
+_NUMBERS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+    "beam": (("beam",), (1,)),
+    _BEAM: (("beam", "budget"), (1, 2)),
+    "blockwise": (("top_beta",), (0, 1)),
+    "iad++": (("top_beta", "tolerance"), (0, 2)),
+    "gad++": (("top_beta", "tolerance"), (0, 2)),
+}
+"""fields of `Mode` that the numbers in a name set, and how many numbers there may be"""
+_NAME = re.compile(
+    rf"(?P<peer>{CTRANSLATE2}:)?(?P<kind>beam(?=\d)|(?:{'|'.join(map(re.escape, (_BEAM, *_OWN)))})(?=[:+~@]|$))"
+    r"(?P<numbers>\d*(?::-?[\d.]+)*)(?P<whole>\+whole)?(?:~(?P<oracle>[\d.]+))?(?:@(?P<precision>\w+))?",
+    re.ASCII,
 )
 _KNOWN = (
-    f"beam5, beam1 (any beam), {', '.join(_OWN)}, {', '.join(f'{name}:BETA:TOLERANCE' for name in _WITH_CRITERION)}, "
+    f"beam5, beam1 (any beam), {', '.join(_OWN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
     f"blockwise:BETA, {' and '.join(CUT)} with +whole, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
     "ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
@@ -87,8 +102,8 @@ class Mode:
     """another program that decodes, such as `ctranslate2`"""
     precision: str | None = None
     """one of `PRECISIONS`; None for the precision of the benchmark"""
-    full_drafts: bool = False
-    """whether drafts are verified whole, by --drafts whole"""
+    drafts: str = "auto"
+    """a value of --drafts"""
     oracle: float | None = None
     """quality of a random model's drafts: mean accepted tokens (gad, gad++) or edit ratio (`COPYING`); None for that of
     the benchmark"""
@@ -104,57 +119,43 @@ class Mode:
         Raises:
             AggdecError: no such mode.
         """
-        body, at, precision = name.partition("@")
-        body, tilde, oracle = body.partition("~")
-        peer = CTRANSLATE2 if body.startswith(f"{CTRANSLATE2}:") else None
-        body = body.removeprefix(f"{CTRANSLATE2}:") if peer else body
-        whole = body.endswith(WHOLE)
-        body = body.removesuffix(WHOLE)
-        kind, colon, rest = body.partition(":")
         try:
-            settings: dict[str, int | float] = {}
-            if body.startswith("beam"):
-                kind, settings = "beam", {"beam": int(body.removeprefix("beam"))}
-            elif kind == _BEAM and colon:
-                beam, colon, budget = rest.partition(":")
-                settings = {"beam": int(beam)}
-                if colon:
-                    settings["budget"] = int(budget)
-            elif kind in _WITH_CRITERION and colon:
-                beta, tolerance = rest.split(":")
-                settings = {"top_beta": int(beta), "tolerance": float(tolerance)}
-            elif kind == "blockwise" and colon:
-                settings = {"top_beta": int(rest)}
-            elif body not in _OWN:
+            match = _NAME.fullmatch(name)
+            if match is None:
                 raise ValueError
-            number = float(oracle) if tilde else None
+            kind, peer, precision = match["kind"], match["peer"], match["precision"]
+            fields, counts = _NUMBERS.get(kind, ((), (0,)))
+            texts = [text for text in match["numbers"].split(":") if text]
+            if len(texts) not in counts:
+                raise ValueError
+            numbers: dict[str, Any] = {
+                field: float(text) if field == "tolerance" else int(text)
+                for field, text in zip(fields, texts, strict=False)
+            }
+            oracle = None if match["oracle"] is None else float(match["oracle"])
         except ValueError:
             raise AggdecError(f"unknown mode {name}: choose from {_KNOWN}") from None
-        if settings.get("beam", 1) < 1:
-            raise AggdecError(f"mode {name}: a beam has at least 1")
-        if settings.get("top_beta", 1) < 1 or not settings.get("tolerance", 0) >= 0:  # which not a number is not
-            raise AggdecError(f"mode {name}: top-beta must be at least 1, and the tolerance at least 0")
-        if settings.get("budget", 0) < 0:
-            raise AggdecError(f"mode {name}: a pass scores 0 or more prefixes ahead")
-        if at and precision not in PRECISIONS:
-            raise AggdecError(f"mode {name}: unknown precision {precision}; choose from {', '.join(PRECISIONS)}")
-        if whole and (peer or kind not in CUT):
-            raise AggdecError(f"mode {name}: {WHOLE} is for modes whose drafts are cut otherwise: {', '.join(CUT)}")
-        if peer and kind not in ("greedy", "beam"):
-            raise AggdecError(f"mode {name}: {peer} decodes by greedy or beamN")
-        if precision == "exact" and peer:
-            raise AggdecError(f"mode {name}: {peer} has no bit-exact mode")
-        if precision == "exact" and kind == _BEAM:
-            raise AggdecError(f"mode {name}: there is no bit-exact beam search")
-        if kind == "beam" and not peer and precision in ("int8", "exact"):
-            raise AggdecError(f"mode {name}: fairseq's own search has no {precision}")
-        if tilde and kind not in WITH_ORACLE:
-            raise AggdecError(f"mode {name}: ~ sets the oracle of {', '.join(WITH_ORACLE)} only")
-        chosen = precision or None
+        beta, tolerance = numbers.get("top_beta", 1), numbers.get("tolerance", 0)
+        wrong = {
+            "a beam has at least 1": numbers.get("beam", 1) < 1,
+            "top-beta must be at least 1, and the tolerance at least 0": beta < 1 or tolerance < 0,
+            "a pass scores 0 or more prefixes ahead": numbers.get("budget", 0) < 0,
+            f"unknown precision {precision}; choose from {', '.join(PRECISIONS)}": precision not in (None, *PRECISIONS),
+            f"{WHOLE} is for modes whose drafts are cut otherwise: {', '.join(CUT)}": match["whole"]
+            and (peer or kind not in CUT),
+            f"{CTRANSLATE2} decodes by greedy or beamN": peer and kind not in ("greedy", "beam"),
+            f"{CTRANSLATE2} has no bit-exact mode": peer and precision == "exact",
+            "there is no bit-exact beam search": kind == _BEAM and precision == "exact",
+            f"fairseq's own search has no {precision}": kind == "beam" and not peer and precision in ("int8", "exact"),
+            f"~ sets the oracle of {', '.join(WITH_ORACLE)} only": oracle is not None and kind not in WITH_ORACLE,
+        }
+        for reason, is_so in wrong.items():
+            if is_so:
+                raise AggdecError(f"mode {name}: {reason}")
+        drafts = "whole" if match["whole"] else "auto"
         return cls(
-            name, kind, peer=peer, precision=chosen, full_drafts=whole, oracle=number,
-            **settings,  # type: ignore[arg-type]
-        )  # fmt: skip
+            name, kind, peer=CTRANSLATE2 if peer else None, precision=precision, drafts=drafts, oracle=oracle, **numbers
+        )
 
     @property
     def lossless(self) -> bool:

@@ -6,6 +6,7 @@ output, with wrong tokens at so many positions that a given mean number of token
 verification and bookkeeping cost what they cost in ordinary decoding.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -106,19 +107,13 @@ def wrong_positions(length: int, accepted: float, block_size: int, number: int) 
         block_size: tokens of a draft; an iteration commits at most these and the bonus token.
         number: number of the sentence.
     """
-    right = _right_probability(accepted, block_size)
+    right = min(_right_probability(accepted, block_size), 1 - 1e-12)
     first = number * length  # each sentence continues the sequence of the one before
-    gaps = (_geometric(((first + i + 1) * _GOLDEN_RATIO) % 1.0, right) for i in range(length))
+    quantiles = (((first + i + 1) * _GOLDEN_RATIO) % 1.0 for i in range(length))
+    # the smallest number of tokens n with 1 - right^n >= quantile
+    gaps = (max(1, math.ceil(math.log1p(-quantile) / math.log(right))) if right else 1 for quantile in quantiles)
     ends = accumulate(gaps)
     return [end - 1 for end in ends if end <= length]
-
-
-def _geometric(quantile: float, right: float) -> int:
-    """The quantile of a geometric distribution: the smallest n with 1 - right^n >= quantile."""
-    tokens, beyond = 1, right
-    while beyond > 1.0 - quantile and tokens < 10_000:
-        tokens, beyond = tokens + 1, beyond * right
-    return tokens
 
 
 def _right_probability(accepted: float, block_size: int) -> float:

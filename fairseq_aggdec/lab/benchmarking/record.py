@@ -95,11 +95,6 @@ class Run:
         return None if not self.iterations or self.accepted is None else self.tokens / self.iterations
 
     @property
-    def acceptance_rate(self) -> float | None:
-        """Accepted draft tokens divided by all draft tokens; None if they were not counted."""
-        return None if self.drafted is None else (self.accepted or 0) / max(1, self.drafted)
-
-    @property
     def mean_accepted_block(self) -> float | None:
         """Mean tokens committed by a pass that verifies a block (k-hat of papers/004).
 

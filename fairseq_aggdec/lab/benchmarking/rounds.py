@@ -34,20 +34,19 @@ class Runner(Protocol):
         """Wait until the device has finished its work."""
 
 
-def compare(runners: Sequence[Runner], repeats: int = 3, progress: bool = True) -> list[ModeResult]:
+def compare(runners: Sequence[Runner], repeats: int = 3) -> list[ModeResult]:
     """Decode all batches with every mode, `repeats` times.
 
     Args:
         runners: one runner for each mode.
         repeats: number of rounds over all batches.
-        progress: whether to show a progress bar on a terminal.
 
     Returns:
         one result for each mode, in the given order.
     """
     results = [ModeResult(runner.mode, runner.batches) for runner in runners]
     steps = repeats * sum(len(runner.batches) for runner in runners)
-    with tqdm(total=steps, unit="batch", disable=None if progress else True, leave=False) as bar:
+    with tqdm(total=steps, unit="batch", disable=None, leave=False) as bar:
         for runner in runners:
             bar.set_description(f"{runner.mode.name}, warming up")
             warm_up(runner)

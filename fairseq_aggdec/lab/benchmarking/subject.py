@@ -1,6 +1,7 @@
 """What a benchmark decodes, as plain data that another process can receive, and the runners for it."""
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from fairseq_aggdec.lab.benchmarking.modes import COPYING, CTRANSLATE2, CUT, Mod
 from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner
 from fairseq_aggdec.lab.benchmarking.oracle import Oracle
 from fairseq_aggdec.lab.benchmarking.rounds import Runner
-from fairseq_aggdec.lab.benchmarking.search_settings import SearchSettings
+from fairseq_aggdec.lab.benchmarking.search_settings import SOURCE_OPTIONS, given_settings
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
@@ -55,8 +56,8 @@ class Subject:
     """fairseq's generation options"""
     block_ngrams: bool = False
     """whether --block-ngrams is on"""
-    full_drafts: bool = False
-    """whether --drafts whole is on"""
+    drafts: str = "auto"
+    """the value of --drafts, for modes whose names do not say `+whole`"""
     oracle: OracleSettings | None = None
     """how to make drafts for a random model; None for a trained one"""
     keep: str | None = None
@@ -68,16 +69,24 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
 
     Args:
         args: `data`, `path`, `drafter_path`, `gen_subset`, `limit`, `source_lang`, `target_lang`, `device`,
-            `precision` and, where the command has them, `block_size` and the options of `SearchSettings`.
+            `precision` and, where the command has them, `block_size` and those of `given_settings`.
 
     Raises:
         AggdecError: the data or the checkpoint cannot be used.
     """
-    search = SearchSettings.of(args)
-    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, **search.task_options)
+    given = given_settings(args)
+    of_task = {name: given.pop(name) for name in SOURCE_OPTIONS if name in given}
+    block_ngrams = given.pop("block_ngrams", False)
+    task, _ = loading.load(args.path, args.data, args.source_lang, args.target_lang, **of_task)
     task.load_dataset(args.gen_subset)
     sources = task.dataset(args.gen_subset).src
-    search.check_lengths(sources.sizes[: args.limit].tolist())
+    longest = of_task.get("max_source_positions", math.inf)
+    for number, size in enumerate(sources.sizes[: args.limit].tolist()):
+        if size > longest:  # fairseq-generate refuses it, too
+            raise AggdecError(
+                f"sentence {number} has {size} tokens, more than --max-source-positions {longest}: add "
+                "--truncate-source, or raise it"
+            )
     subject = Subject(
         path=args.path,
         data=args.data,
@@ -88,8 +97,8 @@ def read_subject(args: argparse.Namespace) -> tuple[Subject, AggressiveTranslati
         block_size=getattr(args, "block_size", None) or 0,
         device=args.device,
         precision=args.precision or "fp32",
-        generation=search.generation,
-        block_ngrams=search.block_ngrams,
+        generation=given,
+        block_ngrams=block_ngrams,
     )
     return subject, task
 
@@ -187,8 +196,8 @@ class Runners:
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
         oracle = self._oracle(mode, precision, batch_size)
-        if self.subject.full_drafts and mode.decoding in CUT:
-            mode = replace(mode, full_drafts=True)
+        if mode.decoding in CUT and mode.drafts == "auto":
+            mode = replace(mode, drafts=self.subject.drafts)
         return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
 
     def any_task(self) -> AggressiveTranslationTask:

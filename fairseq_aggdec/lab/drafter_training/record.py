@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import written_whole
 from fairseq_aggdec.shards.settings import difference
-from fairseq_aggdec.structured_files import made_of, read_json
 
 NAME = "drafter.json"
 DRAFTER = "drafter.pt"
@@ -78,7 +76,7 @@ class Record:
         """
         path, advice = folder / NAME, "name another folder"
         if path.is_file():
-            found: Record = made_of(cls, read_json(path, advice), str(path), advice, complete=False)
+            found = structured_files.read(path, cls, advice)
             if found.plan is None:  # nothing was done by which other settings would be bound
                 found.settings = settings
             before = replace(found.settings, minutes=settings.minutes, updates=settings.updates)
@@ -121,5 +119,4 @@ class Record:
 
     def save(self, folder: Path) -> None:
         """Write the file."""
-        with written_whole(folder / NAME) as partial:
-            partial.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        structured_files.write(folder / NAME, self)

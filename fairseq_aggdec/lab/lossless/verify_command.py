@@ -72,12 +72,12 @@ def run(args: argparse.Namespace, command: str) -> Report:
         else:
             subject, task = read_subject(args)
             symbols = task.target_dictionary.symbols
-            modes = given or _modes(_default_modes(subject, cut=args.full_drafts is None))
+            modes = given or _modes(_default_modes(subject, cut=args.drafts is None))
             title = f"{args.gen_subset} of {args.data} by {args.path}"
         if not subject.sentences:
             raise AggdecError(f"{title}: has no sentence; name another split by --gen-subset")
-        full_drafts = args.full_drafts if args.full_drafts is not None else bool(args.random_model)
-        subject = replace(subject, full_drafts=full_drafts)
+        drafts = args.drafts or ("whole" if args.random_model else "auto")
+        subject = replace(subject, drafts=drafts)
         print(_announcement(subject, modes, extent, whole), file=sys.stderr)
         must_run = args.precisions is not None
         done = verify(subject, modes, extent.precisions, extent.batch_sizes, must_run)

@@ -14,7 +14,7 @@ from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, load_record
 from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
 from fairseq_aggdec.lab.evaluation.training_log import Validation, read_validations
-from fairseq_aggdec.structured_files import parse_json
+from fairseq_aggdec.structured_files import parse
 
 STATS, COMMAND = "stats.jsonl", "command.txt"
 """files of scripts/decode.sh beside an output: that of --decoding-stats, and the command of fairseq-generate"""
@@ -50,7 +50,7 @@ def read_decoding(path: Path) -> Decoding:
         AggdecError: the file has another format or is not complete.
     """
     try:
-        sentences = [parse_json(line, str(path), "decode again") for line in read_text_lines(path)]
+        sentences = [parse(line, dict[str, Any], str(path), "decode again") for line in read_text_lines(path)]
         iterations = sum(entry["iterations"] for entry in sentences)
         tokens = sum(entry["output_length"] + 1 for entry in sentences)
         times = [entry["seconds"] for entry in sentences]

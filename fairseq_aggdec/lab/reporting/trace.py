@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
-from fairseq_aggdec.structured_files import parse_json
+from fairseq_aggdec.structured_files import parse
 
 _BLUE, _RED, _GREEN, _YELLOW, _STRUCK, _PLAIN = "\033[34m", "\033[1;31m", "\033[32m", "\033[33m", "\033[2;9m", "\033[0m"
 BIFURCATION, BONUS, SINGLE, WHOLE = "bifurcation", "bonus token", "re-decoded", "draft to the end"
@@ -106,7 +106,7 @@ def read_traces(path: Path, wanted: Sequence[int] | None = None, limit: int | No
     for line_number, line in enumerate(read_text_lines(path), start=1):
         where = f"{path}, line {line_number}"
         try:
-            record = parse_json(line, where, "decode again")
+            record = parse(line, dict[str, Any], where, "decode again")
             if "drafts" not in record:
                 raise AggdecError(f"{where}: has no drafts; decode with --decoding-stats and --retain-iter-history")
             trace = _trace(record)

@@ -16,6 +16,7 @@ from typing import Any
 
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.shards.settings import difference
 
 
 @dataclass(frozen=True, order=True)
@@ -91,12 +92,7 @@ class Sweep:
         if not path.exists():
             return cls(conditions)
         sweep = structured_files.read(path, cls, "not written by aggdec tune; name another file")
-        names = sorted(conditions.keys() | sweep.conditions.keys())
-        values = {name: (conditions.get(name), sweep.conditions.get(name)) for name in names}
-        other = next(
-            (f"{name}: {now} now, {there} there" for name, (now, there) in values.items() if now != there), None
-        )
-        if other is not None:
+        if other := difference(conditions, sweep.conditions, "now", "there"):
             raise AggdecError(
                 f"{path}: was measured under other conditions ({other}); numbers would not compare: name another file"
             )

@@ -23,7 +23,7 @@ def test_it_says_what_greedy_says(like_bart: bool, tiny: RandomModel, tmp_path: 
     model = tiny_model(tmp_path, TINY_BART, drafter_layers=0) if like_bart else tiny
     with Runners(tiny_subject(model)) as runners:
         made = [runners.make(Mode.parse(name), 2) for name in ("greedy", "ctranslate2:greedy")]
-        ours, theirs = compare(made, repeats=1, progress=False)
+        ours, theirs = compare(made, repeats=1)
     for number, output in ours.outputs.items():
         assert theirs.outputs[number].tokens == output.tokens
         assert len(output.tokens) == LENGTH + 1
@@ -33,7 +33,7 @@ def test_it_says_what_greedy_says(like_bart: bool, tiny: RandomModel, tmp_path: 
 def test_int8_and_beams_decode_every_sentence(tiny: RandomModel) -> None:
     with Runners(tiny_subject(tiny)) as runners:
         made = [runners.make(Mode.parse(f"ctranslate2:{how}"), 4) for how in ("greedy@int8", "beam5", "beam5@int8")]
-        results = compare(made, repeats=1, progress=False)
+        results = compare(made, repeats=1)
     for result in results:
         assert sorted(result.outputs) == list(range(5))
         assert all(len(output.tokens) <= LENGTH + 1 for output in result.outputs.values())

@@ -21,7 +21,7 @@ def test_modes_carry_their_settings() -> None:
     assert Mode.parse("aggressive-beam:4:0") == Mode("aggressive-beam:4:0", "aggressive-beam", 4, budget=0)
     assert Mode.parse("gad++@bf16") == Mode("gad++@bf16", "gad++", precision="bf16")
     assert Mode.parse("gad++:3:1").top_beta == 3
-    assert Mode.parse("gad+whole~7@int8").full_drafts
+    assert Mode.parse("gad+whole~7@int8").drafts == "whole"
     peer = Mode.parse("ctranslate2:beam5@bf16")
     assert peer == Mode("ctranslate2:beam5@bf16", "beam", 5, peer="ctranslate2", precision="bf16")
 
@@ -41,7 +41,7 @@ def test_malformed_modes_are_refused(name: str) -> None:
         ("beam5@int8", "fairseq's own search has no int8"),
         ("beam0", "a beam has at least 1"),
         ("iad++:0:2", "top-beta must be at least 1"),
-        ("gad++:5:nan", "the tolerance at least 0"),
+        ("gad++:5:-1", "the tolerance at least 0"),
         ("aggressive-beam:5:-1", "scores 0 or more prefixes ahead"),
         ("aggressive-beam:5@exact", "there is no bit-exact beam search"),
         ("greedy~3", "~ sets the oracle"),
@@ -52,11 +52,6 @@ def test_malformed_modes_are_refused(name: str) -> None:
 def test_senseless_modes_are_refused_with_the_reason(name: str, reason: str) -> None:
     with pytest.raises(AggdecError, match=f"mode {re.escape(name)}: .*{reason}"):
         Mode.parse(name)
-
-
-def test_a_beam_is_compared_with_fairseqs_of_the_same_width() -> None:
-    assert Mode.parse("aggressive-beam:4").searches_as == Mode.parse("beam4")
-    assert Mode.parse("beam4").searches_as is None
 
 
 def test_a_peer_stands_for_all_its_modes() -> None:

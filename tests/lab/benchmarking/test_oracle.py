@@ -67,7 +67,7 @@ def test_decoding_with_an_oracle_is_lossless_and_as_fast_as_it_says(tiny: Random
     names = ["beam1", "greedy", "iad~0", "iad~0.9", "gad~2", "gad~8", "gad++~8"]
     with Runners(tiny_subject(tiny)) as runners:
         made = [runners.make(Mode.parse(name), 2) for name in names]
-        results = {r.mode.name: r for r in compare(made, repeats=1, progress=False)}
+        results = {r.mode.name: r for r in compare(made, repeats=1)}
     expected = {number: output.tokens for number, output in results["greedy"].outputs.items()}
     assert {len(tokens) for tokens in expected.values()} == {13}
     iterations = {}

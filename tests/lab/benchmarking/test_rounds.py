@@ -31,7 +31,7 @@ class Sleeper:
 
 def test_modes_take_turns_after_a_warm_up() -> None:
     diary: list[str] = []
-    compare([Sleeper("iad", diary), Sleeper("beam2", diary)], repeats=2, progress=False)
+    compare([Sleeper("iad", diary), Sleeper("beam2", diary)], repeats=2)
     decoded = [entry for entry in diary if entry != "wait"]
     warm_up = [f"{mode}{number}" for mode in ("iad", "beam2") for number in range(WARM_UP_BATCHES)]
     one_round = [f"{mode}{number}" for mode in ("iad", "beam2") for number in range(4)]
@@ -40,12 +40,12 @@ def test_modes_take_turns_after_a_warm_up() -> None:
 
 def test_the_device_is_waited_for_on_both_sides_of_a_batch() -> None:
     diary: list[str] = []
-    compare([Sleeper("iad", diary, 1)], repeats=1, progress=False)
+    compare([Sleeper("iad", diary, 1)], repeats=1)
     assert diary == ["iad0", "wait", "wait", "iad0", "wait"]
 
 
 def test_only_decoding_is_timed_and_every_sentence_has_its_output() -> None:
-    (result,) = compare([Sleeper("iad", [])], repeats=3, progress=False)
+    (result,) = compare([Sleeper("iad", [])], repeats=3)
     assert [len(latencies) for latencies in result.latencies] == [4, 4, 4]
     assert all(time >= 0.01 for latencies in result.latencies for time in latencies)
     assert min(min(latencies) for latencies in result.latencies) < 0.05

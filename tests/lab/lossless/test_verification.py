@@ -47,7 +47,7 @@ def printed(done: Verification) -> str:
 
 
 def test_a_correct_model_passes_in_every_mode_precision_and_batch(subject: Subject) -> None:
-    subject = replace(subject, full_drafts=True)  # in batches of a tiny model none pays
+    subject = replace(subject, drafts="whole")  # in batches of a tiny model none pays
     done = verified(subject, "greedy,iad,gad,gad++", "fp32", "bf16", "exact", sizes=(1, 50))
     assert not done.failed
     assert all(check.identical == check.sentences == 5 for check in done.checks if check.lossless)
@@ -142,7 +142,7 @@ def test_batches_that_are_not_drafted_for_are_verified_with_whole_drafts_where_a
     monkeypatch.setattr(drafting, "KERNELS", dear)
     in_vain = "gad never accepted a drafted token, so that its check proves little: fp32 in batches of 5. On a CPU, "
     assert in_vain in printed(verified(subject, "gad", "fp32", sizes=(5,)))
-    assert in_vain not in printed(verified(replace(subject, full_drafts=True), "gad", "fp32", sizes=(5,)))
+    assert in_vain not in printed(verified(replace(subject, drafts="whole"), "gad", "fp32", sizes=(5,)))
     both = verified(subject, "gad,gad+whole", "fp32", sizes=(5,))
     assert [(check.mode, bool(check.accepted), check.identical) for check in both.checks] == [
         ("gad", False, 5),

@@ -10,7 +10,6 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.record import load_record
 from fairseq_aggdec.lab.reporting.results import Results
 from fairseq_aggdec.lab.reporting.tables import beside, declared_tables
-from tests.lab.benchmarking.heads_records import heads_record, heads_run
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 from tests.lab.evaluation.test_training_log import trained, validated
 
@@ -35,7 +34,7 @@ def page(capsys: pytest.CaptureFixture[str], work: Path, *options: object) -> st
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
-    """The work folder of a pair: four sentences of 46 tokens were timed, two decoded."""
+    """The work folder of a pair: four sentences of 44 tokens were timed, two decoded."""
     work = tmp_path / "work/tatoeba_en_de"
     modules = {"verifier's encoder": 0.1, "drafter": 0.3, "rest": 0.1}
     runs = [
@@ -131,12 +130,13 @@ def test_drafters_are_compared_at_the_accepted_length_that_all_reach(
 def test_block_sizes_and_their_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "blockwise_table").mkdir()
     for column, size, iterations, seconds in (("regular", 2, [5, 9], 3.0), ("both", 4, [3, 5], 1.0)):
+        two: dict[str, Any] = {"sentences": 2, "tokens": 20}
         runs = [
-            heads_run("greedy", 4.0, [7, 13], [7, 13], 25.5),
-            heads_run("blockwise", seconds, [7, 13], iterations, 25.5),
-            heads_run("blockwise:2", seconds, [7, 13], [3, 5], 24.0),
+            made_up_run("greedy", 4.0, iterations=20, bleu=25.5, **two),
+            made_up_run("blockwise", seconds, iterations=sum(iterations), bleu=25.5, **two),
+            made_up_run("blockwise:2", seconds, iterations=8, bleu=24.0, **two),
         ]
-        heads_record(*runs).save(tmp_path / f"blockwise_table/{column}-{size}.json")
+        made_up_record(runs).save(tmp_path / f"blockwise_table/{column}-{size}.json")
     figures = tmp_path / "scatter.png", tmp_path / "speed.png"
     options = [word for figure in figures for word in ("--figure", figure)]
     text = page(capsys, tmp_path, "--table", "blockwise_table", *options, "--output", tmp_path / "t.md")
