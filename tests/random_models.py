@@ -225,11 +225,6 @@ def random_lightconv(
     return random_network("lightconv", seed, src_dict, tgt_dict, eos_share, **shape)
 
 
-def random_older_model(kind: str, seed: int, words: Dictionary) -> FairseqEncoderDecoderModel:
-    """fairseq's own `fconv` or `lstm`, which know no layers or no positions, with random weights."""
-    return random_network(kind, seed, words, words)
-
-
 def random_model(
     seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **shape: Any
 ) -> TransformerModel:

@@ -1,7 +1,7 @@
 """Every mode at the sizes that people run, with drafts that are really accepted, against fairseq's own search.
 
-Random models accept few copies of their source. So drafts are made from what fairseq itself answered: `iad` and
-`hybrid` copy from it with edits, block drafters have their proposals replaced by it, with wrong tokens in places.
+Random models accept few copies of their source. So drafts are made from what fairseq itself answered: `iad`
+copies from it with edits, block drafters have their proposals replaced by it, with wrong tokens in places.
 """
 
 from collections.abc import Sequence

@@ -109,17 +109,6 @@ def test_wide_drafts_are_trimmed_in_a_large_batch_and_not_in_a_batch_of_one(cost
 
 
 @pytest.mark.parametrize("costs", [RAGGED, PADDED])
-@pytest.mark.parametrize("rows", [1, 32])
-def test_no_further_than_what_ever_passes(rows: int, costs: Costs) -> None:
-    """Each position of a draft is judged by itself: three tokens are always right here, the fourth never is."""
-    decoding = Decoding(costs)
-    for _ in range(3):
-        verified = [max(row) for row in decoding.batch([10] * rows, [3] * rows)]
-    assert min(verified) == 3
-    assert sum(verified) < 3.2 * len(verified)
-
-
-@pytest.mark.parametrize("costs", [RAGGED, PADDED])
 def test_good_drafts_of_a_few_rows_do_not_shorten_a_batch(costs: Costs) -> None:
     """It lasts as long as the others."""
     decoding = Decoding(costs)
@@ -197,24 +186,6 @@ def test_an_expensive_drafter_is_asked_less_often(draft: DraftCost, asked: bool)
         verified = decoding.batch([10] * 8, [2] * 8)
     assert (max(verified[-1]) == 2) == asked
     assert any(map(max, verified)) == asked
-
-
-def test_whether_a_model_pays_is_worked_out_again_when_rows_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It pays for one row and not for 32."""
-    goodput, asked, size_of = Goodput(Costs(20.0, draft=DraftCost(10, 5.0, 1.0))), [], Goodput._model_size
-
-    def model_size(self: Goodput, sentences: list[int], lengths: list[int]) -> int:
-        asked.append(len(lengths))
-        return size_of(self, sentences, lengths)
-
-    monkeypatch.setattr(Goodput, "_model_size", model_size)
-    assert not any(goodput.longest(outputs_of([[]] * 32)))
-    for _ in range(5):
-        assert not any(goodput.longest(outputs_of([[5]] * 32)))
-    assert asked == [32]
-    assert goodput.longest(outputs_of([[5]])) == [10]
-    goodput.longest(outputs_of([[]] * 32))
-    assert asked == [32, 1, 32]
 
 
 def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:

@@ -15,9 +15,7 @@ from fairseq_aggdec.decoding.drafters.input_guided import (
     SourceMatcher,
     align_source,
 )
-from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.search_rules import SearchRules
-from tests.scripted_decoding import EOS, PAD, UNK, ScriptedVerifier, examples, outputs_of
+from tests.scripted_decoding import EOS, PAD, UNK, examples, outputs_of
 
 BOS_MARK = "<start>"  # o_0 = x_0 of Algorithm 1
 A, B, C, D = 4, 5, 6, 7
@@ -114,15 +112,6 @@ def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
     assert draft.kinds == [2, 1, 0, 0]
     drafter.keep(torch.tensor([2, 1]))
     assert drafter.propose(outputs_of([[C], [C, D]]), [9] * 2).tokens.tolist() == [[EOS], [EOS]]
-
-
-def test_unedited_sentences_take_one_iteration() -> None:
-    targets = [[A, B, C, B, EOS], [EOS], [D, EOS]]
-    drafter = SourceCopyDrafter([SourceMatcher(target, EOS) for target in targets])
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=50, min_len=0)
-    decoded = draft_verify_accept(drafter, ScriptedVerifier(targets, 9), rules, torch.full((3,), EOS))
-    assert [sentence.tokens.tolist() for sentence in decoded] == targets
-    assert [sentence.stats.accepted for sentence in decoded] == [[5], [1], [2]]
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
