@@ -14,7 +14,7 @@ import fairseq_aggdec
 from fairseq_aggdec.cli import bench
 from fairseq_aggdec.criterions.blockwise_loss import BlockwiseLossConfig
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
-from fairseq_aggdec.models.blockwise_config import BlockwiseTransformerConfig
+from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerConfig
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, check_options
 from tests.random_blockwise import on_base, save_base
 from tests.random_models import dictionary, random_model

@@ -12,7 +12,7 @@ from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.block_sampling import fixed_prefix_lengths, random_prefix_lengths
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import warm_start
-from fairseq_aggdec.tasks.data_folder import naming_a_missing_split
+from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class BlockDraftingConfig(TranslationConfig):
 
 
 @register_task("block_drafting", dataclass=BlockDraftingConfig)
-class BlockDraftingTask(TranslationTask):
+class BlockDraftingTask(NamesMissingSplit, TranslationTask):
     """Adds `prefix_lengths` (B x R) and `update_num` to each batch, for the criterion."""
 
     def __init__(self, cfg: BlockDraftingConfig, src_dict: Any, tgt_dict: Any) -> None:
@@ -48,15 +48,6 @@ class BlockDraftingTask(TranslationTask):
                 "--task block_drafting does not decode: leave out --eval-bleu; validation reports `accepted` instead: "
                 "--best-checkpoint-metric accepted --maximize-best-checkpoint-metric"
             )
-
-    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
-        """As fairseq's.
-
-        Raises:
-            AggdecError: the data folder has no such split.
-        """
-        with naming_a_missing_split():
-            super().load_dataset(split, *args, **kwargs)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> NarDrafterModel:
         """Build the drafter; unless a checkpoint will be loaded into it, it starts from its verifier's weights.
