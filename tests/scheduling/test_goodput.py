@@ -108,15 +108,6 @@ def test_wide_drafts_are_trimmed_in_a_large_batch_and_not_in_a_batch_of_one(cost
     assert widths[-1] <= 1
 
 
-@pytest.mark.parametrize("costs", [RAGGED, PADDED])
-def test_good_drafts_of_a_few_rows_do_not_shorten_a_batch(costs: Costs) -> None:
-    """It lasts as long as the others."""
-    decoding = Decoding(costs)
-    decoding.batch([10] * 64, [10] * 64)
-    assert decoding.trimmed([10] * 4 + [0] * 60) == [0] * 64
-    assert min(decoding.trimmed([10] * 4) or []) >= 9
-
-
 def test_what_is_not_known_is_tried_by_a_few_rows_of_a_large_batch() -> None:
     decoding = Decoding(RAGGED)
     assert sum(length > 0 for length in decoding.trimmed([10] * 32) or []) == 4
@@ -196,17 +187,3 @@ def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
     unknown = Draft(torch.zeros(2, 3, dtype=torch.long), None, unknown=torch.tensor([3, 2]))
     assert decoding.goodput.trim(unknown) is unknown
     decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))
-
-
-def test_where_no_draft_is_worth_it_the_drafter_is_seldom_asked_until_the_next_batch() -> None:
-    """Looking for copies costs the verifier nothing, and the host time."""
-    decoding = Decoding(Costs(1.0, wide=4.0, ragged=True))
-    decoding.batch([8] * 32, [0] * 32)
-    outputs, asked = outputs_of([[5]] * 32), 0
-    for _ in range(100):
-        longest = decoding.goodput.longest(outputs)
-        if any(longest):
-            asked += 1
-            decoding.goodput.trim(draft_of([8] * 32).cut(longest))
-    assert 1 <= asked <= 10
-    assert all(decoding.goodput.longest(outputs_of([[]] * 32)))

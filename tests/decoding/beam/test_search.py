@@ -1,7 +1,7 @@
 """The search against fairseq's own, number by number, where ties are common and whoever plans plans anything."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -152,21 +152,6 @@ def test_match_source_len(table: Table, size: int, lengths: list[int], options: 
 def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None:
     with mended_ngram_blocker():
         check(table, size, batch, {"max_len_b": 12, "no_repeat_ngram_size": ngram})
-
-
-class Leaving(Table):
-    """Its sentences end at different steps."""
-
-    def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
-        logits = super().logits(sentence, prefix)
-        logits[self.words.eos()] += 20.0 if len(prefix) > 2 + 5 * sentence % 7 else -20.0
-        return logits
-
-
-@pytest.mark.parametrize("levels", [2, 100_000])
-@pytest.mark.parametrize("size", [1, 4])
-def test_sentences_leave_at_different_steps(size: int, levels: int) -> None:
-    check(Leaving(WORDS, 5, 60, levels), size, 16, {"max_len_b": 14})
 
 
 def test_slots_of_dead_branches_are_used_again() -> None:

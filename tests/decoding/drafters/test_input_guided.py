@@ -75,29 +75,6 @@ def test_drafts_follow_the_shortest_unique_suffix(
             assert kind <= min(end + 1, LONGEST_KIND)
 
 
-@pytest.mark.parametrize(
-    ("source", "output", "expected"),
-    [
-        ([A, B, A, B], [], [A, B, A, B, EOS]),  # the start symbol stands before the source
-        ([], [], [EOS]),
-        ([], [A], []),
-        ([A, B], [D], []),
-        ([A, B], [B], [EOS]),  # at its end
-        ([A, B, C, B, D], [B], []),  # start B occurs nowhere, and B twice
-        ([A, B, C, B, D], [A, B], [C, B, D, EOS]),  # A B once
-        ([A, B, C, B, D], [C, B], [D, EOS]),
-        ([A, B, A, C], [A], [B, A, C, EOS]),  # start A once: such suffixes never matched in the first implementation
-        ([A, EOS, B], [], [A, EOS]),  # a literal EOS ends the draft, and matches nothing
-        ([A, EOS, B, C], [C, B], [C, EOS]),
-        ([A, FOREIGN, B], [], [A]),  # so does a token that the target does not have
-        ([A, FOREIGN, B], [A], []),
-        ([FOREIGN, B, C], [UNK, B], [C, EOS]),
-    ],
-)
-def test_the_shortest_suffix_that_occurs_once(source: list[int], output: list[int], expected: list[int]) -> None:
-    assert copied(source, output) == expected
-
-
 def test_limits() -> None:
     assert copied([A, B, C, D], [D, B]) == [C, D, EOS]
     assert copied([A, B, C, D], [A], max_draft_len=2) == [B, C]
