@@ -39,7 +39,7 @@ def test_a_split_that_is_not_there(tmp_path: Path) -> None:
     decoding = AggressiveTranslationTask(AggressiveTranslationConfig(**options), words, words)
     training = BlockDraftingTask(BlockDraftingConfig(**options, eval_bleu=False, left_pad_target=False), words, words)
     for task in (decoding, training):
-        with pytest.raises(AggdecError, match="Dataset not found: dev .*: no such split; check the data folder"):
+        with pytest.raises(AggdecError, match=r"Dataset not found: dev .*: no such split; check the data folder"):
             task.load_dataset("dev")
 
 
