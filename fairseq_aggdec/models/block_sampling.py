@@ -45,12 +45,10 @@ def spread_prefix_lengths(offsets: Tensor, lengths: Tensor, blocks: int) -> Tens
 
 def random_prefix_lengths(lengths: Tensor, blocks: int) -> Tensor:
     """Random prefix lengths for training, B x R; see `spread_prefix_lengths`."""
-    offsets = torch.rand(lengths.size(0), device=lengths.device)
-    return spread_prefix_lengths(offsets, lengths, blocks)
+    return spread_prefix_lengths(torch.rand(lengths.size(0), device=lengths.device), lengths, blocks)
 
 
 def fixed_prefix_lengths(ids: Tensor, lengths: Tensor, blocks: int) -> Tensor:
     """Prefix lengths for validation, B x R, which depend on nothing but the sentence's number in the data set (B)."""
     golden = 0.6180339887498949  # multiples of it modulo 1 cover the unit interval evenly
-    offsets = (ids.double() * golden) % 1.0
-    return spread_prefix_lengths(offsets, lengths, blocks)
+    return spread_prefix_lengths((ids.double() * golden) % 1.0, lengths, blocks)

@@ -122,11 +122,7 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "BlockwiseTransformerModel":
-        """Build from fairseq's options, flat or in groups, and load the base checkpoint where one is named.
-
-        Raises:
-            AggdecError: an option makes no sense, or the base checkpoint does not fit.
-        """
+        """Build from fairseq's options, flat or in groups, and load the base checkpoint where one is named."""
         config = BlockwiseTransformerConfig.from_namespace(cfg)
         refuse_unsupported(config)
         model = super().build_model(config, task)

@@ -170,13 +170,9 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
         return BlockDraftOptions(drafter, drafter.block_size(self.cfg.block_size))
 
     def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
-        """The drafter of a checkpoint, read once.
+        """The drafter of a checkpoint, read once, see `generation.drafter_checkpoint.load_drafter`.
 
-        Where it was exported without the weights that it shares with its verifier, call this before `models`, the
-        verifiers, are converted to bfloat16, in which they can no longer be recognised.
-
-        Raises:
-            AggdecError: see `generation.drafter_checkpoint.load_drafter`.
+        Call this before the verifiers, `models`, are converted to bfloat16, in which they can no longer be recognised.
         """
         if path not in self._drafters:
             self._drafters[path] = load_drafter(path, self, models)

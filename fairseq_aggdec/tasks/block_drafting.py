@@ -50,14 +50,11 @@ class BlockDraftingTask(NamesMissingSplit, TranslationTask):
             )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> NarDrafterModel:
-        """Build the drafter; unless a checkpoint will be loaded into it, it starts from its verifier's weights.
-
-        Raises:
-            AggdecError: the architecture is another one, or the verifier does not fit.
-        """
+        """Build the drafter; unless a checkpoint will be loaded into it, it starts from its verifier's weights."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, NarDrafterModel):
-            raise AggdecError(f"--task block_drafting trains drafters: give --arch nar_drafter, not {_name(cfg)}")
+            name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
+            raise AggdecError(f"--task block_drafting trains drafters: give --arch nar_drafter, not {name}")
         if not from_checkpoint:
             warm_start(model, model.cfg.encoder_from, model.cfg.decoder_from)
         return model
@@ -92,7 +89,3 @@ class BlockDraftingTask(NamesMissingSplit, TranslationTask):
     def _lengths(self, sample: dict[str, Any]) -> Tensor:
         """The number of tokens of each target, EOS included, B."""
         return sample["target"].ne(self.target_dictionary.pad()).sum(dim=1)
-
-
-def _name(cfg: Any) -> str:
-    return str(getattr(cfg, "_name", None) or getattr(cfg, "arch", None))
