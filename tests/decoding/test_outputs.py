@@ -1,7 +1,6 @@
 """The growing outputs of a batch against plain lists."""
 
 import torch
-from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Draft
@@ -11,8 +10,6 @@ from tests.scripted_decoding import EOS, PAD, UNK
 
 FIRST = 2
 RULES = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=3)
-# of one sentence: (tokens committed, tokens drafted) in each iteration until it ends
-progress = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), min_size=1, max_size=5)
 
 
 def commit(outputs: Outputs, tokens: list[list[int]], committed: list[int]) -> None:

@@ -1,19 +1,9 @@
 """Block drafts from a scripted network, and where they are cut."""
 
 import pytest
-from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
-from tests.scripted_decoding import (
-    EOS,
-    UNK,
-    ScriptedBlockModel,
-    outputs_of,
-)
-
-VOCABULARY = 12
-words = st.integers(UNK, VOCABULARY - 1)
-targets_of_batch = st.lists(st.lists(words, max_size=20).map(lambda s: [*s, EOS]), min_size=1, max_size=5)
+from tests.scripted_decoding import EOS, ScriptedBlockModel, outputs_of
 
 
 def drafts(model: ScriptedBlockModel, lengths: list[int], block_size: int, longest: int = 99) -> list[list[int]]:
