@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ def test_a_folder_of_fairseq_preprocess(tmp_path: Path) -> None:
 
 
 def test_a_split_that_is_not_there(tmp_path: Path) -> None:
-    words, options = dictionary(5), {"data": str(tmp_path), "source_lang": "a", "target_lang": "b"}
+    words = dictionary(5)
+    options: dict[str, Any] = {"data": str(tmp_path), "source_lang": "a", "target_lang": "b"}
     decoding = AggressiveTranslationTask(AggressiveTranslationConfig(**options), words, words)
     training = BlockDraftingTask(BlockDraftingConfig(**options, eval_bleu=False, left_pad_target=False), words, words)
     for task in (decoding, training):
