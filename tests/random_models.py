@@ -13,7 +13,6 @@ from unittest import mock
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
-from fairseq.models.lightconv import LightConvModel
 from fairseq.models.transformer import TransformerModel
 from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.ngram_repeat_block import NGramRepeatBlock
@@ -212,22 +211,9 @@ def model_of_shape(
     name: str, seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **changes: Any
 ) -> FairseqEncoderDecoderModel:
     """A random model of a named shape, with architecture options changed as given."""
-    if name in LIGHTCONV_SHAPES:
-        return random_lightconv(seed, src_dict, tgt_dict, eos_share, **LIGHTCONV_SHAPES[name], **changes)
-    shape = SHAPES[name] if name in SHAPES else FALLBACK_SHAPES[name]
-    return random_model(seed, src_dict, tgt_dict, eos_share, **{**shape, **changes})
-
-
-def random_lightconv(
-    seed: int, src_dict: Dictionary, tgt_dict: Dictionary, eos_share: float = 0.0, **shape: Any
-) -> LightConvModel:
-    """As `random_model`, with convolutions in place of self-attention."""
-    return random_network("lightconv", seed, src_dict, tgt_dict, eos_share, **shape)
-
-
-def random_older_model(kind: str, seed: int, words: Dictionary) -> FairseqEncoderDecoderModel:
-    """fairseq's own `fconv` or `lstm`, which know no layers or no positions, with random weights."""
-    return random_network(kind, seed, words, words)
+    arch = "lightconv" if name in LIGHTCONV_SHAPES else "transformer"
+    shape = {**SHAPES, **FALLBACK_SHAPES, **LIGHTCONV_SHAPES}[name]
+    return random_network(arch, seed, src_dict, tgt_dict, eos_share, **{**shape, **changes})
 
 
 def random_model(

@@ -105,14 +105,12 @@ class ScriptedBlockModel(BlockModel):
         self.targets = [list(target) for target in targets]
         self.max_positions = max_positions
         self.vocabulary = vocabulary
-        self.widths: list[int] = []
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         return best_tokens(self.score(texts, block_size), [PAD, BOS])
 
     def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         assert len(texts) == len(self.targets), "finished rows leave the batch"
-        self.widths.append(block_size)
         logits = torch.zeros(len(self.targets), block_size, self.vocabulary)
         for row, (target, text) in enumerate(zip(self.targets, texts, strict=True)):
             assert text[0] == EOS

@@ -1,14 +1,13 @@
 """Blockwise decoding of random models: the same hypotheses as fairseq's own beam of one over head 1."""
 
 import functools
-import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
@@ -58,34 +57,6 @@ def test_equals_stock_beam_one(
     for hypothesis in found:
         assert all(len(draft["tokens"]) <= max(0, heads - 1) for draft in hypothesis["history"])
         assert hypothesis["stats"].drafted[0] == 0
-
-
-@pytest.mark.parametrize("names", [("blockwise", "blockwise"), ("plain", "blockwise"), ("blockwise", "plain")])
-def test_ensembles(names: tuple[str, str]) -> None:
-    """The first member with heads drafts."""
-    members = [
-        cached_blockwise("pre-norm sinusoidal", "learned", seed)
-        if name == "blockwise"
-        else cached_model("post-norm sinusoidal", seed)
-        for seed, name in enumerate(names)
-    ]
-    sample = random_batch(2, JOINED, [5, 1, 8])
-    generator = blockwise(members)
-    found = decode(generator, members, sample)
-    assert_same_up_to_near_ties(found, stock_beam_one(members, JOINED, sample), members, sample)
-    assert generator.totals.drafted > 0
-
-
-@pytest.mark.parametrize("least", [2, HEADS])
-def test_a_least_block(least: int) -> None:
-    models = [cached_blockwise("post-norm sinusoidal", "identity", 3)]
-    rule = Acceptance(TopBeta(2, math.inf), minimum=least)
-    found = decode(blockwise(models, accept=rule, max_len_b=30), models, random_batch(1, JOINED, [4, 9, 2]))
-    for hypothesis in found:
-        first, *between = hypothesis["stats"].committed
-        assert first == 1
-        assert all(least <= size <= HEADS for size in between[:-1])
-        assert least < HEADS or set(between[:-1]) <= {HEADS}
 
 
 def test_models_without_heads_or_engine_are_refused() -> None:

@@ -1,7 +1,7 @@
 """Every mode at the sizes that people run, with drafts that are really accepted, against fairseq's own search.
 
-Random models accept few copies of their source. So drafts are made from what fairseq itself answered: `iad` and
-`hybrid` copy from it with edits, block drafters have their proposals replaced by it, with wrong tokens in places.
+Random models accept few copies of their source. So drafts are made from what fairseq itself answered: `iad`
+copies from it with edits, block drafters have their proposals replaced by it, with wrong tokens in places.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 
@@ -30,7 +29,6 @@ from tests.test_generator import assert_same_up_to_near_ties, decode
 pytestmark = pytest.mark.usefixtures("either_engine")
 
 WORDS = dictionary(40)
-OTHERS = dictionary(30, offset=9)
 BLOCK = 6
 LENGTHS = [9, 3, 12, 1, 7, 5, 11, 2]  # rows end at different times and leave
 NEAR = 2e-5
@@ -47,32 +45,29 @@ def transformer(
     return {**sizes, **shape}
 
 
-def batch(rows: int, words: Dictionary = WORDS) -> dict[str, Any]:
-    return random_batch(rows, words, [LENGTHS[row % len(LENGTHS)] for row in range(rows)])
+def batch(rows: int) -> dict[str, Any]:
+    return random_batch(rows, WORDS, [LENGTHS[row % len(LENGTHS)] for row in range(rows)])
 
 
 def check(
     model: FairseqEncoderDecoderModel,
     rows: Sequence[int],
     drafter_heads: int,
-    src_dict: Dictionary = WORDS,
     modes: Sequence[str] = ("greedy", "iad", "gad"),
     **sizes: Any,
 ) -> None:
     """All modes, batch after batch with the same engines, so that what one batch spoils the next one shows."""
     models, engines = [model], Engines()
     sizes = {**sizes, "decoder_attention_heads": drafter_heads}
-    drafter = random_drafter("causal, post-norm sinusoidal", 1, src_dict, WORDS, BLOCK, **sizes)
+    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, BLOCK, **sizes)
     accepted = dict.fromkeys(modes, 0)
     for count in rows:
-        sample = batch(count, src_dict)
+        sample = batch(count)
         stock = stock_beam_one(models, WORDS, sample, max_len_b=14)
         answers = {row: hypothesis["tokens"].tolist() for row, hypothesis in enumerate(stock)}
         vocabulary = range(WORDS.nspecial, len(WORDS))
-        copies, proposals = (
-            Oracle.to_copy_from(answers, 0.15, vocabulary),
-            Oracle.to_propose(answers, 3, BLOCK, vocabulary),
-        )
+        copies = Oracle.to_copy_from(answers, 0.15, vocabulary)
+        proposals = Oracle.to_propose(answers, 3, BLOCK, vocabulary)
         for mode in modes:
             oracle = proposals if mode == "gad" else copies
             kind = AggressiveGenerator.of if mode == "greedy" else partial(OracleGenerator.of, oracle=oracle)
@@ -80,7 +75,7 @@ def check(
                 models,
                 WORDS,
                 decoding=mode,
-                src_dict=WORDS if mode == "iad" else src_dict,
+                src_dict=WORDS,
                 block_draft=BlockDraftOptions(LoadedDrafter(drafter), BLOCK) if mode == "gad" else None,
                 engines=engines,
                 max_len_b=14,
@@ -101,12 +96,12 @@ class ForesightedBeams(AggressiveBeamGenerator):
         return LookAhead(FixedBudget(24), self.answers)
 
 
-def check_beams(model: FairseqEncoderDecoderModel, rows: Sequence[int], src_dict: Dictionary = WORDS) -> None:
+def check_beams(model: FairseqEncoderDecoderModel, rows: Sequence[int]) -> None:
     """The same n-best lists as fairseq's, with steps on rows that were scored ahead."""
     options: dict[str, Any] = {"beam_size": 4, "max_len_b": 14}
-    ours = ForesightedBeams.of([model], WORDS, src_dict=src_dict, decoding="aggressive-beam", **options)
+    ours = ForesightedBeams.of([model], WORDS, src_dict=WORDS, decoding="aggressive-beam", **options)
     for count in rows:
-        sample = batch(count, src_dict)
+        sample = batch(count)
         stock = SequenceGenerator([model], WORDS, **options).generate([model], sample)
         ours.answers = [n_best[0]["tokens"][:-1].tolist() for n_best in stock]
         assert_same_lists(ours.generate([model], sample), stock, rounding=5e-5)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from fairseq.distributed import ModuleProxyWrapper
 from fairseq.models.transformer import TransformerModel
-from fairseq.modules import SinusoidalPositionalEmbedding
 from fairseq.sequence_generator import EnsembleModel
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -37,33 +36,13 @@ class Cosine(nn.Linear):
         return 20 * F.linear(F.normalize(x, dim=-1), F.normalize(self.weight, dim=-1))
 
 
-class Louder(SinusoidalPositionalEmbedding):
-    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        return 3 * super().forward(*args, **kwargs)
-
-
-class Uncentred(nn.LayerNorm):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
-
-
 def wider_second_layer(model: Any) -> None:
     first, dim = model.decoder.layers[0], model.decoder.embed_dim
     first.fc1, first.fc2 = nn.Linear(dim, 2), nn.Linear(2, dim)
 
 
-def fewer_heads(model: Any) -> None:
-    for layer in model.encoder.layers:
-        layer.self_attn._set_skip_embed_dim_check()
-        layer.self_attn._adaptive_prune_heads([(0, 4), (8, 12)])
-
-
 def one_other_activation(model: Any) -> None:
     model.decoder.layers[1].activation_fn = torch.tanh
-
-
-def one_other_order(model: Any) -> None:
-    model.encoder.layers[1].normalize_before = not model.encoder.layers[1].normalize_before
 
 
 def own_embedding(model: Any) -> None:
@@ -76,14 +55,6 @@ def own_projection(model: Any) -> None:
     old = model.decoder.output_projection
     model.decoder.output_projection = Cosine(old.in_features, old.out_features, bias=False)
     model.decoder.output_projection.weight = old.weight
-
-
-def own_positions(model: Any) -> None:
-    model.decoder.embed_positions = Louder(model.decoder.embed_dim, WORDS.pad(), 64)
-
-
-def own_norm(model: Any) -> None:
-    model.encoder.layers[0].final_layer_norm = Uncentred(model.decoder.embed_dim)
 
 
 def hook(model: Any) -> None:
@@ -102,17 +73,13 @@ def own_method(model: Any) -> None:
     layer.forward = lambda x, *args, **kwargs: forward(-x, *args, **kwargs)
 
 
-def own_dropout(model: Any) -> None:
-    model.decoder.layers[1].dropout_module = nn.Tanh()
-
-
 @pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "change",
     [
-        wider_second_layer, fewer_heads, one_other_activation, one_other_order, own_embedding,
-        own_projection, own_positions, own_norm, hook, weights_made_in_a_hook, own_method, own_dropout,
+        wider_second_layer, one_other_activation, own_embedding, own_projection, hook, weights_made_in_a_hook,
+        own_method,
     ],
 )  # fmt: skip
 def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
@@ -206,10 +173,6 @@ def narrower_encoder(model: Any) -> None:
     model.encoder = small_model(encoder_embed_dim=24, decoder_embed_dim=24).encoder
 
 
-def encoder_of_another_type(model: Any) -> None:
-    model.encoder.half()
-
-
 def layer_of_another_type(model: Any) -> None:
     model.decoder.layers[1].half()
 
@@ -217,11 +180,7 @@ def layer_of_another_type(model: Any) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "change",
-    [
-        narrower_encoder,
-        encoder_of_another_type,
-        layer_of_another_type,
-    ],
+    [narrower_encoder, layer_of_another_type],
 )
 def test_parts_that_do_not_fit_end_in_an_error_as_in_fairseq(change: Any, mode: str) -> None:
     model = small_model()

@@ -72,12 +72,3 @@ def test_a_mode_of_ones_own_is_a_row_and_a_drafter(monkeypatch: pytest.MonkeyPat
     parser = ArgumentParser()
     AggressiveTranslationTask.add_args(parser)
     assert parser.parse_args(["data", "--decoding", "again"]).decoding == "again"
-
-
-def test_a_mode_that_is_gone_is_answered_with_the_list_of_modes(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = ArgumentParser()
-    AggressiveTranslationTask.add_args(parser)
-    with pytest.raises(SystemExit):
-        parser.parse_args(["data", "--decoding", "hybrid"])
-    said = capsys.readouterr().err
-    assert all(mode in said for mode in MODES)

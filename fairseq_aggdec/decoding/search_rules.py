@@ -85,12 +85,7 @@ class LogProbs:
     """Log-probabilities of N rows, made where they are asked for."""
 
     def __init__(self, logits: Tensor, normals: Tensor, bans: Bans) -> None:
-        """
-        Args:
-            logits: N x V.
-            normals: N x 2, what is taken off the logits of a row, one number after the other.
-            bans: of these rows.
-        """
+        """Of logits, N x V; `normals`, N x 2, are taken off a row's logits, one number after the other."""
         self._logits, self._normals, self._bans = logits, normals, bans
 
     def __len__(self) -> int:

@@ -14,13 +14,13 @@ from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
 from fairseq_aggdec.decoding.beam.loop import NotNumbersError, aggressive_beam_search
 from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
-from fairseq_aggdec.decoding.beam.roles import Planner, TreeVerifier
+from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
 from fairseq_aggdec.decoding.roles import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
-from fairseq_aggdec.engine.ensemble import EnsembleVerifier
 from fairseq_aggdec.engine.native.beam_step import beam_step
+from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import DecodingSettings
 from fairseq_aggdec.generation.generator import NO_NUMBERS, AggressiveGenerator
@@ -82,7 +82,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
     ) -> Sequence[Sequence[Decoded]]:
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
-        verifier = self._tree_verifier(encoder_outs)
+        verifier = self._make_verifier(encoder_outs)
+        assert not isinstance(verifier, RecomputeVerifier)  # `_falls_back` has seen to it
         rules = self._rules(net_input, prefix_tokens)
         options = BeamOptions(
             self.beam_size,
@@ -133,15 +134,6 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             own = AheadGoodput(self._drafting.costs(device)) if self._budget is None else FixedBudget(self._budget)
             self._schedules[device.type] = own
         return self._schedules[device.type]
-
-    def _tree_verifier(self, encoder_outs: list[dict[str, Any]]) -> TreeVerifier:
-        """The verifier, ready for a batch."""
-        members = [
-            engine for model in self.model.models if (engine := self._engines.decoder(model.decoder)) is not None
-        ]
-        for member, encoder_out in zip(members, encoder_outs, strict=True):
-            member.start(encoder_out, self.temperature)
-        return members[0] if len(members) == 1 else EnsembleVerifier(members)
 
     def _leaves_batch(self, source: Tensor) -> bool:
         """Whether fairseq's own search is faster for this batch, and decodes it; which is said once."""

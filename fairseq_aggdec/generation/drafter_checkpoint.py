@@ -78,11 +78,7 @@ def _check_dictionaries(path: str, state: dict[str, Any], task: TranslationTask)
 
 
 def refuse_drafters(models: Sequence[Any], path: str | None) -> None:
-    """Refuse drafters that were given as verifiers.
-
-    Raises:
-        AggdecError: one of the models is a drafter; the message names its path.
-    """
+    """Raises `AggdecError` where a drafter was given as a verifier; the message names its path."""
     paths = path.split(":") if path else []
     for number, model in enumerate(models):
         if isinstance(model, NarDrafterModel):

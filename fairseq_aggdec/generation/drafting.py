@@ -84,13 +84,7 @@ class Drafting:
     def __init__(
         self, models: list[FairseqEncoderDecoderModel], settings: DecodingSettings, tgt_dict: Dictionary, eos: int
     ) -> None:
-        """
-        Args:
-            models: the verifiers; fairseq moves them to their device and precision after this.
-            settings: of the generator.
-            tgt_dict: the target's dictionary.
-            eos: the symbol that ends an output.
-        """
+        """Draft for these verifiers, which fairseq moves to their device and precision later; `eos` ends an output."""
         self._settings = settings
         self._models = models
         self._engines = settings.engines
@@ -144,17 +138,16 @@ class Drafting:
     def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> DraftDecoder:
         """The block drafter's network, ready to draft for a batch; see `start`."""
         assert self._block is not None
-        assert self._block.drafter is not None
+        drafter = self._block.drafter
+        assert drafter is not None
         dtype = next(self._models[0].parameters()).dtype
         if self._engines.encoders_made != self._encoders_seen:
             self._encoders_seen = self._engines.encoders_made
-            self._block.drafter.forget_verifiers()
-        return self._block.drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic())
+            drafter.forget_verifiers()
+        return drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic())
 
     def _drafters_arithmetic(self) -> Arithmetic:
         """The drafter's arithmetic: that of the verifier where its draft tokens may become output (`gad++`)."""
-        assert self._block is not None
-        assert self._block.drafter is not None
         if not self._settings.accept.is_exact:
             return self._engines.arithmetic
         weight = next(self._models[0].parameters())

@@ -19,7 +19,7 @@ from torch import Tensor
 from fairseq_aggdec.decoding.drafters.alone import draft_alone
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.roles import VERIFY_ALL, Decoded, Drafter, DraftSchedule, Verifier
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Decoded, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
@@ -299,14 +299,12 @@ class AggressiveGenerator(SequenceGenerator):
             model, self.block_draft.block_size, rules, first_tokens, self.settings.keep_drafts, self.temperature
         )
 
-    def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> Verifier:
+    def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
         """The verifier, or the ensemble of them, ready to score this batch."""
         verifiers = [self._verifier_of(model) for model in self.model.models]
         for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
             verifier.start(encoder_out, self.temperature)
-        if len(verifiers) == 1:
-            return verifiers[0]
-        return EnsembleVerifier(list(verifiers))
+        return verifiers[0] if len(verifiers) == 1 else EnsembleVerifier(verifiers)
 
     def _verifier_of(self, model: FairseqEncoderDecoderModel) -> ModelVerifier:
         # not in __init__: fairseq moves models to their device and precision later

@@ -56,13 +56,9 @@ class StatsFile:
         seconds: float | None,
         text: DecodedText | None = None,
     ) -> None:
-        """Append one sentence.
+        """Append one sentence, its source and output without EOS, in the target's vocabulary.
 
-        Args:
-            sentence_id: fairseq's number of the sentence.
-            source, output: tokens without EOS, in the target's vocabulary.
-            seconds: wall time from encoder to output; None where the sentence was not decoded alone.
-            text: the symbols that `aggdec report trace` shows.
+        `seconds` is the wall time from encoder to output, None where the sentence was not decoded alone.
 
         Raises:
             AggdecError: the file cannot be written, for example on a full disk; it then ends with the sentence before.

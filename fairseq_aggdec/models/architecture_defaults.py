@@ -50,9 +50,7 @@ def set_sizes(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, dec
 def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None = None) -> None:
     """Raises `AggdecError` where an option is given with which neither block drafters nor proposal heads work.
 
-    Args:
-        by: the name of the model in the message.
-        further: {option: whether it is given} for options that only this model refuses.
+    `by` names the model in the message; `further` says of options that only this model refuses whether they are given.
     """
     refused = {
         "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff is not None,

@@ -61,14 +61,10 @@ def take_architecture(cfg: Any, path: str) -> None:
 
 
 def take_verifiers_architecture(cfg: Any, path: str) -> None:
-    """Write the architecture of the checkpoint of --encoder-from into a drafter's options that the user has left out.
+    """As `take_architecture`, of the checkpoint of --encoder-from into a drafter's options, without dropout.
 
     A drafter's decoder may differ from its verifier's; an encoder that differs is refused, by its width here and by all
-    else when weights are copied. Dropout belongs to the training and is not taken.
-
-    Raises:
-        AggdecError: the encoder's given width is another one there, or that is no Transformer encoder-decoder, or one
-            with NormFormer's scales.
+    else when weights are copied.
     """
     base = _architecture_of("--encoder-from", path)
     _refuse_another(cfg, "encoder_embed_dim", base.encoder.embed_dim, f"--encoder-from {path}")

@@ -22,12 +22,7 @@ class Blocks(NamedTuple):
 
 
 def blocks_at(target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int) -> Blocks:
-    """Cut blocks out of a batch of targets.
-
-    Args:
-        target: B x L, y1..yT and EOS, padded on the right.
-        prefix_lengths: B x R, each from 0 to its sentence's T.
-    """
+    """Cut blocks out of targets, B x L, padded on the right, at prefix lengths from 0 to the sentence's T, B x R."""
     steps = torch.arange(block_size, device=target.device)
     index = prefix_lengths[..., None] + steps  # B x R x k; target[:, p + i] is y of position p+1+i
     inside = index < target.size(1)
@@ -37,18 +32,10 @@ def blocks_at(target: Tensor, prefix_lengths: Tensor, block_size: int, pad: int)
 
 
 def spread_prefix_lengths(offsets: Tensor, lengths: Tensor, blocks: int) -> Tensor:
-    """Prefix lengths from 0 to T, as far apart as possible within a sentence (systematic sampling).
+    """Prefix lengths from 0 to T, B x R, as far apart as possible within a sentence (systematic sampling).
 
-    A sentence's offset decides all R of them. Each is uniform on 0..T where the offset is uniform on [0, 1); two are
-    equal only where R exceeds T+1.
-
-    Args:
-        offsets: B, in [0, 1).
-        lengths: B, T+1: the number of tokens with EOS, at least 1.
-        blocks: R.
-
-    Returns:
-        B x R prefix lengths.
+    A sentence's offset in [0, 1) decides all R = `blocks` of them. Each is uniform on 0..T where the offset is uniform;
+    two are equal only where R exceeds T+1. Lengths, B, are T+1: tokens with EOS, at least 1.
     """
     steps = torch.arange(blocks, device=offsets.device, dtype=offsets.dtype) / blocks
     fractions = (offsets[:, None] + steps) % 1.0
@@ -58,12 +45,10 @@ def spread_prefix_lengths(offsets: Tensor, lengths: Tensor, blocks: int) -> Tens
 
 def random_prefix_lengths(lengths: Tensor, blocks: int) -> Tensor:
     """Random prefix lengths for training, B x R; see `spread_prefix_lengths`."""
-    offsets = torch.rand(lengths.size(0), device=lengths.device)
-    return spread_prefix_lengths(offsets, lengths, blocks)
+    return spread_prefix_lengths(torch.rand(lengths.size(0), device=lengths.device), lengths, blocks)
 
 
 def fixed_prefix_lengths(ids: Tensor, lengths: Tensor, blocks: int) -> Tensor:
     """Prefix lengths for validation, B x R, which depend on nothing but the sentence's number in the data set (B)."""
     golden = 0.6180339887498949  # multiples of it modulo 1 cover the unit interval evenly
-    offsets = (ids.double() * golden) % 1.0
-    return spread_prefix_lengths(offsets, lengths, blocks)
+    return spread_prefix_lengths((ids.double() * golden) % 1.0, lengths, blocks)

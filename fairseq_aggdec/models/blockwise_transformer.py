@@ -6,24 +6,61 @@ that knows no heads this is an ordinary Transformer: fairseq's own search decode
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
-from fairseq.models.transformer import TransformerDecoderBase, TransformerModelBase
+from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerModelBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.compat.checkpoints import is_loading_models
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.models.architecture_defaults import set_sizes
+from fairseq_aggdec.models.architecture_defaults import refuse_architectures, set_sizes
 from fairseq_aggdec.models.base_checkpoint import load_base, take_architecture
-from fairseq_aggdec.models.blockwise_config import BlockwiseTransformerConfig, refuse_unsupported
 from fairseq_aggdec.models.frozen_weights import ExactFrozenWeights
 from fairseq_aggdec.models.proposal_heads import ProposalHeads
 
-__all__ = ["BlockwiseDecoder", "BlockwiseTransformerConfig", "BlockwiseTransformerModel", "proposal_heads"]
+
+@dataclass
+class BlockwiseTransformerConfig(TransformerConfig):
+    """fairseq's Transformer options and those of the proposal heads."""
+
+    block_heads: int = field(
+        default=8, metadata={"help": "number of heads, k: tokens predicted at once, the ordinary next one included"}
+    )
+    head_ffn_embed_dim: int = field(
+        default=0, metadata={"help": "hidden width of each head; 0: that of the decoder's feed-forward layers"}
+    )
+    own_hidden: bool = field(
+        default=False,
+        metadata={
+            "help": "each head reads only its own part of the hidden layer, and not all of it as in Stern et al. 2018, "
+            "§6: k times fewer output weights"
+        },
+    )
+    identity_head: bool = field(
+        default=False,
+        metadata={"help": "head 1 is the base model's own output, and has no weights"},
+    )
+    base_checkpoint: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
+        default=None,
+        metadata={"help": "put the heads on the Transformer of this checkpoint: its architecture and its weights"},
+    )
+    freeze_base: bool = field(
+        default=False, metadata={"help": "train the heads alone; the weights of --base-checkpoint stay as they are"}
+    )
+
+
+def refuse_unsupported(cfg: BlockwiseTransformerConfig) -> None:
+    """Raises `AggdecError` for an architecture that cannot have heads, and for a number that makes no sense."""
+    refuse_architectures(cfg, "--arch blockwise_transformer")
+    if cfg.block_heads < 2:
+        raise AggdecError(f"--block-heads {cfg.block_heads}: give at least 2; with one, it is the base model itself")
+    if cfg.head_ffn_embed_dim < 0:
+        raise AggdecError(f"--head-ffn-embed-dim {cfg.head_ffn_embed_dim}: give at least 1, or 0 for the decoder's")
 
 
 class BlockwiseDecoder(TransformerDecoderBase):
@@ -85,11 +122,7 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "BlockwiseTransformerModel":
-        """Build from fairseq's options, flat or in groups, and load the base checkpoint where one is named.
-
-        Raises:
-            AggdecError: an option makes no sense, or the base checkpoint does not fit.
-        """
+        """Build from fairseq's options, flat or in groups, and load the base checkpoint where one is named."""
         config = BlockwiseTransformerConfig.from_namespace(cfg)
         refuse_unsupported(config)
         model = super().build_model(config, task)

@@ -22,8 +22,7 @@ class ExactFrozenWeights(BaseFairseqModel):
     def keep_exact(self, origin: str) -> None:
         """From now on save the frozen weights with their present values, whatever precision the training uses.
 
-        Args:
-            origin: the option that they come from, with its value, for messages.
+        `origin` is the option that they come from, with its value, for messages.
         """
         self.exact_like = origin
         names = frozen_names(self)

@@ -44,16 +44,10 @@ def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:
 
 
 def coordinate_waves(size: int, pixel: float, plane: int, dim: int) -> Tensor:
-    """Sines and cosines of each pixel's row, then of its column; pixels in raster order.
+    """Sines and cosines of each pixel's row, then of its column: size² x D, in raster order, of mean square 1/2.
 
-    Args:
-        size: the number of pixels on a side.
-        pixel: the length of a pixel's side, in pixels of the large image.
-        plane: the number of pixels on a side of the large image; wavelengths go from 4 to 4 times this.
-        dim: D, a multiple of 4.
-
-    Returns:
-        size² x D; the mean square is 1/2.
+    A side has `size` pixels, each as long as `pixel` pixels of the large image, which has `plane` on a side;
+    wavelengths go from 4 to 4 times `plane`.
     """
     count = dim // 4
     lengths = torch.logspace(math.log10(4), math.log10(4 * plane), count)

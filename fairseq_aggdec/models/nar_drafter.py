@@ -76,11 +76,7 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         return self
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
-        """As fairseq's.
-
-        Raises:
-            AggdecError: the checkpoint was exported without the weights that the drafter shares with its verifier.
-        """
+        """As fairseq's; raises `AggdecError` for a checkpoint without the weights that are shared with a verifier."""
         if strict and "encoder.embed_tokens.weight" not in state_dict:
             raise AggdecError(
                 "this drafter was exported without the weights that it shares with its verifier (aggdec export "

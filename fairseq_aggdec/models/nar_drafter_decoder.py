@@ -112,15 +112,10 @@ class NarDrafterDecoder(TransformerDecoderBase):
         revealed: Tensor | None = None,
         block_tokens: Tensor | None = None,
     ) -> Tensor:
-        """Features of the block positions, before the vocabulary projection.
+        """Features of the block positions behind prefixes of these lengths, B x R, before the vocabulary projection.
 
-        Args:
-            prefix_lengths: B x R, p of each block.
-            revealed: B x R x k booleans, positions that show the token of `block_tokens` and no mask; None: none.
-            block_tokens: B x R x k.
-
-        Returns:
-            B x R x k x D.
+        Positions that are `revealed`, B x R x k booleans, show the token of `block_tokens`, B x R x k, and no mask.
+        Returns B x R x k x D.
         """
         blocks = prefix_lengths.size(1)
         if not self.is_causal:  # a prefix that attends to its block serves no other

@@ -26,7 +26,6 @@ def _fill_in(size: Size) -> Callable[[Any], None]:
         else:
             base_architecture(cfg)
 
-    fill_in.__doc__ = f"{size.encoder_layers} encoder layers, {size.decoder_layers} decoder layers."
     return fill_in
 
 

@@ -22,14 +22,10 @@ class Size:
 
     def options(self, decoder_layers: int | None = None) -> dict[str, Any]:
         """fairseq's architecture options; `decoder_layers` replaces the size's own number."""
-        sizes = {"embed_dim": self.width, "ffn_embed_dim": self.inner, "attention_heads": self.heads}
+        sizes: dict[str, Any] = {"embed_dim": self.width, "ffn_embed_dim": self.inner, "attention_heads": self.heads}
+        sizes["normalize_before"] = self.pre_norm
         options: dict[str, Any] = {f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()}
-        options |= {
-            "encoder_layers": self.encoder_layers,
-            "decoder_layers": decoder_layers or self.decoder_layers,
-            "encoder_normalize_before": self.pre_norm,
-            "decoder_normalize_before": self.pre_norm,
-        }
+        options |= {"encoder_layers": self.encoder_layers, "decoder_layers": decoder_layers or self.decoder_layers}
         if self.dropout is not None:
             options["dropout"] = self.dropout
         if self.like_bart:

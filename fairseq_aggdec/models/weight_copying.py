@@ -6,21 +6,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+# version numbers, position tables and copies in a Transformer's state
 _NOT_WEIGHTS = re.compile(
     r"(^|\.)version$|embed_positions\.(_float_tensor|weights)$"
     r"|(in_proj|out_proj|fc1|fc2)_(weight|bias)$"  # copies that fairseq 0.12.2 keeps in its encoder layers
 )
 
 
-def is_weight(name: str) -> bool:
-    """Whether an entry of a Transformer's state is a weight; others are version numbers, position tables and copies."""
-    return _NOT_WEIGHTS.search(name) is None
-
-
 def weights_of(state: dict[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
     """The weights in a model's state whose names begin with a prefix, by the rest of their names."""
     names = ((name, name.removeprefix(prefix)) for name in state if name.startswith(prefix))
-    return {short: state[name] for name, short in names if is_weight(short)}
+    return {short: state[name] for name, short in names if _NOT_WEIGHTS.search(short) is None}
 
 
 @torch.no_grad()

@@ -25,7 +25,7 @@ def check_acceptance_options(cfg: Any) -> None:
 
 
 def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, most_committed: int) -> Acceptance:
-    """The rule by which a mode, accepts draft tokens.
+    """The rule by which a mode accepts draft tokens.
 
     Raises:
         AggdecError: --top-beta is above the vocabulary's size, --accept-distance is given for a vocabulary without

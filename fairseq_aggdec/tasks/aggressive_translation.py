@@ -25,7 +25,7 @@ from fairseq_aggdec.generation.generator import AggressiveGenerator, split_optio
 from fairseq_aggdec.generation.modes import BLOCK_MODEL, HEADS, MODES, Mode, modes_help
 from fairseq_aggdec.generation.stats_file import StatsFile
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of
-from fairseq_aggdec.tasks.data_folder import check_data, naming_a_missing_split
+from fairseq_aggdec.tasks.data_folder import NamesMissingSplit, check_data
 from fairseq_aggdec.tasks.decoding_options import (
     arithmetic_of,
     check_decoding_options,
@@ -35,12 +35,7 @@ from fairseq_aggdec.tasks.decoding_options import (
 )
 from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 from fairseq_aggdec.tasks.interactive import InteractiveTask
-from fairseq_aggdec.tasks.option_fields import (
-    ArithmeticOptions,
-    CopyingOptions,
-    DraftingOptions,
-    narrow_options,
-)
+from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
 from fairseq_aggdec.tasks.refused_options import RefusableOptions, refuse, refuse_early
 
 logger = logging.getLogger(__name__)
@@ -72,7 +67,7 @@ class AggressiveTranslationConfig(
 
 
 @register_task("aggressive_translation", dataclass=AggressiveTranslationConfig)
-class AggressiveTranslationTask(InteractiveTask):
+class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
     """Decodes checkpoints of the plain `translation` task, without retraining."""
 
     cfg: AggressiveTranslationConfig
@@ -101,15 +96,6 @@ class AggressiveTranslationTask(InteractiveTask):
         check_options(cfg)
         check_data(cfg)
         return super().setup_task(cfg, **kwargs)
-
-    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
-        """As fairseq's.
-
-        Raises:
-            AggdecError: the data folder has no such split.
-        """
-        with naming_a_missing_split():
-            super().load_dataset(split, *args, **kwargs)
 
     def build_generator(
         self,
@@ -184,13 +170,9 @@ class AggressiveTranslationTask(InteractiveTask):
         return BlockDraftOptions(drafter, drafter.block_size(self.cfg.block_size))
 
     def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
-        """The drafter of a checkpoint, read once.
+        """The drafter of a checkpoint, read once, see `generation.drafter_checkpoint.load_drafter`.
 
-        Where it was exported without the weights that it shares with its verifier, call this before `models`, the
-        verifiers, are converted to bfloat16, in which they can no longer be recognised.
-
-        Raises:
-            AggdecError: see `generation.drafter_checkpoint.load_drafter`.
+        Call this before the verifiers, `models`, are converted to bfloat16, in which they can no longer be recognised.
         """
         if path not in self._drafters:
             self._drafters[path] = load_drafter(path, self, models)

@@ -12,7 +12,7 @@ from fairseq_aggdec.errors import AggdecError, check_least
 from fairseq_aggdec.models.block_sampling import fixed_prefix_lengths, random_prefix_lengths
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from fairseq_aggdec.models.warm_start import warm_start
-from fairseq_aggdec.tasks.data_folder import naming_a_missing_split
+from fairseq_aggdec.tasks.data_folder import NamesMissingSplit
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class BlockDraftingConfig(TranslationConfig):
 
 
 @register_task("block_drafting", dataclass=BlockDraftingConfig)
-class BlockDraftingTask(TranslationTask):
+class BlockDraftingTask(NamesMissingSplit, TranslationTask):
     """Adds `prefix_lengths` (B x R) and `update_num` to each batch, for the criterion."""
 
     def __init__(self, cfg: BlockDraftingConfig, src_dict: Any, tgt_dict: Any) -> None:
@@ -49,24 +49,12 @@ class BlockDraftingTask(TranslationTask):
                 "--best-checkpoint-metric accepted --maximize-best-checkpoint-metric"
             )
 
-    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
-        """As fairseq's.
-
-        Raises:
-            AggdecError: the data folder has no such split.
-        """
-        with naming_a_missing_split():
-            super().load_dataset(split, *args, **kwargs)
-
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> NarDrafterModel:
-        """Build the drafter; unless a checkpoint will be loaded into it, it starts from its verifier's weights.
-
-        Raises:
-            AggdecError: the architecture is another one, or the verifier does not fit.
-        """
+        """Build the drafter; unless a checkpoint will be loaded into it, it starts from its verifier's weights."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, NarDrafterModel):
-            raise AggdecError(f"--task block_drafting trains drafters: give --arch nar_drafter, not {_name(cfg)}")
+            name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
+            raise AggdecError(f"--task block_drafting trains drafters: give --arch nar_drafter, not {name}")
         if not from_checkpoint:
             warm_start(model, model.cfg.encoder_from, model.cfg.decoder_from)
         return model
@@ -101,7 +89,3 @@ class BlockDraftingTask(TranslationTask):
     def _lengths(self, sample: dict[str, Any]) -> Tensor:
         """The number of tokens of each target, EOS included, B."""
         return sample["target"].ne(self.target_dictionary.pad()).sum(dim=1)
-
-
-def _name(cfg: Any) -> str:
-    return str(getattr(cfg, "_name", None) or getattr(cfg, "arch", None))

@@ -1,11 +1,10 @@
 """The language pair of a folder that fairseq-preprocess made."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fairseq.data import data_utils
+from fairseq.tasks import FairseqTask
 
 from fairseq_aggdec.errors import AggdecError
 
@@ -21,15 +20,17 @@ def check_data(cfg: Any) -> None:
     language_pair(Path(str(cfg.data).split(":")[0]), cfg.source_lang, cfg.target_lang)
 
 
-@contextmanager
-def naming_a_missing_split() -> Iterator[None]:
-    """Raises `AggdecError` where fairseq, while it reads data in the body, finds no such split in the folder."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise AggdecError(
-            f"{error}: no such split; check the data folder, --gen-subset, --train-subset and --valid-subset"
-        ) from error
+class NamesMissingSplit(FairseqTask):
+    """A base class to name before fairseq's: a missing split is an `AggdecError`."""
+
+    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
+        """As fairseq's; raises `AggdecError` where the data folder has no such split."""
+        try:
+            super().load_dataset(split, *args, **kwargs)
+        except FileNotFoundError as error:
+            raise AggdecError(
+                f"{error}: no such split; check the data folder, --gen-subset, --train-subset and --valid-subset"
+            ) from error
 
 
 def language_pair(folder: Path, source: str | None = None, target: str | None = None) -> tuple[str, str]:

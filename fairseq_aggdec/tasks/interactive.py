@@ -137,13 +137,9 @@ def missing_subwords(line: str) -> str:
 
 
 def too_long(dataset: Any, number: int, first: int, limit: str, dictionary: Dictionary, others: int = 0) -> str:
-    """The message for a sentence that is longer than allowed.
+    """The message for sentence `number` of a data set, which is too long, as are `others` more.
 
-    Args:
-        number: the sentence's number within the data set.
-        first: the number of the data set's first sentence among all that are read.
-        limit: who allows how many tokens, such as `the model takes 512`.
-        others: how many more sentences are too long.
+    The data set's first sentence is number `first` of all that are read; the limit is such as `the model takes 512`.
     """
     text = dictionary.string(dataset.src[number])
     more = f" (and {others} more)" if others else ""

@@ -15,13 +15,10 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationCon
 def load(
     path: str, data: str, source_lang: str | None = None, target_lang: str | None = None, **options: Any
 ) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
-    """A checkpoint, or an ensemble of them, and the plugin's task for it.
+    """Load a checkpoint, or several joined by `:`, and make the plugin's task with these options for it.
 
-    Args:
-        path: a checkpoint, or several joined by `:`, as in fairseq-generate's --path.
-        data: the folder with the dictionaries and, where a split will be read, the binarised data.
-        source_lang, target_lang: suffixes of the files; None: as the folder has them.
-        options: options of the task (`drafter_path=...`).
+    The folder `data` has the dictionaries and, where a split will be read, the binarised data. A language, the suffix
+    of its files, may be None: as the folder has it.
 
     Raises:
         AggdecError: the folder or the checkpoint cannot be used, or they do not fit each other.
@@ -56,13 +53,10 @@ def batches_of(
     by_length: bool = False,
     order: Sequence[int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Padded batches as fairseq's generators take them; a sentence's `id` is its index in `sentences`.
+    """Padded batches of `size` sentences (token numbers, EOS last); a sentence's `id` is its index in `sentences`.
 
-    Args:
-        sentences: token numbers, EOS last.
-        size: the number of sentences in a batch.
-        by_length: put sentences of similar length together, as fairseq-generate does.
-        order: indices of the sentences in the order in which they fill the batches.
+    `by_length` puts sentences of similar length together, as fairseq-generate does; `order` has the indices in the
+    order in which they fill the batches.
     """
     lengths = [len(sentence) for sentence in sentences]
     dataset = task.build_dataset_for_inference(sentences, lengths)

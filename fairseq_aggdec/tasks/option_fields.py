@@ -2,22 +2,24 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 from fairseq_aggdec.generation.modes import DRAFTS, MODES, help_of
+
+
+def _option(name: str, default: Any, text: str) -> Any:
+    """The field of an option that some modes read."""
+    return field(default=default, metadata={"help": help_of(name, text)})
 
 
 @dataclass
 class CopyingOptions:
     """Options of a task, for the command line and for hydra."""
 
-    max_draft_len: int = field(
-        default=0,
-        metadata={
-            "help": help_of(
-                "max_draft_len", "longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit"
-            )
-        },
+    max_draft_len: int = _option(
+        "max_draft_len",
+        0,
+        "longest draft, in tokens (L_max of Sun et al. 2021, Table 3); 0: no limit",
     )
 
 
@@ -25,41 +27,30 @@ class CopyingOptions:
 class AcceptanceOptions:
     """Options of a task, for the command line and for hydra."""
 
-    top_beta: Optional[int] = field(  # noqa: UP045 (fairseq reads the annotation)
-        default=None,
-        metadata={
-            "help": help_of(
-                "top_beta",
-                "accept a draft token that is among this many best ones of the verifier: beta of Ge et al. 2022, Eq. 8 "
-                "(gad++, iad++: 3 unless given, and 5 in their high-efficiency setting; blockwise: no limit, and only "
-                "the best one without --tolerance, too)",
-            )
-        },
+    top_beta: Optional[int] = _option(  # noqa: UP045 (fairseq reads the annotation)
+        "top_beta",
+        None,
+        "accept a draft token that is among this many best ones of the verifier: beta of Ge et al. 2022, Eq. 8 "
+        "(gad++, iad++: 3 unless given, and 5 in their high-efficiency setting; blockwise: no limit, and only "
+        "the best one without --tolerance, too)",
     )
-    tolerance: Optional[float] = field(  # noqa: UP045
-        default=None,
-        metadata={
-            "help": help_of(
-                "tolerance",
-                "accept a draft token whose log-probability is below the best token's by at most this: tau of Ge et "
-                "al. 2022, Eq. 9 (gad++, iad++: 1.0 unless given, and 3.0 in their high-efficiency setting; "
-                "blockwise: no limit)",
-            )
-        },
+    tolerance: Optional[float] = _option(  # noqa: UP045
+        "tolerance",
+        None,
+        "accept a draft token whose log-probability is below the best token's by at most this: tau of Ge et "
+        "al. 2022, Eq. 9 (gad++, iad++: 1.0 unless given, and 3.0 in their high-efficiency setting; "
+        "blockwise: no limit)",
     )
-    accept_distance: Optional[float] = field(  # noqa: UP045
-        default=None,
-        metadata={
-            "help": help_of(
-                "accept_distance",
-                "for outputs that are numbers, such as intensities: accept a draft token whose number differs from the "
-                "verifier's by at most this",
-            )
-        },
+    accept_distance: Optional[float] = _option(  # noqa: UP045
+        "accept_distance",
+        None,
+        "for outputs that are numbers, such as intensities: accept a draft token whose number differs from the "
+        "verifier's by at most this",
     )
-    min_block: int = field(
-        default=0,
-        metadata={"help": help_of("min_block", "commit at least this many tokens in an iteration, accepted or not")},
+    min_block: int = _option(
+        "min_block",
+        0,
+        "commit at least this many tokens in an iteration, accepted or not",
     )
 
 
@@ -67,29 +58,22 @@ class AcceptanceOptions:
 class DraftingOptions(AcceptanceOptions):
     """Options of a task, for the command line and for hydra."""
 
-    drafter_path: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
-        default=None,
-        metadata={"help": help_of("drafter_path", "checkpoint of the block drafter; --path is the verifier")},
+    drafter_path: Optional[str] = _option(  # noqa: UP045 (fairseq reads the annotation)
+        "drafter_path",
+        None,
+        "checkpoint of the block drafter; --path is the verifier",
     )
-    block_size: int = field(
-        default=0,
-        metadata={
-            "help": help_of(
-                "block_size",
-                "number of tokens drafted at once; with proposal heads the number of heads used, head 1 included "
-                "(default: what the drafter's checkpoint says, or all heads)",
-            )
-        },
+    block_size: int = _option(
+        "block_size",
+        0,
+        "number of tokens drafted at once; with proposal heads the number of heads used, head 1 included "
+        "(default: what the drafter's checkpoint says, or all heads)",
     )
-    drafts: str = field(
-        default="auto",
-        metadata={
-            "help": help_of(
-                "drafts",
-                "how much of the drafts is verified. auto: on a CPU, in batches and with large models, as many tokens "
-                "as save time by the acceptance rate so far, otherwise whole drafts; whole: always whole drafts",
-            )
-        },
+    drafts: str = _option(
+        "drafts",
+        "auto",
+        "how much of the drafts is verified. auto: on a CPU, in batches and with large models, as many tokens "
+        "as save time by the acceptance rate so far, otherwise whole drafts; whole: always whole drafts",
     )
 
 

@@ -73,11 +73,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: SuperResolutionConfig, **kwargs: Any) -> "SuperResolutionTask":
-        """Check the options and make the task; images are read when a split is loaded.
-
-        Raises:
-            AggdecError: an option makes no sense.
-        """
+        """Check the options and make the task; images are read when a split is loaded."""
         check_options(cfg)
         _check_image_options(cfg)
         _look_for_no_further_splits(cfg)

@@ -62,17 +62,6 @@ def test_the_loss_is_the_weighted_mean() -> None:
     assert scores["edit_nll_loss"] == pytest.approx(float(of_edits), abs=1e-3)
 
 
-@torch.no_grad()
-def test_with_a_weight_of_one_it_is_fairseqs_criterion() -> None:
-    from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-
-    net, batch = random_model(1, WORDS, WORDS).eval(), {**sample(), "ntokens": 23}
-    stock = LabelSmoothedCrossEntropyCriterion(SimpleNamespace(target_dictionary=WORDS), False, 0.1)
-    theirs, ours = stock(net, batch), criterion(edit_weight=1.0)(net, batch)
-    assert float(ours[0]) == pytest.approx(float(theirs[0]), rel=1e-5)
-    assert float(ours[1]) == theirs[1]
-
-
 def test_what_is_refused() -> None:
     with pytest.raises(AggdecError, match=r"--edit-weight 0\.0: must be above 0"):
         criterion(edit_weight=0.0)

@@ -20,7 +20,6 @@ from tests.random_models import ENGINE_SHAPES, model_of_shape, random_batch
 from tests.test_beam_generator import WORDS, assert_same_lists, beams, by_fairseq
 from tests.test_beam_generator import cached_model as cached_list_model
 from tests.test_generator import JOINED, Hypothesis, Models, OracleGenerator, cached_model, decode
-from tests.test_generator_gad import OracleGenerator as OracleBlocks
 from tests.test_generator_gad import cached_drafter
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -72,7 +71,7 @@ def generators(models: Models, drafter: LoadedDrafter, answers: list[list[int]])
         "iad": AggressiveGenerator.of(models, JOINED, decoding="iad", **common),
         "gad": AggressiveGenerator.of(models, JOINED, decoding="gad", block_draft=block, **common),
         "iad that knows": OracleGenerator.of(models, JOINED, answers=answers, seed=9, **common),
-        "gad that knows": OracleBlocks.of(
+        "gad that knows": OracleGenerator.of(
             models, JOINED, decoding="gad", block_draft=block, answers=answers, seed=9, **common
         ),
     }

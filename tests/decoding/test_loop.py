@@ -149,20 +149,6 @@ def test_caps_at_every_length_around_the_drafts(draft_length: int, output_length
         check(decode(FixedDrafter(draft, draft), ScriptedVerifier([target], VOCABULARY), max_len), [target], max_len)
 
 
-@examples(25)
-@given(targets_of_batch, st.integers(0, 10_000))
-def test_a_batch_equals_its_sentences_one_by_one(targets: list[list[int]], seed: int) -> None:
-    together = decode(OracleDrafter(targets, VOCABULARY, seed), ScriptedVerifier(targets, VOCABULARY), keep_drafts=True)
-    for target, in_batch in zip(targets, together, strict=True):
-        [alone] = decode(
-            OracleDrafter([target], VOCABULARY, seed), ScriptedVerifier([target], VOCABULARY), keep_drafts=True
-        )
-        assert torch.equal(alone.tokens, in_batch.tokens)
-        assert torch.equal(alone.log_probs, in_batch.log_probs)
-        assert alone.stats == in_batch.stats
-        assert [d.tolist() for d in alone.drafts or []] == [d.tolist() for d in in_batch.drafts or []]
-
-
 LONG_ROW = [4, 5, 6, 7, 8, 9, 10, 11, 4, 5, EOS]
 
 
@@ -174,13 +160,3 @@ def test_eos_at_the_bifurcation_ends_the_sentence_in_a_batch() -> None:
     check(decoded, [short, LONG_ROW, short])
     assert decoded[0].stats.accepted == [2]
     assert decoded[0].stats.committed == [3]
-
-
-def test_drafts_are_returned_where_history_is_asked_for() -> None:
-    targets = [[4, 5, EOS], LONG_ROW]
-    kept = decode(FixedDrafter([4, 6], [6, 7, 8]), ScriptedVerifier(targets, VOCABULARY), keep_drafts=True)
-    assert next([d.tolist() for d in sentence.drafts or []] for sentence in kept) == [[4, 6], [6, 7, 8]]
-    for sentence in kept:
-        assert [len(d) for d in sentence.drafts or []] == sentence.stats.drafted
-    dropped = decode(FixedDrafter([4, 6], [6, 7, 8]), ScriptedVerifier(targets, VOCABULARY))
-    assert all(sentence.drafts is None for sentence in dropped)

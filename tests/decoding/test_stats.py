@@ -10,7 +10,7 @@ EDITED = SentenceStats(drafted=[5, 0, 0, 3], accepted=[2, 0, 0, 3], committed=[3
 COPIED = SentenceStats(drafted=[6], accepted=[6], committed=[6])
 
 
-def test_totals() -> None:
+def test_totals_and_their_summary_whose_shares_are_the_whole() -> None:
     totals = DecodingTotals()
     totals.add(EDITED)
     totals.add(COPIED)
@@ -19,12 +19,6 @@ def test_totals() -> None:
     assert totals.mean_iterations == 2.5
     assert totals.mean_accepted_tokens == pytest.approx(14 / 5)
     assert totals.acceptance_rate == pytest.approx(11 / 14)
-
-
-def test_summary_has_all_figures_and_its_shares_are_the_whole() -> None:
-    totals = DecodingTotals()
-    totals.add(EDITED)
-    totals.add(COPIED)
     line = totals.summary()
     for figure in ("2 sentences", "2.50 iterations/sentence", "2.80 mean accepted tokens", "acceptance rate 78.6%"):
         assert figure in line

@@ -49,16 +49,6 @@ def judged(accept: Acceptance, proposed: Tensor, choices: Choices) -> Judged:
 
 
 @examples(30)
-@given(shapes, st.integers(0, 10_000))
-def test_exact_passes_what_the_verifier_would_have_chosen(shape: tuple[int, int], seed: int) -> None:
-    proposed, choices = random_case(shape, seed)
-    verdict = judged(EXACT, proposed, choices)
-    assert torch.equal(verdict.passed.flatten(), proposed.flatten() == choices.tokens)
-    assert torch.equal(verdict.tokens.flatten(), choices.tokens)
-    assert torch.equal(verdict.log_probs.flatten(), choices.log_probs)
-
-
-@examples(30)
 @given(shapes, st.integers(0, 10_000), st.booleans())
 def test_exact_on_the_host_is_what_any_acceptance_would_say(shape: tuple[int, int], seed: int, known: bool) -> None:
     """Of rows whose drafts have different lengths, which the host knows or not; at a draft's end nothing passes."""
@@ -104,23 +94,6 @@ def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: 
         assert int(verdict.tokens[row, column]) == token
         log_prob = scores[token]
         torch.testing.assert_close(verdict.log_probs[row, column], log_prob)
-
-
-@examples(30)
-@given(shapes, st.integers(0, 10_000), st.integers(1, 5))
-def test_slices_of_a_block_are_judged_as_the_block_is(shape: tuple[int, int], seed: int, cut: int) -> None:
-    accept = Acceptance(TopBeta(3, 0.6), minimum=3)
-    proposed, whole = random_case(shape, seed, ranks=accept.ranks)
-    parts = []
-    for here in (slice(0, cut), slice(cut, None)):
-        choices = Choices(
-            whole.tokens[here], whole.log_probs[here], whole.highest[here], whole.scores[here], forced=None
-        )
-        parts.append(accept.by_token(proposed.flatten()[here], choices))
-    by_token = (torch.cat(entries).view_as(proposed) for entries in zip(*parts, strict=True))
-    together = accept.by_block(*by_token)
-    for ours, expected in zip(together, judged(accept, proposed, whole), strict=True):
-        assert torch.equal(ours, expected)
 
 
 def choices_of(scores: list[float], **rules: object) -> Choices:

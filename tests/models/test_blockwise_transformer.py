@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairseq_aggdec.compat import checkpoints
@@ -96,25 +95,6 @@ def test_heads_of_the_base_are_taken_where_they_fit(tmp_path: Path, caplog: pyte
     assert "skipped classification_heads.x.weight (not needed)" in caplog.text
     assert "decoder.heads.outer ((4, 16, 128) there, (5, 16, 160) here)" in caplog.text
     assert "new here decoder.heads.inner" in caplog.text
-
-
-def test_architecture_of_a_yaml_checkpoint_and_yaml_options(tmp_path: Path) -> None:
-    """Groups instead of prefixes, on both sides."""
-    base = random_model(1, WORDS, WORDS, decoder_layers=3, share_all_embeddings=True)
-    sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2}
-    recorded = {
-        "_name": "transformer", "share_all_embeddings": True, "max_source_positions": 64, "dropout": 0.2,
-        "encoder": {**sizes, "layers": 2}, "decoder": {**sizes, "layers": 3},
-    }  # fmt: skip
-    path = tmp_path / "base.pt"
-    torch.save({"model": base.state_dict(), "cfg": {"model": recorded}, "args": None}, path)
-    options = {"_name": "blockwise_transformer", "base_checkpoint": str(path), "block_heads": 3, "dropout": 0.0}
-    cfg = OmegaConf.create({**options, "decoder": {"layers": 3}})
-    module.blockwise_transformer(cfg)
-    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=WORDS)
-    model = BlockwiseTransformerModel.build_model(cfg, task).eval()
-    torch.testing.assert_close(model(**inputs())[0], base(**inputs())[0])
-    assert (model.cfg.dropout, model.cfg.max_source_positions) == (0.0, 64)
 
 
 @pytest.mark.parametrize(

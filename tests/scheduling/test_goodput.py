@@ -108,26 +108,6 @@ def test_wide_drafts_are_trimmed_in_a_large_batch_and_not_in_a_batch_of_one(cost
     assert widths[-1] <= 1
 
 
-@pytest.mark.parametrize("costs", [RAGGED, PADDED])
-@pytest.mark.parametrize("rows", [1, 32])
-def test_no_further_than_what_ever_passes(rows: int, costs: Costs) -> None:
-    """Each position of a draft is judged by itself: three tokens are always right here, the fourth never is."""
-    decoding = Decoding(costs)
-    for _ in range(3):
-        verified = [max(row) for row in decoding.batch([10] * rows, [3] * rows)]
-    assert min(verified) == 3
-    assert sum(verified) < 3.2 * len(verified)
-
-
-@pytest.mark.parametrize("costs", [RAGGED, PADDED])
-def test_good_drafts_of_a_few_rows_do_not_shorten_a_batch(costs: Costs) -> None:
-    """It lasts as long as the others."""
-    decoding = Decoding(costs)
-    decoding.batch([10] * 64, [10] * 64)
-    assert decoding.trimmed([10] * 4 + [0] * 60) == [0] * 64
-    assert min(decoding.trimmed([10] * 4) or []) >= 9
-
-
 def test_what_is_not_known_is_tried_by_a_few_rows_of_a_large_batch() -> None:
     decoding = Decoding(RAGGED)
     assert sum(length > 0 for length in decoding.trimmed([10] * 32) or []) == 4
@@ -199,24 +179,6 @@ def test_an_expensive_drafter_is_asked_less_often(draft: DraftCost, asked: bool)
     assert any(map(max, verified)) == asked
 
 
-def test_whether_a_model_pays_is_worked_out_again_when_rows_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It pays for one row and not for 32."""
-    goodput, asked, size_of = Goodput(Costs(20.0, draft=DraftCost(10, 5.0, 1.0))), [], Goodput._model_size
-
-    def model_size(self: Goodput, sentences: list[int], lengths: list[int]) -> int:
-        asked.append(len(lengths))
-        return size_of(self, sentences, lengths)
-
-    monkeypatch.setattr(Goodput, "_model_size", model_size)
-    assert not any(goodput.longest(outputs_of([[]] * 32)))
-    for _ in range(5):
-        assert not any(goodput.longest(outputs_of([[5]] * 32)))
-    assert asked == [32]
-    assert goodput.longest(outputs_of([[5]])) == [10]
-    goodput.longest(outputs_of([[]] * 32))
-    assert asked == [32, 1, 32]
-
-
 def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
     decoding = Decoding(RAGGED)
     assert decoding.trimmed([0] * 4) == [0] * 4
@@ -225,17 +187,3 @@ def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
     unknown = Draft(torch.zeros(2, 3, dtype=torch.long), None, unknown=torch.tensor([3, 2]))
     assert decoding.goodput.trim(unknown) is unknown
     decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))
-
-
-def test_where_no_draft_is_worth_it_the_drafter_is_seldom_asked_until_the_next_batch() -> None:
-    """Looking for copies costs the verifier nothing, and the host time."""
-    decoding = Decoding(Costs(1.0, wide=4.0, ragged=True))
-    decoding.batch([8] * 32, [0] * 32)
-    outputs, asked = outputs_of([[5]] * 32), 0
-    for _ in range(100):
-        longest = decoding.goodput.longest(outputs)
-        if any(longest):
-            asked += 1
-            decoding.goodput.trim(draft_of([8] * 32).cut(longest))
-    assert 1 <= asked <= 10
-    assert all(decoding.goodput.longest(outputs_of([[]] * 32)))

@@ -2,7 +2,6 @@
 
 import math
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -118,24 +117,6 @@ def test_yaml_bfloat16_and_averaged_weights(toy_model_dir: ToyModel, tmp_path: P
         assert equals_the_verifiers_encoder(weights, read_checkpoint(toy_model_dir.checkpoint)["model"])
     loaded = checkpoint_utils.load_ema_from_checkpoint(str(path))["model"]
     assert torch.equal(loaded["decoder.mask_embedding"].float(), average["decoder.mask_embedding"].float())
-
-
-def test_data_without_a_split_and_a_folder_with_another_verifiers_drafter_are_one_line(
-    trained: tuple[str, ToyModel], toy_model_dir: ToyModel, tmp_path: Path
-) -> None:
-    state = read_checkpoint(toy_model_dir.checkpoint)
-    state["model"]["encoder.layers.0.fc1.bias"] += 1
-    torch.save(state, tmp_path / "other.pt")
-    shutil.copy(trained[1].checkpoint, tmp_path / "checkpoint_last.pt")
-    for verifier, more, expected in (
-        (toy_model_dir.checkpoint, ["--valid-subset", "dev"], "error: Dataset not found: dev"),
-        (tmp_path / "other.pt", [], "has another encoder.layers.0.fc1.bias than --encoder-from"),
-    ):
-        options = [*DRAFTING, *LOSS, *BLOCKS, *from_verifier(ToyModel(toy_model_dir.data, verifier)), *more]
-        size = [*TRAINING, "--lr", 0.01, "--max-tokens", 2000, "--max-update", 900, "--save-dir", tmp_path]
-        done = run_cli("fairseq-train", toy_model_dir.data, *options, *size, check=False)
-        assert done.returncode == 1
-        assert expected in done.stderr.splitlines()[-1]
 
 
 def config(**changes: Any) -> BlockDraftingConfig:

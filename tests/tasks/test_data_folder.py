@@ -2,12 +2,15 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
+from fairseq_aggdec.tasks.block_drafting import BlockDraftingConfig, BlockDraftingTask
 from fairseq_aggdec.tasks.data_folder import check_data
 from fairseq_aggdec.tasks.interactive import too_long
 from tests.random_models import dictionary
@@ -30,6 +33,16 @@ def test_a_folder_of_fairseq_preprocess(tmp_path: Path) -> None:
         check_data(config(None))
     with pytest.raises(AggdecError, match="/nowhere: no such data folder"):
         check_data(config("/nowhere"))
+
+
+def test_a_split_that_is_not_there(tmp_path: Path) -> None:
+    words = dictionary(5)
+    options: dict[str, Any] = {"data": str(tmp_path), "source_lang": "a", "target_lang": "b"}
+    decoding = AggressiveTranslationTask(AggressiveTranslationConfig(**options), words, words)
+    training = BlockDraftingTask(BlockDraftingConfig(**options, eval_bleu=False, left_pad_target=False), words, words)
+    for task in (decoding, training):
+        with pytest.raises(AggdecError, match=r"Dataset not found: dev .*: no such split; check the data folder"):
+            task.load_dataset("dev")
 
 
 def test_sentences_that_are_too_long() -> None:

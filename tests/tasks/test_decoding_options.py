@@ -33,11 +33,12 @@ def check(decoding: str, **options: Any) -> None:
 @pytest.mark.parametrize(
     ("decoding", "options", "message"),
     [
-        *[(mode, {"drafter_path": "d.pt"}, "--drafter-path") for mode in ("beam", "greedy", "iad", "blockwise")],
+        ("iad", {"drafter_path": "d.pt"}, "--drafter-path"),
         *[(mode, {}, "--drafter-path") for mode in ("gad", "gad++")],
+        ("greedy", {"drafts": "whole"}, "--drafts is read by"),
         *[
-            (mode, {"drafts": "whole"}, "--drafts is read by")
-            for mode in ("beam", "greedy", "nar", "blockwise", "iad++")
+            (mode, {"drafter_path": "d.pt", "min_block": 2}, r"--min-block is read by")
+            for mode in ("gad", "aggressive")
         ],
         ("iad", {"drafts": "some"}, "--drafts some: choose auto or whole"),
         ("iad", {"block_size": 4}, "--block-size"),
@@ -49,29 +50,14 @@ def check(decoding: str, **options: Any) -> None:
         ("beam", {"int8": True}, "--int8 is read by .*not by beam"),
         ("iad", {"bit_exact": True, "bf16": True}, "--bit-exact --bf16: same bits need this plugin's kernels"),
         ("beam", {"bit_exact": True}, "--bit-exact is read by .*not by beam"),
-        ("iad++", {"bit_exact": True}, r"--bit-exact is read by .*not by iad\+\+"),
-        *[
-            (mode, {"max_draft_len": 4}, "--max-draft-len is read by --decoding iad, aggressive only")
-            for mode in ("iad++", "greedy")
-        ],
+        ("greedy", {"max_draft_len": 4}, "--max-draft-len is read by --decoding iad, aggressive only"),
         ("iad++", {"min_block": 2}, r"--min-block is read by .*not by iad\+\+"),
-        ("nar", {"bit_exact": True, "drafter_path": "d.pt"}, "--bit-exact is read by .*not by nar"),
         ("gad++", {"bit_exact": True, "drafter_path": "d.pt"}, r"--bit-exact is read by .*not by gad\+\+"),
     ],
 )
 def test_refused(decoding: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(AggdecError, match=message):
         check(decoding, **options)
-
-
-LOSSY = {"top_beta": 3, "tolerance": 0.0, "accept_distance": 1.0, "min_block": 2}
-
-
-@pytest.mark.parametrize("option", LOSSY)
-@pytest.mark.parametrize("mode", ["gad", "nar", "aggressive"])
-def test_a_mode_without_losses_takes_no_option_that_costs_some(mode: str, option: str) -> None:
-    with pytest.raises(AggdecError, match=rf"--{option.replace('_', '-')} is read by --decoding (iad\+\+, )?gad\+\+"):
-        check(mode, drafter_path="d.pt", **{option: LOSSY[option]})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
+from operator import eq
 from typing import Protocol
 
 from torch import Tensor
@@ -24,12 +26,7 @@ class RowDrafter:
     """Asks behind the best hypothesis, whenever half of the searches have used up what was drafted last."""
 
     def __init__(self, model: ReturningModel, block_size: int, entries: int) -> None:
-        """
-        Args:
-            model: ready to draft for this batch.
-            block_size: k, at most the one that the model was trained for.
-            entries: of a row.
-        """
+        """Draft blocks of k tokens, k at most what the model was trained for; a row keeps its best `entries`."""
         self._model = model
         self._block_size = block_size
         self._entries = entries
@@ -53,10 +50,9 @@ class RowDrafter:
         if size < 1:
             self._rows = {sentence.number: {} for sentence in sentences}
             return
-        shared = [
-            _shared(text, self._read.get(sentence.number, [])) for text, sentence in zip(texts, sentences, strict=True)
-        ]
-        self._model.go_back(shared)
+        read = [self._read.get(sentence.number, []) for sentence in sentences]
+        # how many tokens each text begins with that were read before
+        self._model.go_back([sum(takewhile(bool, map(eq, *both))) for both in zip(texts, read, strict=True)])
         scores = self._model.score(texts, size).float().log_softmax(dim=-1)  # B x k x V
         values, names = best_entries(scores.flatten(0, 1), self._entries)
         rows = [Row(*row) for row in zip(values.tolist(), names.tolist(), strict=True)]
@@ -64,11 +60,3 @@ class RowDrafter:
             own = rows[number * size : (number + 1) * size]
             self._read[sentence.number] = text
             self._rows[sentence.number] = {len(text) - 1 + place: row for place, row in enumerate(own)}
-
-
-def _shared(text: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two texts begin with together."""
-    for place, (one, two) in enumerate(zip(text, other, strict=False)):
-        if one != two:
-            return place
-    return min(len(text), len(other))

@@ -96,18 +96,7 @@ class BeamStep(Protocol):
 def plain_beam_search(
     verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, first_tokens: Tensor, step: BeamStep
 ) -> list[tuple[list[Output], BeamStats]]:
-    """Search a batch, on a CPU.
-
-    Args:
-        verifier: ready to read this batch.
-        rules: what may be chosen, for this batch; without forced beginnings.
-        options: of the search.
-        first_tokens: the decoder's first input, B.
-        step: takes the steps of this batch.
-
-    Returns:
-        of each sentence what has finished, best first, and what it took.
-    """
+    """Search a batch on a CPU, by rules without a forced prefix; see `loop.aggressive_beam_search`."""
     found: list[list[Output]] = [[] for _ in first_tokens]
     stats = [BeamStats() for _ in found]
     last_lengths: list[int | None] = [None] * len(found)

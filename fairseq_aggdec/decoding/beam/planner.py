@@ -45,13 +45,7 @@ class AheadSchedule(Protocol):
         """Whether to score anything ahead, in batches of so many sentences."""
 
     def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
-        """Begin a simulation.
-
-        Args:
-            needed: prefixes that the search waits for.
-            sentences: in the batch.
-            drafted: whether a model's draft is there to be borrowed from.
-        """
+        """Begin a simulation where the search waits for `needed` prefixes; `drafted`: a model's draft is there."""
 
     def draft_pays(self, beam: int, sentences: int) -> bool:
         """Whether to ask a model for its drafts, for so many sentences at once."""
@@ -64,10 +58,7 @@ class FixedBudget(AheadSchedule):
     """Whole steps, until so many prefixes of a sentence are in a pass."""
 
     def __init__(self, prefixes: int) -> None:
-        """
-        Args:
-            prefixes: of a pass, beside those that the search waits for.
-        """
+        """Score this many prefixes of a sentence in a pass, beside those that the search waits for."""
         self._prefixes = prefixes
 
     def pays(self, beam: int, sentences: int) -> bool:
@@ -220,11 +211,7 @@ class _Simulation:
     """A search ahead of the search."""
 
     def __init__(self, sentence: Sentence, drafts: Mapping[int, Row]) -> None:
-        """
-        Args:
-            sentence: as far as it is.
-            drafts: of a depth, the row that a model has drafted for prefixes of it.
-        """
+        """Simulate from where a sentence is; `drafts` has, by depth, the rows that a model has drafted."""
         self._sentence = sentence
         self._drafts = drafts
         self._borrowed: dict[Node, tuple[Row | None, Node | None]] = {}

@@ -30,12 +30,10 @@ class Row:
     def __init__(
         self, scores: list[float], tokens: list[int], whole: LogProbs | Tensor | None = None, number: int = 0
     ) -> None:
-        """
-        Args:
-            scores: log-probabilities of the best entries, falling.
-            tokens: whose they are.
-            whole: n x V, all log-probabilities of several rows; None where this one is a guess or no longer needed.
-            number: which of them this one is.
+        """Hold the best log-probabilities, falling, and their tokens.
+
+        `whole` has all log-probabilities of several rows, n x V, of which this is row `number`; None where this row is
+        a guess or no longer needed.
         """
         self.scores = scores
         self.tokens = tokens
@@ -49,11 +47,7 @@ class Node:
     __slots__ = ("children", "depth", "parent", "path", "row", "token", "was_live")
 
     def __init__(self, token: int, parent: Node | None) -> None:
-        """
-        Args:
-            token: the last one.
-            parent: None for the start symbol alone.
-        """
+        """Append a token to the prefix `parent`, which is None for the start symbol alone."""
         self.token = token
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
@@ -86,10 +80,7 @@ class PrefixTree:
     """All prefixes of one sentence that a search or a planner has come to."""
 
     def __init__(self, first_token: int) -> None:
-        """
-        Args:
-            first_token: the start symbol.
-        """
+        """Begin with the start symbol."""
         self.root = Node(first_token, None)
         self.ending_in: defaultdict[int, list[Node]] = defaultdict(list)
         """by last token, the prefixes that are scored"""
@@ -103,15 +94,10 @@ class PrefixTree:
         return len(self._slots)
 
     def admit(self, wanted: Iterable[Node], vocabulary: int, longest: int) -> list[Node]:
-        """Give slots to what is to be read next.
+        """Give slots to the prefixes to be read next, and return them with all their parents, each behind its parent.
 
-        Args:
-            wanted: in any order; what has a slot, comes again, or cannot be read is left out.
-            vocabulary: how many symbols the verifier knows.
-            longest: the largest depth that it can be asked for.
-
-        Returns:
-            those that are to be read, with all that they stand behind, each once and behind its parent.
+        `wanted` may be in any order. A prefix that has a slot, is deeper than `longest`, or holds a token outside the
+        `vocabulary` of V symbols is left out.
         """
         admitted: list[Node] = []
         for node in wanted:

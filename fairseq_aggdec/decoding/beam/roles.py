@@ -37,13 +37,7 @@ class TreeBlock:
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[Node]], end: int, device: torch.device) -> TreeBlock:
-        """The block that reads these prefixes' last tokens.
-
-        Args:
-            sentences: of each, the prefixes; at least one.
-            end: every slot in use is below.
-            device: of the verifier.
-        """
+        """The block that reads the last tokens of these prefixes, at least one a sentence; slots are below `end`."""
         nodes = list(chain.from_iterable(sentences))
         depths = [node.depth for node in nodes]
         ragged = Ragged.of([len(own) for own in sentences], device)
@@ -80,18 +74,10 @@ def best_entries_behind(
     earliest: int,
     sequences: Tensor | None,
 ) -> Iterator[tuple[Tensor, Tensor, LogProbs | Tensor]]:
-    """What a search reads behind the tokens of a block, piece by piece.
+    """What `SearchRules.find_entries` returns behind the first n of a block's N tokens; then behind the next.
 
-    Args:
-        verifier: reads the block.
-        rules: what may be chosen, for this batch.
-        options: of the search.
-        block: N tokens.
-        earliest: no token is read at a position below.
-        sequences: N x L, the decoder's inputs up to each token, padding behind it; for rules that look back.
-
-    Returns:
-        as of `SearchRules.find_entries`, of the first n tokens; then of the next.
+    No token is read at a position below `earliest`. `sequences` has the decoder's inputs up to each token, N x L,
+    padding behind it, for rules that look back.
     """
     first = 0
     for scores in verifier.score_tree(block):  # n x V
@@ -120,12 +106,7 @@ class Planner(Protocol):
     """Says which prefixes will probably be needed soon. The output does not depend on it."""
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
-        """What else is worth scoring of each sentence, beside what is needed.
-
-        Args:
-            sentences: those that are left, in the order of the batch. Prefixes that are wanted are made with
-                `Node.child`.
-        """
+        """The prefixes worth scoring beside what is needed, of each sentence that is left; `Node.child` makes them."""
 
     def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
         """Take in how many steps each sentence's search has made with what was planned last."""

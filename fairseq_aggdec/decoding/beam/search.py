@@ -63,12 +63,7 @@ class Hypothesis:
     __slots__ = ("before", "node", "score")
 
     def __init__(self, node: Node, score: float, before: Hypothesis | None) -> None:
-        """
-        Args:
-            node: the prefix.
-            score: its cumulative log-probability, a number of single precision.
-            before: the hypothesis that it goes on from, one token shorter.
-        """
+        """A cumulative log-probability, in single precision, and the hypothesis `before`, one token shorter."""
         self.node = node
         self.score = score
         self.before = before
@@ -145,13 +140,9 @@ class BeamSearch:
         return copy
 
     def step(self, rows: Sequence[Row | None]) -> list[int]:
-        """Take a step, if the rows suffice.
+        """Take a step if the rows behind the live hypotheses suffice, of which None is not known.
 
-        Args:
-            rows: what may follow each live hypothesis; None where that is not known.
-
-        Returns:
-            the hypotheses, by number, whose rows are missing; empty where the step was taken.
+        Returns the numbers of the hypotheses with missing rows; none where the step was taken.
         """
         missing = [number for number, row in enumerate(rows) if row is None] if None in rows else []
         if missing and len(missing) == len(rows):
@@ -168,13 +159,9 @@ class BeamSearch:
         return []
 
     def go_ahead(self, rows: Sequence[Row | None]) -> float:
-        """Take a step on guessed rows; ties come as they come.
+        """Take a step on guessed rows, of which None has no candidates; ties come in any order.
 
-        Args:
-            rows: what may follow each live hypothesis; of None nothing.
-
-        Returns:
-            the score below which a hypothesis has no part in the step.
+        Returns the score below which a hypothesis has no part in the step.
         """
         ranked, fills_the_beam = self._ranked(rows)
         if fills_the_beam:
@@ -262,14 +249,7 @@ class BeamSearch:
 
 
 def output_of(tokens: list[int], sums: list[float], options: BeamOptions, last_length: int | None) -> Output:
-    """A hypothesis that has finished.
-
-    Args:
-        tokens: with EOS.
-        sums: the cumulative log-probability behind each.
-        options: of the search.
-        last_length: see `BeamSearch`.
-    """
+    """A finished hypothesis: its tokens with EOS, and the cumulative log-probability behind each."""
     length, score = len(tokens), sums[-1]
     log_probs = _single([after - before for before, after in pairwise([0.0, *sums])])
     if options.normalize:
@@ -291,11 +271,7 @@ def best_of_all(
 ) -> list[Candidate]:
     """The best 2N candidates by fairseq's own call on its own matrix, which decides between equal ones.
 
-    Args:
-        rows: all log-probabilities behind each live hypothesis, V each.
-        scores: of the hypotheses.
-        is_first: whether this is the first step, of one hypothesis.
-        options: of the search.
+    `rows` has all log-probabilities behind each live hypothesis, V each, `scores` those of the hypotheses.
     """
     size, vocabulary = options.size, options.vocabulary
     matrix = torch.stack(list(rows))

@@ -20,16 +20,9 @@ def draft_alone(
 ) -> list[Decoded]:
     """Decode block after block.
 
-    The search rules hold for the drafter's scores; n-grams are blocked against the tokens that it prefers by itself.
-
-    Args:
-        model: ready to draft for this batch.
-        rules: what may be chosen, for this batch; the longest output fits into the model's positions.
-        first_tokens: the decoder's first input, B.
-        temperature: divides the drafter's logits.
-
-    Returns:
-        one `Decoded` a row, in the rows' order; log-probabilities are the drafter's.
+    The search rules hold for the drafter's scores, which the temperature divides; n-grams are blocked against the
+    tokens that it prefers by itself. The longest output fits into the model's positions. Arguments and result are those
+    of `draft_verify_accept`; log-probabilities are the drafter's.
     """
     outputs = Outputs(first_tokens, rules, keep_drafts)
     while outputs.rows:

@@ -24,14 +24,10 @@ class ProposingModel(Protocol):
     """A `roles.Verifier` with proposal heads, which remembers its last forward pass."""
 
     def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
-        """What the heads 2 to `last_head` said where head 1 chose each row's last token.
+        """Logits of the heads 2 to `last_head` at the position where head 1 chose each row's last token.
 
-        Args:
-            lengths: B, tokens of each row, the start symbol counted.
-            last_head: at least 2.
-
-        Returns:
-            logits, B x (`last_head` - 1) x V, which the caller may overwrite; None before the first pass.
+        `lengths` counts each row's tokens, the start symbol included, B. Returns B x (`last_head` - 1) x V, which the
+        caller may overwrite; None before the first pass.
         """
 
 
@@ -39,12 +35,9 @@ class HeadDrafter(Drafter):
     """A `roles.Drafter`: the best token of each head, each for itself (the predict substep of §3)."""
 
     def __init__(self, model: ProposingModel, heads: int, eos: int, never: Sequence[int]) -> None:
-        """
-        Args:
-            model: the very verifier that the loop is given, or one of its members; it is kept in step there.
-            heads: how many to use, head 1 included; 1 drafts nothing.
-            eos: what follows it is cut off.
-            never: tokens that no draft contains, such as padding.
+        """Draft with this many heads, head 1 included, of the verifier that the loop has; the loop drops its rows.
+
+        A draft ends with `eos` and contains no token of `never`, such as padding.
         """
         self.block_size = heads - 1
         self._model = model

@@ -29,12 +29,10 @@ class SourceMatcher:
     """
 
     def __init__(self, source: Sequence[int], eos: int, start: int | None = None, max_draft_len: int = 0) -> None:
-        """
-        Args:
-            source: tokens in the target's vocabulary, EOS last; `FOREIGN` where there is none.
-            eos: the end of every draft.
-            start: the decoder's first input, x_0 = o_0 of Algorithm 1; None for `eos`, as in fairseq.
-            max_draft_len: longest draft (L_max of papers/002 Table 3); 0 for any.
+        """Copy from `source`: tokens in the target's vocabulary, EOS last; `FOREIGN` where there is none.
+
+        `start` is the decoder's first input, x_0 = o_0 of Algorithm 1, None for `eos`; `max_draft_len` is L_max of
+        papers/002 Table 3, 0 for any.
         """
         # An output holds EOS nowhere but at its start, so one inside the source, its last or a literal `</s>`, is no
         # context: with x_0 in front this needs no special case.

@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 
-import pytest
 import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.drafted_rows import ReturningModel, RowDrafter
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
-from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead, Resemblance
 from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.engine.native.beam_step import beam_step
 from tests.random_models import dictionary
 from tests.scripted_beams import Table, TableVerifier
 
@@ -64,19 +61,13 @@ class Knowing(ReturningModel):
         pass
 
 
-def passes(planner: Planner | None, sentences: int = 1) -> int:
-    """How many it takes; without a planner, of plain beam search."""
+def passes(planner: Planner, sentences: int = 1) -> int:
+    """How many it takes."""
     rules = SearchRules(WORDS.pad(), WORDS.unk(), WORDS.eos(), LONGEST)
     options = BeamOptions(SIZE, WORDS.eos(), LONGEST, len(WORDS))
     verifier = TableVerifier(Follower(WORDS, 3, 60, 100_000), list(range(4, 4 + sentences)))
     first = torch.full((sentences,), WORDS.eos())
-    if planner is None:
-        step = beam_step(sentences, SIZE, WORDS.eos())
-        if step is None:
-            pytest.skip("plain beam search needs the kernels")
-        found = plain_beam_search(verifier, rules, options, first, step)
-    else:
-        found = aggressive_beam_search(verifier, rules, options, planner, first)
+    found = aggressive_beam_search(verifier, rules, options, planner, first)
     assert found[0][0][0].tokens == [*Follower.TEXT, WORDS.eos()]
     return len(verifier.sizes)
 
@@ -95,10 +86,6 @@ def test_a_drafter_that_knows_the_text_saves_passes_and_is_not_asked_in_each() -
     )
     assert taken < 12
     assert len(model.asked) < taken
-
-
-def test_without_a_budget_nothing_is_scored_ahead() -> None:
-    assert passes(LookAhead(FixedBudget(0))) == passes(None)
 
 
 def test_resemblance_is_what_outputs_share_with_their_sources() -> None:

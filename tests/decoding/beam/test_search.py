@@ -1,7 +1,7 @@
 """The search against fairseq's own, number by number, where ties are common and whoever plans plans anything."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -53,6 +53,7 @@ def rules_of(options: dict[str, Any], **others: Any) -> SearchRules:
         options.get("max_len_b", 200),
         min_len=options.get("min_len", 1),
         unk_penalty=options.get("unk_penalty", 0.0),
+        no_repeat_ngram_size=options.get("no_repeat_ngram_size", 0),
         suppressed=tuple(WORDS.index(word) for word in options.get("tokens_to_suppress", ())),
         **others,
     )
@@ -88,10 +89,15 @@ class Warm(TableVerifier):
             yield logits / self.temperature
 
 
-def check(table: Table, size: int, batch: int, options: dict[str, Any], **others: Any) -> list[Outputs]:
-    """By fairseq, by us one position a hypothesis, and by us after wild plans: the same numbers."""
+def check(
+    table: Table, size: int, batch: int, options: dict[str, Any], fairseq: dict[str, Any] | None = None, **others: Any
+) -> list[Outputs]:
+    """By fairseq, by us one position a hypothesis, and by us after wild plans: the same numbers.
+
+    `fairseq` are arguments of fairseq's generator alone, `others` of our rules alone.
+    """
     sentences = list(range(4, 4 + batch))
-    stock = by_fairseq(table, sentences, size, prefix=others.get("prefix"), **options)
+    stock = by_fairseq(table, sentences, size, prefix=others.get("prefix"), **options, **(fairseq or {}))
     rules = rules_of(options, **others)
     sources = [[5, 6, 7, 8]] * batch
     planners = (
@@ -138,55 +144,14 @@ def test_match_source_len(table: Table, size: int, lengths: list[int], options: 
     options.update(min_len=1, max_len_b=max(lengths))
     strategy = search.LengthConstrainedBeamSearch(WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
     fairseq = {"match_source_len": True, "search_strategy": strategy, "source_lengths": torch.tensor(lengths)}
-    sentences = list(range(4, 4 + len(lengths)))
-    stock = by_fairseq(table, sentences, size, **options, **fairseq)
-    rules = rules_of(options, source_lengths=torch.tensor(lengths))
-    for planner in (None, WildPlanner(table.seed, len(WORDS))):
-        verifier = Warm(table, sentences)
-        verifier.temperature = options["temperature"]
-        assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
+    check(table, size, len(lengths), options, fairseq, source_lengths=torch.tensor(lengths))
 
 
 @examples(8)
 @given(tables, sizes, batches, st.sampled_from([2, 3]))
 def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None:
-    sentences, limit = list(range(4, 4 + batch)), 12
     with mended_ngram_blocker():
-        stock = by_fairseq(table, sentences, size, no_repeat_ngram_size=ngram, max_len_b=limit)
-    rules = rules_of({"max_len_b": limit}, no_repeat_ngram_size=ngram)
-    for planner in (None, WildPlanner(table.seed, len(WORDS))):
-        assert by_us(TableVerifier(table, sentences), rules, beam_of({}, size, limit), planner) == stock
-
-
-class Leaving(Table):
-    """Its sentences end at different steps."""
-
-    def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
-        logits = super().logits(sentence, prefix)
-        logits[self.words.eos()] += 20.0 if len(prefix) > 2 + 5 * sentence % 7 else -20.0
-        return logits
-
-
-@pytest.mark.parametrize("levels", [2, 100_000])
-@pytest.mark.parametrize("size", [1, 4])
-def test_sentences_leave_at_different_steps(size: int, levels: int) -> None:
-    check(Leaving(WORDS, 5, 60, levels), size, 16, {"max_len_b": 14})
-
-
-@pytest.mark.parametrize("size", [2, 5])
-def test_an_empty_forced_output_is_all_there_is(size: int) -> None:
-    """fairseq's own search stops with an AssertionError here."""
-    rules = rules_of({"max_len_b": 6}, prefix=torch.tensor([[WORDS.eos(), WORDS.pad()]]))
-    [outputs] = by_us(TableVerifier(Table(WORDS, 0, 1, 5), [4]), rules, beam_of({}, size, 6))
-    assert [tokens for tokens, _, _ in outputs] == [[WORDS.eos()]]
-
-
-def test_plain_beam_search_reads_one_token_a_live_hypothesis() -> None:
-    verifier = TableVerifier(Table(WORDS, 3, 60, 100_000, end=-2.0), [4, 5])
-    by_us(verifier, rules_of({"max_len_b": 8}), beam_of({}, 5, 8))
-    assert verifier.sizes[0] == [1, 1]
-    assert all(max(sizes) <= 5 for sizes in verifier.sizes)
-    assert len(verifier.sizes) <= 9
+        check(table, size, batch, {"max_len_b": 12, "no_repeat_ngram_size": ngram})
 
 
 def test_slots_of_dead_branches_are_used_again() -> None:

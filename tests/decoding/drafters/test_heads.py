@@ -76,17 +76,6 @@ def hashed(seed: int, agreement: float, end: float) -> Predict:
     return scores
 
 
-def perfect(length: int) -> Predict:
-    """An output of `length` tokens, EOS included, that every head knows."""
-
-    def scores(head: int, output: Sequence[int]) -> Tensor:
-        step = len(output) + head - 1
-        token = EOS if step >= length - 1 else FIRST_WORD + step % 7
-        return torch.nn.functional.one_hot(torch.tensor(token), VOCABULARY) * 5.0
-
-    return scores
-
-
 def decode(
     predicts: Sequence[Predict], heads: int, accept: Acceptance = EXACT, max_len: int = 40
 ) -> tuple[list[Decoded], int]:
@@ -156,13 +145,3 @@ def test_every_criterion_is_the_papers(
     for sentence, expected in zip(decoded, blocks, strict=True):
         check(sentence, expected)
     assert calls == max(sentence.stats.iterations for sentence in decoded) <= max(map(len, blocks)) + 1
-
-
-@pytest.mark.parametrize("k", [2, 3, 7])
-@pytest.mark.parametrize("length", [1, 7])
-def test_model_calls(k: int, length: int) -> None:
-    """m / k-hat + 1 (§4): one call both verifies a block and proposes the next."""
-    [sentence], calls = decode([perfect(length)], k)
-    assert sentence.tokens.numel() == length
-    assert calls == sentence.stats.iterations == 1 + math.ceil((length - 1) / k)
-    assert calls <= math.ceil(length / k) + 1
