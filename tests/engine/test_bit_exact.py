@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine import block_decoder, layers
+from fairseq_aggdec.engine import layers
+from fairseq_aggdec.engine.arithmetic import linear
 from fairseq_aggdec.engine.arithmetic.fixed_shapes import aligned, exact_keys, exact_rows
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
@@ -89,7 +90,7 @@ def test_it_holds_for_all_products_and_activations(activation: str, precision: P
 
 
 def test_bf16_needs_its_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (block_decoder, layers):
+    for place in (linear, layers):
         monkeypatch.setattr(place, "exact_rows", lambda number: number)
     assert not has_same_bits(random_model(1, WORDS, WORDS, encoder_embed_dim=64, decoder_embed_dim=64), "bf16")
 
