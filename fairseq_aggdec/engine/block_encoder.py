@@ -13,7 +13,7 @@ from torch import Tensor
 from fairseq_aggdec.engine.arithmetic.fixed_shapes import aligned
 from fairseq_aggdec.engine.arithmetic.linear import fused
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.layers import Norm, Positions, attend, split_fused
+from fairseq_aggdec.engine.layers import Norm, Positions, attend, split_fused, with_residual
 from fairseq_aggdec.engine.native.modules import encoder_stack
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
@@ -37,18 +37,13 @@ class _Layer:
 
     def __call__(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """B x S x C -> B x S x C; `mask`: additive, B x 1 x 1 x S."""
-        residual = x
-        if self._norm_first:
-            x = self._attention_norm(x)
-        query, keys, values = split_fused(self._qkv(x), 3, self._heads)
-        x = self._out(attend(query, keys, values, mask)).add_(residual)
-        if not self._norm_first:
-            x = self._attention_norm(x)
-        residual = x
-        if self._norm_first:
-            x = self._final_norm(x)
-        x = self._fc2(self._fc1(x)).add_(residual)
-        return x if self._norm_first else self._final_norm(x)
+
+        def attention(x: Tensor) -> Tensor:
+            query, keys, values = split_fused(self._qkv(x), 3, self._heads)
+            return self._out(attend(query, keys, values, mask))
+
+        x = with_residual(x, attention, self._attention_norm, self._norm_first)
+        return with_residual(x, lambda x: self._fc2(self._fc1(x)), self._final_norm, self._norm_first)
 
 
 class BlockEncoder:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine import layers
 from fairseq_aggdec.engine.arithmetic import linear
-from fairseq_aggdec.engine.arithmetic.fixed_shapes import aligned, exact_keys, exact_rows
+from fairseq_aggdec.engine.arithmetic.fixed_shapes import aligned
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
@@ -24,11 +24,6 @@ LENGTHS = [13, 1, 37, 16, 24]
 BATCH = random_batch(1, WORDS, LENGTHS)["net_input"]["src_tokens"]
 TARGET = torch.randint(4, len(WORDS), (len(LENGTHS), 30), generator=torch.Generator().manual_seed(1))
 INT8 = pytest.param("int8", marks=pytest.mark.int8)
-
-
-def test_shapes() -> None:
-    assert [exact_rows(rows) for rows in (1, 4, 5, 26)] == [4, 4, 8, 28]
-    assert [exact_keys(keys) for keys in (1, 16, 17, 100)] == [16, 16, 32, 112]
 
 
 @pytest.mark.parametrize("left_pad", [False, True])
