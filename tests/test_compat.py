@@ -30,7 +30,6 @@ from fairseq.tasks import FairseqTask
 
 import fairseq_aggdec
 from fairseq_aggdec.cli.user_dir import user_dir
-from fairseq_aggdec.compat import training
 from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
 from fairseq_aggdec.compat.install import install
 from fairseq_aggdec.errors import AggdecError
@@ -417,20 +416,3 @@ def test_short_sentences_are_trained_without_the_fused_attention_on_a_cpu(
     tokens = {"src_tokens": torch.ones(shape), "src_lengths": torch.tensor([20, 3]), "prev_output_tokens": words}
     FairseqTask(argparse.Namespace()).train_step({"net_input": tokens}, model, criterion, MagicMock(), 1)
     assert (found, torch.backends.cuda.flash_sdp_enabled()) == ([is_fused], True)
-
-
-@pytest.mark.parametrize("is_fast", [False, True])
-def test_a_training_in_bfloat16_that_gains_nothing_by_it_says_so_once(
-    is_fast: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(training, "is_bfloat16_fast", lambda _: is_fast)
-    training._warn_if_bfloat16_is_slow.cache_clear()
-    tokens = {"src_tokens": torch.ones(2, 20, dtype=torch.long)}
-    model = MagicMock()
-    model.parameters.side_effect = lambda: iter([torch.zeros(1, dtype=torch.bfloat16)])
-    for _ in range(2):
-        FairseqTask(argparse.Namespace()).train_step(
-            {"net_input": tokens}, model, lambda *_: (torch.zeros(()), 1, {}), MagicMock(), 1
-        )
-    assert caplog.text.count("common.bf16=false") == (not is_fast)
-    training._warn_if_bfloat16_is_slow.cache_clear()

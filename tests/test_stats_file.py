@@ -51,3 +51,8 @@ def test_text_where_drafts_are_kept(tmp_path: Path) -> None:
     record = json.loads(line)
     assert record["committed_per_iteration"] == [2, 1, 2]
     assert (record["source"], record["output"], record["drafts"]) == (text.source, text.output, text.drafts)
+
+
+def test_a_full_disk_is_a_message() -> None:
+    with pytest.raises(AggdecError, match=r"--decoding-stats /dev/full: cannot be written \(No space left"):
+        StatsFile("/dev/full").write(7, [4], [4, 5, 6, 7], STATS, None)

@@ -10,28 +10,24 @@ from fairseq.models.ema import EMA
 from fairseq.models.nat import FairseqNATModel, levenshtein_transformer
 from fairseq.tasks import FairseqTask
 
-from fairseq_aggdec.compat import batches, checkpoints, command_line, interactive_input, nat, training, whole_lines
+from fairseq_aggdec.compat import batches, checkpoints, command_line, nat, training
 from fairseq_aggdec.errors import install_excepthook
 
 
 def install() -> None:
     """Mend fairseq in the running process. Calling it again changes nothing."""
-    interactive_input.install()  # these two wait for the command that they change
-    whole_lines.install()
     if getattr(checkpoint_utils, "mended_by_aggdec", False):
         return
     checkpoint_utils.load_checkpoint_to_cpu = checkpoints.checked(checkpoint_utils.load_checkpoint_to_cpu)
     checkpoint_utils.load_ema_from_checkpoint = checkpoints.checked(checkpoint_utils.load_ema_from_checkpoint)
-    checkpoint_utils.load_model_ensemble_and_task = checkpoints.naming_missing_files(
-        checkpoint_utils.load_model_ensemble_and_task
-    )
+    load = checkpoint_utils.load_model_ensemble_and_task
+    checkpoint_utils.load_model_ensemble_and_task = checkpoints.naming_missing_files(load)
     file_utils.tarfile = SimpleNamespace(open=checkpoints.open_archive)
     distributed_utils._broadcast_object_slow = training.broadcast_object
     data_utils.batch_by_size = batches.keeping_the_last(data_utils.batch_by_size)
     BARTModel.__init__ = training.with_a_task(BARTModel.__init__)
     EMA.__init__ = training.averaging_trained_weights(EMA.__init__)
-    step = training.with_attention_in_steps(FairseqTask.train_step)
-    FairseqTask.train_step = training.warning_of_slow_bfloat16(step)
+    FairseqTask.train_step = training.with_attention_in_steps(FairseqTask.train_step)
     FairseqTask.get_batch_iterator = batches.resumed_in_the_same(FairseqTask.get_batch_iterator)
     FairseqNATModel.build_model = nat.with_own_options(FairseqNATModel.build_model.__func__)
     iterative_refinement_generator.np = SimpleNamespace(argmax=nat.argmax)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import timeit
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-
-logger = logging.getLogger(__name__)
 
 
 def broadcast_object(obj: Any, src_rank: int, group: Any, dist_device: torch.device) -> Any:
@@ -66,8 +63,7 @@ def with_a_task(init: Callable[..., None]) -> Callable[..., None]:
     return make
 
 
-_SHORT = 128
-"""tokens; beyond these the fused attention is as fast in single precision, and needs less memory"""
+_SHORT = 128  # tokens; beyond these the fused attention is as fast in single precision, and needs less memory
 
 
 def with_attention_in_steps(train_step: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,25 +97,3 @@ def is_bfloat16_fast(device: torch.device) -> bool:
         return min(timeit.repeat(lambda: x @ x, number=2, repeat=3))
 
     return seconds(torch.bfloat16) < 0.8 * seconds(torch.float32)
-
-
-def warning_of_slow_bfloat16(train_step: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `FairseqTask.train_step`: a training on a CPU that loses time by bfloat16 says so, once."""
-
-    @functools.wraps(train_step)
-    def step(self: Any, sample: dict[str, Any], model: Any, *others: Any, **options: Any) -> Any:
-        weight = next(iter(model.parameters()), None)
-        if weight is not None and weight.dtype == torch.bfloat16 and weight.device.type == "cpu":
-            _warn_if_bfloat16_is_slow()
-        return train_step(self, sample, model, *others, **options)
-
-    return step
-
-
-@functools.cache
-def _warn_if_bfloat16_is_slow() -> None:
-    if not is_bfloat16_fast(torch.device("cpu")):
-        logger.warning(
-            "this processor multiplies no faster in bfloat16 than in single precision; one that emulates it takes "
-            "several times as long: train without --bf16, or with common.bf16=false"
-        )

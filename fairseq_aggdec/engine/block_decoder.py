@@ -14,18 +14,10 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.roles import Block, Ragged, Verifier
-from fairseq_aggdec.engine.arithmetic.fixed_shapes import exact_rows
-from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.arithmetic.linear import Linear, fused
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.arithmetic.weights import head_by_head
-from fairseq_aggdec.engine.layers import (
-    DecoderLayers,
-    KVCache,
-    Norm,
-    Positions,
-    keep_rows,
-    moved_rows,
-)
+from fairseq_aggdec.engine.layers import DecoderLayers, KVCache, Norm, Positions, keep_rows, moved_rows
 from fairseq_aggdec.engine.native.modules import DecoderStack, PackedProduct, decoder_stack, embedding
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 from fairseq_aggdec.models.layer_list import layers_of
@@ -86,8 +78,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._embedding = embedding(decoder, self._positions, further) if self.by_kernels else None
         self.reads_further = self._embedding is not None and further is not None
         """whether a block can hold the numbers of `further`; otherwise the caller makes `embeddings`"""
-        self._fixed_rows = arithmetic.fixed_shapes and not self.by_kernels
-        self.can_be_ragged = not self._fixed_rows and decoder.embed_tokens.weight.device.type == "cpu"
+        in_fixed_shapes = arithmetic.fixed_shapes and not self.by_kernels
+        self.can_be_ragged = not in_fixed_shapes and decoder.embed_tokens.weight.device.type == "cpu"
         """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
@@ -121,8 +113,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         if self.can_be_ragged and padding > _LITTLE_PADDING:
             features = self.features(block.tokens, block.starts, block.last_start, ragged=ragged)
         else:
-            read = self.features(self._widened(block.tokens), block.starts, block.last_start)
-            features = ragged.pack(read[:, : ragged.width])
+            features = ragged.pack(self.features(block.tokens, block.starts, block.last_start))
         yield from self._logits(features)
 
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
@@ -136,17 +127,6 @@ class BlockDecoder(Verifier, TreeVerifier):
         for part in (features,) if is_one else features.split(_PART):
             logits = self.project(part)
             yield logits if self._temperature == 1.0 else logits / self._temperature
-
-    def _widened(self, block: Tensor) -> Tensor:
-        """The block as wide as it is best computed: what is read behind it is overwritten by the next one."""
-        width = block.size(1)
-        if self._vocabulary.rounds_rows and block.size(0) == 1:
-            width = rounded_rows(width)
-        if self._fixed_rows:
-            width = exact_rows(width)
-        if width == block.size(1):
-            return block
-        return F.pad(block, (0, width - block.size(1)), value=self._decoder.padding_idx)
 
     def features(
         self,

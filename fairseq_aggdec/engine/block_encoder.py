@@ -11,14 +11,9 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic.fixed_shapes import aligned
-from fairseq_aggdec.engine.arithmetic.linear import fused, rounded_rows
+from fairseq_aggdec.engine.arithmetic.linear import fused
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.layers import (
-    Norm,
-    Positions,
-    attend,
-    split_fused,
-)
+from fairseq_aggdec.engine.layers import Norm, Positions, attend, split_fused, with_residual
 from fairseq_aggdec.engine.native.modules import encoder_stack
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from fairseq_aggdec.errors import AggdecError
@@ -39,24 +34,16 @@ class _Layer:
         self._fc2 = linear(layer.fc2)
         self._final_norm = Norm(layer.final_layer_norm)
         self._norm_first = layer.normalize_before
-        self.rounds_rows = self._qkv.rounds_rows
 
-    def __call__(self, x: Tensor, mask: Tensor | None, length: int) -> Tensor:
-        """B x S' x C -> B x S' x C; of the rows so many, from the first, are seen: `length`, S."""
-        residual = x
-        if self._norm_first:
-            x = self._attention_norm(x)
-        query, keys, values = split_fused(self._qkv(x), 3, self._heads)
-        if length < x.size(1):
-            keys, values = keys[:, :, :length], values[:, :, :length]
-        x = self._out(attend(query, keys, values, mask)).add_(residual)
-        if not self._norm_first:
-            x = self._attention_norm(x)
-        residual = x
-        if self._norm_first:
-            x = self._final_norm(x)
-        x = self._fc2(self._fc1(x)).add_(residual)
-        return x if self._norm_first else self._final_norm(x)
+    def __call__(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """B x S x C -> B x S x C; `mask`: additive, B x 1 x 1 x S."""
+
+        def attention(x: Tensor) -> Tensor:
+            query, keys, values = split_fused(self._qkv(x), 3, self._heads)
+            return self._out(attend(query, keys, values, mask))
+
+        x = with_residual(x, attention, self._attention_norm, self._norm_first)
+        return with_residual(x, lambda x: self._fc2(self._fc1(x)), self._final_norm, self._norm_first)
 
 
 class BlockEncoder:
@@ -88,7 +75,6 @@ class BlockEncoder:
         self._positions = None if positions is None else Positions(positions, embedding)
         self._embedding_norm = None if encoder.layernorm_embedding is None else Norm(encoder.layernorm_embedding)
         self._final_norm = None if encoder.layer_norm is None else Norm(encoder.layer_norm)
-        self._pads_rows = any(layer.rounds_rows for layer in self._layers)
         self.pad: int = encoder.padding_idx
         self.symbols, self.device, self.dtype = embedding.size(0), embedding.device, embedding.dtype
 
@@ -143,12 +129,7 @@ class BlockEncoder:
         """What the layers make of B x S x C; `hidden`: B x S, what no token sees; None where all is seen."""
         if self._stack is not None:
             return self._stack(x, hidden)
-        length, mask = x.size(1), None if hidden is None else additive_mask(hidden, x)[:, None, None]
-        computed = rounded_rows(length) if self._pads_rows and x.size(0) == 1 else length
-        if computed > length:  # rows that no attention sees, and that are cut off at the end
-            x = F.pad(x, (0, 0, 0, computed - length))
+        mask = None if hidden is None else additive_mask(hidden, x)[:, None, None]
         for layer in self._layers:
-            x = layer(x, mask, length)
-        if self._final_norm is not None:
-            x = self._final_norm(x)
-        return x[:, :length]
+            x = layer(x, mask)
+        return x if self._final_norm is None else self._final_norm(x)

@@ -1,6 +1,7 @@
 """A stock decoder layer over cached keys and values, and the parts that it shares with the encoder's layers."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,6 +33,11 @@ class Norm:
 
     def __call__(self, x: Tensor) -> Tensor:
         return torch.layer_norm(x, *self._arguments)
+
+
+def with_residual(x: Tensor, part: Callable[[Tensor], Tensor], norm: Norm, norm_first: bool) -> Tensor:
+    """Return x + part(x), normalised before or behind the part; what it returns is written to."""
+    return part(norm(x)).add_(x) if norm_first else norm(part(x).add_(x))
 
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -297,18 +303,11 @@ class DecoderLayer:
         if not self._norm_first:
             x = self._self_norm(x)
 
-        residual = x
-        if self._norm_first:
-            x = self._cross_norm(x)
-        x = self._cross_out(self._attended(self._cross_q(x), *cross, cross_mask, ragged)).add_(residual)
-        if not self._norm_first:
-            x = self._cross_norm(x)
+        def cross_attention(x: Tensor) -> Tensor:
+            return self._cross_out(self._attended(self._cross_q(x), *cross, cross_mask, ragged))
 
-        residual = x
-        if self._norm_first:
-            x = self._final_norm(x)
-        x = self._fc2(self._fc1(x)).add_(residual)
-        return x if self._norm_first else self._final_norm(x)
+        x = with_residual(x, cross_attention, self._cross_norm, self._norm_first)
+        return with_residual(x, lambda x: self._fc2(self._fc1(x)), self._final_norm, self._norm_first)
 
     def _attended(
         self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, ragged: Ragged | None

@@ -65,15 +65,6 @@ def chained(candidates: Tensor, scores: Tensor, transitions: Tensor) -> Tensor:
         B x k tokens.
     """
     best_after = (scores[..., None, :] + transitions).argmax(dim=-1)  # B x k x C: the best j after each i
-    if best_after.device.type == "cpu":  # there, a walk through lists takes a part of what operations on tensors do
-        walks = []
-        for tables in best_after.tolist():
-            place, walk = 0, []
-            for table in tables:
-                place = table[place]
-                walk.append(place)
-            walks.append(walk)
-        return candidates.gather(2, torch.tensor(walks)[..., None]).squeeze(2)
     chosen = best_after.new_zeros(best_after.size(0), 1)
     picks = []
     for position in best_after.unbind(dim=1):

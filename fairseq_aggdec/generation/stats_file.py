@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from fairseq_aggdec.compat.whole_lines import WholeLines, text_in_whole_lines
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
@@ -24,7 +23,7 @@ class DecodedText:
 
 
 class StatsFile:
-    """Writes each record at once and whole: a killed run loses no earlier record and leaves no half one."""
+    """Writes each record when its sentence is decoded: a killed run loses no earlier record."""
 
     def __init__(self, path: str) -> None:
         """Open `path`, and empty it.
@@ -37,15 +36,13 @@ class StatsFile:
                 raise AggdecError(
                     f"--decoding-stats {path}: is a file that this option did not write; name another one, or delete it"
                 )
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            self._file = open(path, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
         except OSError as error:
             raise AggdecError(f"--decoding-stats {path}: cannot be written ({error.strerror})") from error
-        self._file = text_in_whole_lines(WholeLines(self._descriptor, f"--decoding-stats {path}"))
 
     def close(self) -> None:
         """Close the file; nothing can be written to it afterwards."""
         self._file.close()
-        os.close(self._descriptor)
 
     def write(
         self,
@@ -61,7 +58,7 @@ class StatsFile:
         `seconds` is the wall time from encoder to output, None where the sentence was not decoded alone.
 
         Raises:
-            AggdecError: the file cannot be written, for example on a full disk; it then ends with the sentence before.
+            AggdecError: the file cannot be written, for example on a full disk.
         """
         record = {
             "id": sentence_id,
@@ -76,7 +73,10 @@ class StatsFile:
         }
         if text is not None:
             record |= {"committed_per_iteration": stats.committed, **asdict(text)}
-        self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        try:
+            self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise AggdecError(f"--decoding-stats {self._file.name}: cannot be written ({error.strerror})") from error
 
 
 def _holds_records(path: str) -> bool:

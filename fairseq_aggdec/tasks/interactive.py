@@ -1,4 +1,4 @@
-"""fairseq-interactive: lines keep their numbers, one that is too long is left out alone, answers can be as written."""
+"""fairseq-interactive: lines keep their numbers, and answers can be as written."""
 
 import logging
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from fairseq_aggdec.compat.batches import WatchedBatches
-from fairseq_aggdec.compat.interactive_input import leave_out
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
@@ -28,7 +27,6 @@ class InteractiveTask(TranslationTask):
         super().__init__(cfg, src_dict, tgt_dict)
         self._buffer: list[str] = []  # the lines that are being answered; empty outside of fairseq-interactive
         self._lines_before = 0  # the number of lines in earlier buffers
-        self._max_tokens: int | None = None  # the limit of a batch of the buffer
         self._batch_ids: Tensor | None = None  # the place in the buffer of each sentence of the current batch
         self._nbest = 1  # the number of hypotheses that are printed for a sentence
         self._as_written: AsWrittenTokenizer | None = None
@@ -56,32 +54,20 @@ class InteractiveTask(TranslationTask):
     ) -> np.ndarray:
         """As fairseq's, but the message of a sentence that is too long shows how it begins.
 
-        In fairseq-interactive that sentence alone is left out: the other lines of its buffer are answered.
-
         Raises:
-            AggdecError: a sentence of a data set is too long, and skipping was not asked for.
+            AggdecError: a sentence is too long, and skipping was not asked for.
         """
-        if ignore_invalid_inputs and not self._buffer:
+        if ignore_invalid_inputs:
             return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
         kept, numbers = dataset.filter_indices_by_size(indices, max_positions)
-        limits = {number: f"the model takes {of_both_sides(max_positions)}" for number in numbers}
-        if self._buffer and self._max_tokens is not None:
-            over = [number for number in kept if dataset.num_tokens(number) > self._max_tokens]
-            kept = kept[~np.isin(kept, over)]
-            limits |= dict.fromkeys(over, f"--max-tokens allows {self._max_tokens}")
-        for number, limit in sorted(limits.items()):
-            if not self._buffer:
-                raise AggdecError(too_long(dataset, number, 0, limit, self.source_dictionary, len(limits) - 1))
-            message = too_long(dataset, number, self._lines_before, limit, self.source_dictionary)
-            if ignore_invalid_inputs:
-                logger.warning(message)
-            else:
-                leave_out(message)
+        if len(numbers) > 0:
+            limit, others = f"the model takes {of_both_sides(max_positions)}", len(numbers) - 1
+            first = min(numbers)
+            raise AggdecError(too_long(dataset, first, self._lines_before, limit, self.source_dictionary, others))
         return kept
 
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
         """As fairseq's, but the iterator of a buffer, and with it the data, is not kept for a next epoch."""
-        self._max_tokens = kwargs.get("max_tokens")
         if not self._is_split(dataset):
             kwargs["disable_iterator_cache"] = True
         batches = super().get_batch_iterator(dataset, *args, **kwargs)

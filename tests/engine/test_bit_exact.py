@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine import block_decoder, layers
-from fairseq_aggdec.engine.arithmetic.fixed_shapes import aligned, exact_keys, exact_rows
+from fairseq_aggdec.engine import layers
+from fairseq_aggdec.engine.arithmetic import linear
+from fairseq_aggdec.engine.arithmetic.fixed_shapes import aligned
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
@@ -23,11 +24,6 @@ LENGTHS = [13, 1, 37, 16, 24]
 BATCH = random_batch(1, WORDS, LENGTHS)["net_input"]["src_tokens"]
 TARGET = torch.randint(4, len(WORDS), (len(LENGTHS), 30), generator=torch.Generator().manual_seed(1))
 INT8 = pytest.param("int8", marks=pytest.mark.int8)
-
-
-def test_shapes() -> None:
-    assert [exact_rows(rows) for rows in (1, 4, 5, 26)] == [4, 4, 8, 28]
-    assert [exact_keys(keys) for keys in (1, 16, 17, 100)] == [16, 16, 32, 112]
 
 
 @pytest.mark.parametrize("left_pad", [False, True])
@@ -89,7 +85,7 @@ def test_it_holds_for_all_products_and_activations(activation: str, precision: P
 
 
 def test_bf16_needs_its_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (block_decoder, layers):
+    for place in (linear, layers):
         monkeypatch.setattr(place, "exact_rows", lambda number: number)
     assert not has_same_bits(random_model(1, WORDS, WORDS, encoder_embed_dim=64, decoder_embed_dim=64), "bf16")
 

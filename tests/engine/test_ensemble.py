@@ -12,20 +12,17 @@ from tests.scripted_decoding import scored
 
 
 class FixedVerifier(Verifier):
-    """Gives the same scores whatever it reads, and notes what it is told."""
+    """Gives the same scores whatever it reads."""
 
     def __init__(self, scores: list[float]) -> None:
         self.scores = torch.tensor(scores)
-        self.kept: list[list[int]] = []
-        self.starts: list[list[int]] = []
 
     def score(self, block: Block) -> Iterator[Tensor]:
-        self.starts.append(block.starts.tolist())
         dtype = torch.float16 if block.tokens.size(1) > 2 else torch.float32
         yield self.scores.to(dtype).expand(block.ragged.size, -1).clone()
 
     def keep(self, rows: Tensor) -> None:
-        self.kept.append(rows.tolist())
+        raise NotImplementedError
 
 
 BLOCK, STARTS = torch.zeros(2, 2, dtype=torch.long), torch.tensor([0, 4])
@@ -51,12 +48,3 @@ def test_probabilities_are_averaged_not_scores() -> None:
 def test_scores_need_not_be_normalised() -> None:
     members: list[Verifier] = [FixedVerifier([5.0, 5.0]), FixedVerifier([-7 + math.log(3), -7.0])]
     torch.testing.assert_close(probabilities(EnsembleVerifier(members)), torch.tensor([0.625, 0.375]))
-
-
-def test_members_are_kept_in_step() -> None:
-    members = [FixedVerifier([0.0, 1.0]), FixedVerifier([1.0, 0.0])]
-    ensemble = EnsembleVerifier([*members])
-    scored(ensemble, BLOCK, STARTS)
-    ensemble.keep(torch.tensor([1]))
-    assert [member.kept for member in members] == [[[1]], [[1]]]
-    assert [member.starts for member in members] == [[[0, 4]], [[0, 4]]]

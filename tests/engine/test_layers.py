@@ -2,34 +2,16 @@
 
 import pytest
 import torch
-from fairseq.modules import LearnedPositionalEmbedding, MultiheadAttention, PositionalEmbedding
+from fairseq.modules import LearnedPositionalEmbedding, PositionalEmbedding
 
 from fairseq_aggdec.engine.layers import (
     Positions,
     attend,
     attend_in_products,
-    split_fused,
-    split_heads,
 )
 from fairseq_aggdec.models.masks_and_positions import additive_mask
 
 PAD = 1
-
-
-def test_attention_of_fused_heads_is_the_modules_own() -> None:
-    """Splitting, attending with a mask and joining again, against fairseq's module."""
-    torch.manual_seed(2)
-    module = MultiheadAttention(8, 2, self_attention=True).eval()
-    x = torch.randn(3, 5, 8)  # B x L x D
-    fused = torch.cat([projection(x) for projection in (module.q_proj, module.k_proj, module.v_proj)], dim=-1)
-    query, keys, values = split_fused(fused, 3, heads=2)
-    torch.testing.assert_close(query, split_heads(module.q_proj(x), 2))
-    hidden = torch.zeros(3, 5, dtype=torch.bool)
-    hidden[1, 3:] = True
-    joined = attend(query, keys, values, additive_mask(hidden, x)[:, None, None])
-    by_length = x.transpose(0, 1)
-    expected, _ = module(by_length, by_length, by_length, key_padding_mask=hidden)
-    torch.testing.assert_close(module.out_proj(joined), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("heads", [1, 2, 16])

@@ -30,32 +30,6 @@ def test_packed_or_not_the_result_is_the_same(rows: int, activation: linear.Acti
             torch.testing.assert_close(layer(strided), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "fewest_rows"), [(512, 512, 1), (256, 1024, 2), (1024, 256, 2), (64, 64, 98)]
-)
-@torch.no_grad()
-def test_products_are_packed_from_some_size_on(
-    monkeypatch: pytest.MonkeyPatch, inputs: int, outputs: int, fewest_rows: int
-) -> None:
-    """Wide layers from a single row on: greedy decoding with 6 layers of 512/2048 takes a tenth less time."""
-    monkeypatch.setattr(linear, "_WORTH_PREPACKING", 400_000)
-    layer = Linear(torch.zeros(outputs, inputs), None)
-    if layer._product is None:
-        pytest.fail("PyTorch without oneDNN")
-    packed: list[int] = []
-
-    def product(x: torch.Tensor) -> torch.Tensor:
-        packed.append(x.size(-2))
-        return x.new_zeros(*x.shape[:-1], outputs)
-
-    layer._product = product
-    for rows in range(1, 120):
-        layer(torch.ones(1, rows, inputs))
-        if packed:
-            break
-    assert rows == fewest_rows
-
-
 def test_rows_are_rounded_up_to_few_numbers() -> None:
     rounded = [rounded_rows(rows) for rows in range(1, 2049)]
     assert all(rows <= more <= 1.25 * rows for rows, more in enumerate(rounded, 1))

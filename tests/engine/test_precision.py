@@ -9,8 +9,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import precision
-from fairseq_aggdec.engine.arithmetic.fixed_shapes import exact_rows
-from fairseq_aggdec.engine.arithmetic.linear import Linear
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack, product_with
 
 TOLERANCE: dict[Precision, float] = {"own": 1e-5, "bf16": 0.03}
@@ -34,18 +32,6 @@ def test_products_are_close_to_plain_ones(name: Precision, rows: int, relu: bool
         actual = product(x)
         assert actual.dtype == torch.float32
         torch.testing.assert_close(actual, expected.relu() if relu else expected, atol=TOLERANCE[name], rtol=0.02)
-
-
-@pytest.mark.parametrize("size", [(100, 36), (2048, 512)])
-def test_a_row_does_not_depend_on_the_others(size: tuple[int, int]) -> None:
-    """At every number of rows that is computed in bfloat16."""
-    product = Linear(*layer(*size), arithmetic=Arithmetic("bf16"))
-    x = torch.randn(160, size[0], generator=torch.Generator().manual_seed(1))
-    expected = product(x)
-    for rows in (4, 8, 12, 20, 36, 64, 112):
-        assert rows == exact_rows(rows)
-        assert torch.equal(product(x[:rows]), expected[:rows])
-        assert torch.equal(product(x[rows - 3 : 2 * rows - 3]), expected[rows - 3 : 2 * rows - 3])
 
 
 @pytest.mark.parametrize("name", ["own", "bf16"])

@@ -51,11 +51,6 @@ class Linear:
         self._always = self._product is not None and arithmetic.fixed_shapes  # `F.linear` has other results
         self._plain = None if self._always else (weight, bias, activation)
 
-    @property
-    def rounds_rows(self) -> bool:
-        """Whether it pays to hand over a number of rows from `rounded_rows`."""
-        return self._product is not None
-
     def __call__(self, x: Tensor) -> Tensor:
         """... x I -> ... x O."""
         is_prepacked = self._product is not None and (self._always or x.numel() * self._gain >= _WORTH_PREPACKING)

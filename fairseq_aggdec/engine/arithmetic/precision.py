@@ -126,10 +126,7 @@ def can_prepack(dtype: torch.dtype) -> bool:
     except (RuntimeError, AttributeError, TypeError):
         return False
     expected = F.linear(x.float(), weight.float(), bias.float())
-    return _agree(products, expected, 1e-4 if dtype == torch.float32 else 2e-2)
-
-
-def _agree(products: list[Tensor], expected: Tensor, tolerance: float) -> bool:
+    tolerance = 1e-4 if dtype == torch.float32 else 2e-2
     return all(
         product.shape == right.shape and torch.allclose(product.float(), right, rtol=tolerance, atol=tolerance)
         for product, right in zip(products, (expected, expected.relu()), strict=True)

@@ -52,9 +52,6 @@ class PackedProduct:
     met. They are added up without rounding.
     """
 
-    rounds_rows = False
-    """as of a `Linear`: any number of rows will do"""
-
     def __init__(
         self,
         found: Kernels,
