@@ -14,6 +14,7 @@ printed() {
     local previous="" word
     case "$1 ${2-} ${3-}" in
         "python -m fairseq_aggdec.cli.experiments") command "$@"; return ;;
+        "python -c "*generation.modes*) command "$@"; return ;;
         "python -c "*) [[ "$3" == *is_bfloat16_fast* ]] && echo bf16; return ;; # and there is no GPU
     esac
     local line

@@ -152,7 +152,7 @@ def test_bad_input_is_one_line(
     refused("other words: is there, and was not made by aggdec drafter", correction_model, "other words")
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn/drafter.json").write_text(json.dumps({"plan": 1}))
-    refused("drafter.json: missing or unknown entries", correction_model, "torn")
+    refused("drafter.json, settings: required field missing", correction_model, "torn")
     with pytest.raises(SystemExit):
         drafter.main(command(correction_model, tmp_path / "out", "--minutes", "inf"))
     assert "--minutes inf: must have an end" in capsys.readouterr().err

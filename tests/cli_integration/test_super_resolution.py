@@ -56,7 +56,6 @@ def test_the_command_writes_pictures_and_measures(
     main(list(map(str, [trained.data, *options])))
     printed = capsys.readouterr().out
     assert "test of" in printed
-    assert "grey 2x2 to 6x6, 5 images; batch size 1" in printed
     assert printed == (tmp_path / "table.md").read_text(encoding="utf-8")
     record = load_record(tmp_path / "record.json")
     runs = {run.mode: run for run in record.runs}
