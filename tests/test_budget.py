@@ -11,7 +11,7 @@ PLUGIN = ("tasks", "generation", "decoding", "scheduling", "engine", "models", "
 FRONT_DOOR = ("text", "serve")
 
 Row = tuple[str, float, float, float]
-"""what is counted, its size, the most that the test allows, and what is aimed at: who lowers the size lowers the limit"""
+"""what is counted, its size, the most that the test allows, and the aim; who makes a part smaller lowers its limit"""
 
 
 def sizes() -> list[Row]:
