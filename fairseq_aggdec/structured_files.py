@@ -53,7 +53,7 @@ def parse(text: str, kind: type[T], where: str, advice: str) -> T:
 
 
 def write(path: Path, content: object) -> None:
-    """Write a dataclass as JSON: one line for each field, and for each entry of a field that lists dataclasses."""
+    """Write a dataclass, or names and values, as JSON: a line for each, and for each entry of a list of records."""
     fields = _CONVERTER.unstructure(content)
     text = ",\n".join(f" {json.dumps(name)}: {_lines(value)}" for name, value in fields.items())
     with written_whole(path) as partial:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
+from fairseq_aggdec.cli.options import argument, option, read
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import refuse_overwriting
 
@@ -15,83 +15,45 @@ from .corruption import DEFAULT_WEIGHTS
 from .corruption_files import FileCorruption, corrupt_file
 from .corruption_stream import CorruptionCounts
 
+_DEFAULTS = FileCorruption()
+_DESCRIPTION = (
+    "Makes (erroneous, clean) pairs for training a grammatical error corrector: OUT.src holds the sentences of CLEAN "
+    "with learner-like errors, OUT.tgt the same sentences as they were, with white space normalised. Empty lines are "
+    "left out. The output depends on the input, the seed and the options only, not on the number of workers."
+)
 
-def build_parser() -> argparse.ArgumentParser:
-    """The options of `aggdec corrupt`."""
-    defaults = FileCorruption()
-    parser = argparse.ArgumentParser(
-        prog="aggdec corrupt",
-        description="Makes (erroneous, clean) pairs for training a grammatical error corrector: OUT.src holds the "
-        "sentences of CLEAN with learner-like errors, OUT.tgt the same sentences as they were, with white space "
-        "normalised. Empty lines are left out. The output "
-        "depends on the input, the seed and the options only, not on the number of workers.",
-    )
-    parser.add_argument(
-        "clean",
-        metavar="CLEAN",
-        type=Path,
-        help="untokenised English text in UTF-8, one sentence a line; may be gzipped (.gz)",
-    )
-    parser.add_argument("out", metavar="OUT", help="prefix of the two files written, OUT.src and OUT.tgt")
-    parser.add_argument("--seed", type=int, default=defaults.seed, help="random seed (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=1, help="number of processes (default: %(default)s)")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT.src and OUT.tgt if they exist")
-    parser.add_argument(
-        "--error-rate",
-        type=float,
-        default=defaults.error_rate,
-        help="mean number of errors per word; 0 changes nothing (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--error-rate-std",
-        type=float,
-        default=defaults.error_rate_std,
-        help="standard deviation of the rate between sentences (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-error-rate",
-        type=float,
-        default=defaults.max_error_rate,
-        help="highest rate of a sentence (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--keep-clean",
-        type=float,
-        default=defaults.keep_clean,
-        help="share of sentences that get no error (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--weights",
-        metavar="TYPE=W,...",
-        default="",
-        help="change the relative weight of error types, for example spelling=0.6,article=0; defaults: "
+
+@dataclass(kw_only=True)
+class Options:
+    """The options of `aggdec corrupt`; those that `FileCorruption` has are named as there."""
+
+    clean: Path = argument("untokenised English text in UTF-8, one sentence a line; may be gzipped (.gz)")
+    out: str = argument("prefix of the two files written, OUT.src and OUT.tgt")
+    seed: int = option("random seed", _DEFAULTS.seed)
+    workers: int = option("number of processes", 1)
+    force: bool = option("overwrite OUT.src and OUT.tgt if they exist", False)
+    error_rate: float = option("mean number of errors per word; 0 changes nothing", _DEFAULTS.error_rate)
+    error_rate_std: float = option("standard deviation of the rate between sentences", _DEFAULTS.error_rate_std)
+    max_error_rate: float = option("highest rate of a sentence", _DEFAULTS.max_error_rate)
+    keep_clean: float = option("share of sentences that get no error", _DEFAULTS.keep_clean, metavar="SHARE")
+    weights: str = option(
+        "change the relative weight of error types, for example spelling=0.6,article=0; defaults: "
         + ", ".join(f"{name}={weight:g}" for name, weight in DEFAULT_WEIGHTS.items()),
+        "",
+        metavar="TYPE=W,...",
     )
-    parser.add_argument(
-        "--vocab",
-        type=Path,
-        help="word list, one word a line, optionally followed by its count, instead of counting words in CLEAN",
+    vocab: Path | None = option(
+        "word list, one word a line, optionally followed by its count, instead of counting words in CLEAN", None
     )
-    parser.add_argument(
-        "--vocab-size",
-        type=int,
-        default=defaults.vocab_size,
-        help="number of words, the most frequent ones; 0: only the built-in ones (default: %(default)s)",
+    vocab_size: int = option("number of words, the most frequent ones; 0: only the built-in ones", _DEFAULTS.vocab_size)
+    vocab_lines: int = option(
+        "number of lines of CLEAN in which words are counted; 0: none, only the built-in words are known",
+        _DEFAULTS.vocab_lines,
     )
-    parser.add_argument(
-        "--vocab-lines",
-        type=int,
-        default=defaults.vocab_lines,
-        help="number of lines of CLEAN in which words are counted; 0: none, only the built-in words are known "
-        "(default: %(default)s)",
+    tokens: bool = option(
+        "write both sides in Penn Treebank tokens, as published correction data are, after the errors are made", False
     )
-    parser.add_argument(
-        "--tokens",
-        action="store_true",
-        help="write both sides in Penn Treebank tokens, as published correction data are, after the errors are made",
-    )
-    parser.add_argument("--no-progress", action="store_true", help="show no progress bar")
-    return parser
+    no_progress: bool = option("show no progress bar", False)
 
 
 def parse_weights(text: str) -> dict[str, float]:
@@ -106,7 +68,7 @@ def parse_weights(text: str) -> dict[str, float]:
     return weights
 
 
-def _check(args: argparse.Namespace, outputs: Sequence[Path]) -> None:
+def _check(args: Options, outputs: Sequence[Path]) -> None:
     if args.workers < 1:
         raise AggdecError(f"--workers {args.workers}: expected 1 or more")
     if os.path.basename(args.out) in ("", ".", ".."):  # the files would be hidden ones in a folder
@@ -140,12 +102,13 @@ def main(argv: Sequence[str] | None) -> None:
     Raises:
         AggdecError: an option or a file cannot be used, or a worker died.
     """
-    args = build_parser().parse_args(argv)
+    args = read(Options, "corrupt", argv, _DESCRIPTION)
     source, target = Path(args.out + ".src"), Path(args.out + ".tgt")
     _check(args, [source, target])
-    args.weights = parse_weights(args.weights)
+    given = {item.name: getattr(args, item.name) for item in fields(FileCorruption)}
+    given["weights"] = parse_weights(args.weights)
     try:
-        config = FileCorruption(**{item.name: getattr(args, item.name) for item in fields(FileCorruption)})
+        config = FileCorruption(**given)
     except AggdecError as error:
         name, _, rest = str(error).partition(":")
         raise AggdecError(f"{option_name(name)}:{rest}") from None

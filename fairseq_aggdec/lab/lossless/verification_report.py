@@ -1,13 +1,12 @@
 """Writes a verification as one screen of text, and as JSON."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fairseq_aggdec.files import written_whole
+from fairseq_aggdec import structured_files
 from fairseq_aggdec.lab.benchmarking import machine
 from fairseq_aggdec.lab.grid import TERMINAL, text_table
 from fairseq_aggdec.lab.lossless.verification import Check, Verification, never_accepted
@@ -46,11 +45,8 @@ class Report:
             "passed": not self.verification.failed,
             "left_out": self.verification.left_out,
         }
-        lines = "".join(f' "{name}": {json.dumps(value)},\n' for name, value in head.items())
         entries = [{**asdict(check), "lines": list(check.lines(self.symbols))} for check in self.verification.checks]
-        checks = ",\n".join("  " + json.dumps(entry) for entry in entries)
-        with written_whole(path) as partial:
-            partial.write_text(f'{{\n{lines} "checks": [\n{checks}\n ]\n}}\n', encoding="utf-8")
+        structured_files.write(path, {**head, "checks": entries})
 
     def text(self) -> str:
         """The text for the terminal."""
