@@ -56,7 +56,7 @@ def test_a_mode_of_ones_own_is_a_row_and_a_drafter(monkeypatch: pytest.MonkeyPat
     from fairseq_aggdec.decoding.roles import Draft, Drafter
 
     class Repeater(Drafter):
-        def propose(self, outputs: Any, longest: Any) -> Draft:
+        def propose(self, outputs: Any, limits: Any) -> Draft:
             return Draft.whole(torch.tensor([text[-1:] for text in outputs.texts]))
 
         def keep(self, rows: Any) -> None:

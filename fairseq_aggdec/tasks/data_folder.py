@@ -34,7 +34,7 @@ class NamesMissingSplit(FairseqTask):
 
 
 def language_pair(folder: Path, source: str | None = None, target: str | None = None) -> tuple[str, str]:
-    """The languages of a folder's data; one that is not given is read off the names of the files, as by fairseq.
+    """The languages of a folder's data; a language that is not given is inferred from file names, as by fairseq.
 
     Raises:
         AggdecError: there is no such folder, or it lacks data of a language pair, or a dictionary.
