@@ -40,7 +40,7 @@ def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
             if error.args != (None,):  # None: --task is missing, for which fairseq-validate has no default
                 raise
             raise AggdecError(
-                "--task is missing: add --task translation, or the task of this plugin whose options are given"
+                "--task is missing: add --task translation, or this plugin's task to which the given options belong"
             ) from None
         given = parsed[0] if isinstance(parsed, tuple) else parsed
         asked_for_tpu = "--tpu" in (sys.argv[1:] if input_args is None else input_args)

@@ -102,7 +102,7 @@ class BlockwiseLoss(FairseqCriterion):
                 "leave out one of the two options"
             )
         drawable = candidates[len(weights) :]
-        # drawn on the host, from the random state that fairseq sets by the update: a resumed run draws the same
+        # drawn on the host: fairseq seeds its random state by the update, so a resumed run draws the same heads
         drawn = torch.randperm(len(drawable))[: self.heads_per_step].tolist()
         wanted, targets = [], {}
         for head in [*weights, *map(drawable.__getitem__, drawn)]:

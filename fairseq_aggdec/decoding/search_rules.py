@@ -317,7 +317,9 @@ class SearchRules:
         if self.no_repeat_ngram_size > 1:
             assert sequence is not None
             ban_repeated_ngrams(scores, positions, sequence, self.no_repeat_ngram_size)
-        if self.source_lengths is not None:  # fairseq gives the EOS probability one then, and compares it with the rest
+        if (
+            self.source_lengths is not None
+        ):  # as in fairseq: EOS gets probability one, and is compared with other tokens
             scores[:, self.eos] = torch.where(positions >= self.source_lengths, 0.0, -math.inf)
         return scores
 

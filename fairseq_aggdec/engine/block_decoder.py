@@ -86,7 +86,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._padding: Tensor | None = None  # B x S, the hidden positions of the encoder output
 
     def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
-        """Take a new batch.
+        """Start a new batch.
 
         Args:
             encoder_out: fairseq's, `encoder_out["encoder_out"][0]` of S x B x C.

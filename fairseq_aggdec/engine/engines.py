@@ -202,8 +202,8 @@ def _check_weights(model: nn.Module, side: str) -> None:
     name = broken_weight(model)
     if name is not None:
         raise AggdecError(
-            f"the model's {side}.{name} holds NaN or infinity, so that its scores are no numbers: "
-            "its training has gone wrong; use an earlier checkpoint"
+            f"the model's {side}.{name} holds NaN or infinity, so that all scores are NaN: its training has diverged; "
+            "use an earlier checkpoint"
         )
 
 

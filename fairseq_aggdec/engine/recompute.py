@@ -15,8 +15,8 @@ from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.errors import AggdecError
 
 _WHY_NO_HOOKS = (
-    "are called by fairseq only where attention reads token by token, and not where a draft is verified: remove them "
-    "(or weight_norm, pruning), or decode with --decoding beam"
+    "are called by fairseq only when it decodes token by token, and not when a draft is verified: remove them (or "
+    "weight_norm, pruning), or decode with --decoding beam"
 )
 
 
@@ -42,14 +42,14 @@ class RecomputeVerifier(Verifier):
                 raise AggdecError(f"hooks within the decoder's {name} {_WHY_NO_HOOKS}")
             if isinstance(module, MultiheadAttention) and module.scaling != module.head_dim**-0.5:
                 raise AggdecError(
-                    f"the decoder's {name} has another `scaling` than its heads', which fairseq follows only where it "
-                    "reads token by token: multiply the weights of q_proj instead, or decode with --decoding beam"
+                    f"the decoder's {name} has another `scaling` than its heads', which fairseq applies only when it "
+                    "decodes token by token: multiply the weights of q_proj instead, or decode with --decoding beam"
                 )
             if type(module).__module__.startswith("torch.ao.nn.") and "quantized" in type(module).__module__:
                 raise AggdecError(
-                    f"the decoder's {name} is quantised by PyTorch, which rounds a token by those that are read with "
-                    "it, so that drafts would change the output: decode with --decoding beam, or the model as it was "
-                    "with --int8"
+                    f"the decoder's {name} is quantised by PyTorch, whose rounding depends on all tokens of a pass, so "
+                    "that drafts would change the output: decode with --decoding beam, or the original model with "
+                    "--int8"
                 )
         self._model = model
         self._pad = pad
@@ -96,8 +96,8 @@ class RecomputeVerifier(Verifier):
         log_probs = self._model.get_normalized_probs((logits / self._temperature, extra), log_probs=True, sample=None)
         if log_probs.dtype in (torch.float16, torch.bfloat16):
             raise AggdecError(
-                "fairseq adds up log-probabilities in half precision where an adaptive softmax gives them so, and "
-                "takes another token by the rounding of the sum: decode in single precision, or with --decoding beam"
+                "fairseq adds up log-probabilities in half precision where an adaptive softmax returns them so, and "
+                "rounding of the sum decides between tokens: decode in single precision, or with --decoding beam"
             )
         yield block.ragged.pack(log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1))))
 

@@ -70,8 +70,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         """Decode by fairseq's own search, which drops a hypothesis that overflows and continues with the others."""
         if self._is_ours_alone():
             raise AggdecError(
-                "a hypothesis has scores that are no numbers (NaN), and fairseq's own search, which could go on "
-                "without it, has no --bf16, --int8, --bit-exact or --block-ngrams: decode without"
+                "the scores of a hypothesis are NaN. fairseq's own search could drop it, but has no --bf16, --int8, "
+                "--bit-exact or --block-ngrams: leave this option out"
             )
         try:
             return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
@@ -105,8 +105,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             found = plain_beam_search(verifier, rules, options, first_tokens, step)
         if not all(outputs for outputs, _ in found):
             raise AggdecError(
-                "no hypothesis was left to end the sentence: --prefix-size, suppressed tokens, blocked n-grams and the "
-                "lengths allowed leave none (fairseq's own search stops there, too)"
+                "no hypothesis is left: --prefix-size, suppressed tokens, blocked n-grams and the allowed lengths "
+                "exclude all (fairseq's own search fails, too); relax one of them"
             )
         return [_Scored.list_of(outputs, stats, first_tokens.device) for outputs, stats in found]
 

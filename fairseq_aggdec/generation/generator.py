@@ -42,8 +42,8 @@ _FAIRSEQ_ARGUMENTS = signature(SequenceGenerator.__init__).parameters
 ModelVerifier = BlockDecoder | RecomputeVerifier
 
 NAN_SCORES = (
-    "scores are no numbers (NaN): in half precision (--fp16) a model may overflow, so decode in --bf16 or in single "
-    "precision; otherwise its training has gone wrong"
+    "scores are NaN: in half precision (--fp16) a model may overflow, so decode in --bf16 or in single precision; "
+    "otherwise its training has diverged"
 )
 
 
@@ -66,8 +66,8 @@ class AggressiveGenerator(SequenceGenerator):
         """
         if type(stock) is not SequenceGenerator:
             raise AggdecError(
-                f"{type(stock).__name__}: --decoding {settings.mode.name} takes the place of fairseq's "
-                "SequenceGenerator and of no other; use --decoding beam"
+                f"{type(stock).__name__}: --decoding {settings.mode.name} replaces fairseq's SequenceGenerator alone; "
+                "use --decoding beam"
             )
         if stock.beam_size != 1 and not settings.mode.beam:
             raise AggdecError(f"--decoding {settings.mode.name} has a beam of one, and not of {stock.beam_size}")

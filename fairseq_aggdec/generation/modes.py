@@ -61,7 +61,7 @@ for _mode in (
     ),
     Mode(
         "iad++",
-        "keeps the input where the model is not sure of another word (--top-beta, --tolerance)",
+        "as iad, but keeps a word of the input that the model scores close to its own choice (--top-beta, --tolerance)",
         COPIES,
         "criterion",
         lossless=False,
@@ -76,8 +76,8 @@ for _mode in (
     ),
     Mode(
         "gad++",
-        "nearly the same and sooner, as it keeps draft tokens that the verifier finds good enough (--top-beta, "
-        "--tolerance)",
+        "as gad, faster, with nearly the same output: accepts draft tokens close to the verifier's own choice "
+        "(--top-beta, --tolerance)",
         BLOCK_MODEL,
         "criterion",
         lossless=False,
@@ -94,20 +94,20 @@ for _mode in (
     ),
     Mode(
         "blockwise",
-        "the output of --beam 1 by a model with proposal heads, which drafts itself",
+        "the output of --beam 1 by a model that drafts with its own proposal heads",
         HEADS,
         "criterion",
         options=("block_size", *_BLOCK_CRITERION_OPTIONS, *_ARITHMETIC),
     ),
     Mode(
         "aggressive",
-        "a lossless mode by what is given: gad with --drafter-path, else blockwise where the model has heads, else iad",
+        "a lossless mode: gad with --drafter-path, else blockwise if the model has proposal heads, else iad",
         options=("max_draft_len", *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
         stands_for=("gad", "blockwise", "iad"),
     ),
     Mode(
         "aggressive-beam",
-        "the n-best list of beam, by any --beam, sooner",
+        "the n-best list of fairseq's beam search with any --beam, in less time",
         BLOCK_MODEL,
         beam=True,
         options=(*_BLOCK_OPTIONS, "int8"),

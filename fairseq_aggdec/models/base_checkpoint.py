@@ -131,7 +131,7 @@ def load_base(model: Any, path: str) -> None:
     missing = [name for name in new if not name.startswith(own)]
     if missing:
         raise AggdecError(
-            f"--base-checkpoint {path}: lacks {', '.join(missing[:3])}: it is no checkpoint of its options"
+            f"--base-checkpoint {path}: lacks {', '.join(missing[:3])}, which its own options require; use another file"
         )
     copy_weights(model, loaded)
     logger.info("--base-checkpoint %s: loaded %s", path, ", ".join(loaded))

@@ -10,7 +10,7 @@ from fairseq_aggdec.errors import AggdecError
 
 
 class ExactFrozenWeights(BaseFairseqModel):
-    """A base class to name before fairseq's: training in half precision rounds all weights, frozen ones too."""
+    """Mixin, named before fairseq's model: training in half precision would round frozen weights, too."""
 
     exact_weights: dict[str, Tensor]
     """the values to save, by name; the model's constructor sets it to an empty dictionary"""
@@ -42,8 +42,8 @@ class ExactFrozenWeights(BaseFairseqModel):
             theirs = state_dict.get(name)
             if theirs is not None and theirs.shape == weight.shape and not theirs.cpu().to(weight.dtype).equal(weight):
                 raise AggdecError(
-                    f"the checkpoint to go on from (--restore-file, --finetune-from-model) has another {name} than "
-                    f"{self.origin}, which is to stay as it is: give another --save-dir for a new training"
+                    f"the checkpoint of --restore-file or --finetune-from-model has another {name} than {self.origin}, "
+                    "where this weight is frozen: give another --save-dir for a new training"
                     f"{self.instead_of_finetuning}"
                 )
         return super().load_state_dict(state_dict, *args, **options)

@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 class AggressiveTranslationConfig(
     TranslationConfig, CopyingOptions, DraftingOptions, ArithmeticOptions, RefusableOptions
 ):
-    """Options of the task, for the command line and for hydra alike."""
+    """Options of the task, for the command line and for hydra."""
 
     decoding: str = field(default="beam", metadata={"help": modes_help()})
     block_ngrams: bool = field(
@@ -130,7 +130,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
             )
         if not mode.beam and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
-            args.beam = 1  # before the models are told, of which BART's is told once; fairseq's closing line reads it
+            args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
         settings = self._settings(mode, models, keep_drafts=getattr(args, "retain_iter_history", False))
         self._report()
         stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq)

@@ -21,10 +21,9 @@ def check_data(cfg: Any) -> None:
 
 
 class NamesMissingSplit(FairseqTask):
-    """A base class to name before fairseq's: a missing split is an `AggdecError`."""
+    """Mixin, named before fairseq's task: `load_dataset` raises `AggdecError` for a missing split."""
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
-        """As fairseq's; raises `AggdecError` where the data folder has no such split."""
         try:
             super().load_dataset(split, *args, **kwargs)
         except FileNotFoundError as error:

@@ -45,7 +45,7 @@ def check_decoding_options(cfg: Any) -> None:
         raise AggdecError(f"--drafts {cfg.drafts}: choose {' or '.join(DRAFTS)}")
     if cfg.block_size < 0:
         raise AggdecError(
-            f"--block-size {cfg.block_size}: give at least 1, or leave it out for what the drafter's checkpoint says"
+            f"--block-size {cfg.block_size}: give at least 1, or leave it out for the default of the checkpoint"
         )
     check_acceptance_options(cfg)
 

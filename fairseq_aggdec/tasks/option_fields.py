@@ -14,7 +14,7 @@ def _option(name: str, default: Any, text: str) -> Any:
 
 @dataclass
 class CopyingOptions:
-    """Options of a task, for the command line and for hydra."""
+    """Options of drafters that copy the source."""
 
     max_draft_len: int = _option(
         "max_draft_len",
@@ -25,7 +25,7 @@ class CopyingOptions:
 
 @dataclass
 class AcceptanceOptions:
-    """Options of a task, for the command line and for hydra."""
+    """Options that let other draft tokens pass than the verifier's own choices."""
 
     top_beta: Optional[int] = _option(  # noqa: UP045 (fairseq reads the annotation)
         "top_beta",
@@ -56,7 +56,7 @@ class AcceptanceOptions:
 
 @dataclass
 class DraftingOptions(AcceptanceOptions):
-    """Options of a task, for the command line and for hydra."""
+    """Options of drafting by a model, and of how much is verified."""
 
     drafter_path: Optional[str] = _option(  # noqa: UP045 (fairseq reads the annotation)
         "drafter_path",
@@ -79,7 +79,7 @@ class DraftingOptions(AcceptanceOptions):
 
 @dataclass
 class ArithmeticOptions:
-    """Options of a task, for the command line and for hydra."""
+    """Options of the engine's arithmetic."""
 
     int8: bool = field(
         default=False,

@@ -151,7 +151,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
             given = getattr(args, name, default)
             if given not in (default, wanted[name]):
                 raise AggdecError(
-                    f"{option_name(name)} {given}: the image's size decides how long the output is; leave it out"
+                    f"{option_name(name)} {given}: the image size determines the output's length; leave it out"
                 )
         for name in ("match_source_len", "no_repeat_ngram_size"):
             if getattr(args, name, None):
@@ -171,7 +171,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
             if odd is not None or len(words) != self.sizes.input_tokens:
                 what = f"{len(words)} words" if odd is None else f"'{odd[:20]}'"
                 raise AggdecError(
-                    f"line {number}: {what}, where {self.sizes.input_tokens} intensities from 0 to 255 are read"
+                    f"line {number}: {what}, where {self.sizes.input_tokens} intensities from 0 to 255 are expected"
                 )
         return super().get_interactive_tokens_and_lengths(lines, encode_fn)
 

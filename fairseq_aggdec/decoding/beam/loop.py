@@ -77,7 +77,7 @@ def aggressive_beam_search(
             needed.append(len(nodes))
             planned.append(nodes + sentence.tree.admit(plan, options.vocabulary, options.max_len))
 
-        # score it, all sentences in one pass
+        # score the plans of all sentences in one pass
         block = TreeBlock.of(planned, max(sentence.tree.slots for sentence in going), first_tokens.device)
         rows = _score(verifier, rules, options, block, planned)
         for sentence, nodes in zip(going, planned, strict=True):
