@@ -129,7 +129,7 @@ class WildPlanner(Planner):
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
         return [self._plan(sentence.search, sentence.tree, sentence.needed) for sentence in sentences]
 
-    def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
+    def learn(self, sentences: Sequence[Sentence]) -> None:
         pass
 
     def keep(self, rows: Tensor) -> None:

@@ -217,7 +217,7 @@ def test_where_nothing_can_end_the_reason_is_said() -> None:
     models, sample = [cached_model(ENGINE_SHAPES[0], 1)], random_batch(1, WORDS, [3])
     generator = beams(models, 3, no_repeat_ngram_size=2, block_ngrams=True)
     prefix = torch.tensor([[5, 5, 5, 5, 5]])  # its own n-grams ban it
-    with pytest.raises(AggdecError, match="no hypothesis was left"):
+    with pytest.raises(AggdecError, match="no hypothesis is left"):
         generator.generate(models, sample, prefix_tokens=prefix)
 
 

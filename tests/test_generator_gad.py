@@ -170,7 +170,7 @@ def test_gad_plus_plus_leaves_the_path_of_greedy_decoding() -> None:
 def test_one_sentence_of_a_model_beyond_the_caches_gets_only_drafts_that_pay(
     fits_into_caches: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(costs, "_CACHED", 1e9 if fits_into_caches else 0)
+    monkeypatch.setattr(costs, "_WEIGHTS_IN_CACHE", 1e9 if fits_into_caches else 0)
     models, sample = [cached_model("post-norm sinusoidal", 1)], random_batch(1, JOINED, [9])
     drafter = cached_drafter("causal, source copy", 1)  # untrained: hardly anything of its drafts passes
     found, whole = (decode(gad(models, drafter, max_len_b=20, drafts=how), models, sample) for how in DRAFTS)

@@ -176,7 +176,7 @@ def test_an_overflowing_sentence_is_an_error_and_leaves_nothing_behind(mode: str
     assert tokens(ours.generate([model], clean)) == expected
     with pytest.raises(AssertionError):
         stock(model, mode, broken)
-    with pytest.raises(AggdecError, match=r"no numbers \(NaN\)|no hypothesis was left"):
+    with pytest.raises(AggdecError, match=r"are NaN|no hypothesis is left"):
         ours.generate([model], broken)
     assert tokens(ours.generate([model], clean)) == expected
 

@@ -109,7 +109,7 @@ def test_hooks_within_attention_are_followed_where_fairseq_decodes_and_refused_e
         assert tokens(ours["aggressive-beam"].generate([model], BATCHES[0])) == expected
         where = "on all modules" if everywhere else "within the decoder's layers.0.self_attn"
         for mode in ("greedy", "iad"):
-            with pytest.raises(AggdecError, match=f"hooks {where} are called by fairseq only where"):
+            with pytest.raises(AggdecError, match=f"hooks {where} are called by fairseq only when"):
                 ours[mode].generate([model], BATCHES[0])
     finally:
         handle.remove()

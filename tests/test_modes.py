@@ -44,7 +44,7 @@ def test_the_values_of_the_search_are_those_of_the_generator_that_is_wrapped() -
 
 def test_what_cannot_be_wrapped_is_refused_by_name() -> None:
     model = small_model()
-    with pytest.raises(AggdecError, match="SequenceGeneratorWithAlignment: --decoding iad takes the place"):
+    with pytest.raises(AggdecError, match="SequenceGeneratorWithAlignment: --decoding iad replaces fairseq"):
         AggressiveGenerator(SequenceGeneratorWithAlignment([model], WORDS), settings())
     with pytest.raises(AggdecError, match="--decoding greedy has a beam of one, and not of 3"):
         AggressiveGenerator(SequenceGenerator([model], WORDS, beam_size=3), settings("greedy"))
@@ -56,7 +56,7 @@ def test_a_mode_of_ones_own_is_a_row_and_a_drafter(monkeypatch: pytest.MonkeyPat
     from fairseq_aggdec.decoding.roles import Draft, Drafter
 
     class Repeater(Drafter):
-        def propose(self, outputs: Any, longest: Any) -> Draft:
+        def propose(self, outputs: Any, limits: Any) -> Draft:
             return Draft.whole(torch.tensor([text[-1:] for text in outputs.texts]))
 
         def keep(self, rows: Any) -> None:

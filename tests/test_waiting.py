@@ -66,7 +66,7 @@ def test_an_iteration_waits_a_few_times_whatever_the_batch(
     generator = AggressiveGenerator.of(
         [model], WORDS, src_dict=WORDS, decoding=decoding, block_draft=block_draft, drafts="whole"
     )
-    monkeypatch.setattr(search_rules, "settled", lambda tokens, *_: tokens[:, 0])  # only a CPU is asked for equal words
+    monkeypatch.setattr(search_rules, "resolve_ties", lambda tokens, *_: tokens[:, 0])  # ties show on a CPU alone
     monkeypatch.setattr(verification, "_on_host", verification._in_one_transfer)  # as from a GPU
     sample = random_batch(3, WORDS, [5 + row % 7 for row in range(rows)])
     with torch.no_grad(), (waits := Waits(monkeypatch)):

@@ -11,10 +11,10 @@ import numpy as np
 
 
 class PlainDtype:
-    """Replaces `numpy.dtype` while a checkpoint is unpickled: types of numbers alone.
+    """Replaces `numpy.dtype` while a checkpoint is unpickled; only types of numbers are allowed.
 
-    numpy trusts the flags that it unpickles, so that a forged type could pass raw bytes off as pointers to objects.
-    Here only a kind (`b i u f c`), an item size and a byte order are taken over.
+    numpy trusts the flags that it unpickles, so a forged type could present raw bytes as pointers to objects. Here only
+    a kind (`b i u f c`), an item size and a byte order are read.
     """
 
     def __init__(self, code: str, *_: object) -> None:
@@ -50,9 +50,9 @@ def _plain_scalar(dtype: PlainDtype, data: bytes) -> Any:
 
 
 def allowed_globals() -> list[Any]:
-    """For `torch.serialization.safe_globals`: what a checkpoint may hold beside tensors and Python's containers.
+    """The classes for `torch.serialization.safe_globals`, beside tensors and Python's containers.
 
-    It was found by saving with fairseq-train (plain, `--eval-bleu`, `--store-ema`, fairseq-hydra-train) and in
+    They occur in checkpoints of fairseq-train (plain, `--eval-bleu`, `--store-ema`, fairseq-hydra-train) and in
     old-style checkpoints; numpy 2 moved its functions from `numpy.core` to `numpy._core`.
     """
     allowed: list[Any] = [argparse.Namespace, PlainDtype, PlainArray]

@@ -1,4 +1,4 @@
-"""fairseq's batches: every sentence is in one, also when a training is resumed; and a caller can watch them go by."""
+"""fairseq's batches: no sentence is lost, also when a training is resumed; and an iterator that calls functions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from fairseq_aggdec.errors import AggdecError
 
 
-def keeping_the_last(batch_by_size: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+def with_last_batch(batch_by_size: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     """Wrap fairseq's `data_utils.batch_by_size`, which after 0.12.2 may drop the last batch.
 
-    It does so unless the batch's size is a multiple of `--required-batch-size-multiple` (default 8): up to 7 sentences
-    of a test set would have no output, and with `--batch-size 1` always one. Batches are consecutive pieces of
-    `indices`, so the sentences that are missing are the last ones.
+    It drops a last batch whose size is no multiple of `--required-batch-size-multiple` (default 8): up to 7 sentences
+    of a test set, and with `--batch-size 1` always one, would have no output. Batches are consecutive slices of
+    `indices`, so the last sentences are missing.
 
     Raises:
-        AggdecError: when it makes batches: a sentence is longer than --max-tokens or --max-tokens-valid.
+        AggdecError: on a call, a sentence is longer than --max-tokens or --max-tokens-valid.
     """
 
     @functools.wraps(batch_by_size)
-    def keep_last_batch(indices: Any, *args: Any, fixed_shapes: Any = None, **kwargs: Any) -> list[Any]:
+    def batch_all(indices: Any, *args: Any, fixed_shapes: Any = None, **kwargs: Any) -> list[Any]:
         if not isinstance(indices, np.ndarray):
             indices = np.fromiter(indices, dtype=np.int64, count=-1)
         if len(indices) == 0:
@@ -42,15 +42,15 @@ def keeping_the_last(batch_by_size: Callable[..., list[Any]]) -> Callable[..., l
             return batches
         return [*batches, indices[kept:]]
 
-    return keep_last_batch
+    return batch_all
 
 
-def resumed_in_the_same(get_batch_iterator: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `FairseqTask.get_batch_iterator`: a resumed training goes on with the batches that it was stopped in.
+def with_resumed_batches(get_batch_iterator: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `FairseqTask.get_batch_iterator`, so that a resumed training continues with the same batches.
 
-    fairseq after 0.12.2 draws the order of sentences of one length by seed and epoch, when the iterator is made. Of a
-    training that is not stopped that is epoch 1, whose batches serve all epochs; one that was resumed in epoch 3 had
-    other batches and the old place among them, so that it missed some sentences of that epoch and read others twice.
+    fairseq after 0.12.2 draws the order of sentences of equal length by seed and epoch when the iterator is built. An
+    uninterrupted training uses the batches of epoch 1 in all epochs. A training resumed in epoch 3 had other batches
+    and the old position among them, so that it missed some sentences of that epoch and read others twice.
     """
 
     @functools.wraps(get_batch_iterator)
@@ -72,7 +72,7 @@ def resumed_in_the_same(get_batch_iterator: Callable[..., Any]) -> Callable[...,
 
 
 class WatchedBatches:
-    """fairseq's iterator over batches, which also calls a function before each batch, or after the last one."""
+    """Wraps fairseq's iterator over batches, and calls a function before each batch, or after the last one."""
 
     def __init__(
         self,

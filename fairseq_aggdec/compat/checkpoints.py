@@ -1,9 +1,9 @@
-"""Reading fairseq's checkpoints, of whatever origin, without running code that is in them.
+"""Reading fairseq's checkpoints without running code in them.
 
 fairseq calls `torch.load` without `weights_only`; since PyTorch 2.6 that refuses every fairseq checkpoint, which holds
-an `argparse.Namespace` (and, after training with `--eval-bleu`, small numpy arrays). The check stays on: a checkpoint
-may hold the classes of `allowed_classes`. Any other class is refused by name before it is unpickled, and so are stored
-options that fairseq would evaluate as Python (`stored_options`). docs/options.md lists all places.
+an `argparse.Namespace` (and, after training with `--eval-bleu`, small numpy arrays). The check stays on, extended by
+the classes of `allowed_classes`. Any other class is refused by name before it is unpickled, and so are stored options
+that fairseq would evaluate as Python (`stored_options`). docs/options.md lists all places.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CheckpointError(AggdecError):
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The contents of a checkpoint as fairseq-train of any version saved them, on the CPU.
+    """Read a checkpoint of any version of fairseq-train, unchanged, to the CPU.
 
     Raises:
         CheckpointError: the file is missing, damaged, not fairseq's, or holds a class that is not allowed.
@@ -61,7 +61,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def without_training(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A checkpoint's contents with nothing of its training that fairseq would go on from: a further one begins anew."""
+    """A checkpoint's contents without the state of its training, so that a further training begins anew."""
     return {
         **state,
         "last_optimizer_state": None,
@@ -82,13 +82,15 @@ _ADVICE = "; name a file that fairseq-train saved"
 
 
 def _reason(path: str, error: Exception) -> str:
-    """Why `torch.load` failed, and what to do. Call it within `safe_globals(allowed_globals())`."""
-    if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a short file makes torch seek before its start
+    """The message for a failure of `torch.load`. Call it within `safe_globals(allowed_globals())`."""
+    if (
+        isinstance(error, OSError) and error.errno != errno.EINVAL
+    ):  # EINVAL: in a short file torch seeks before its start
         return f"cannot be read: {error.strerror or error}"
     refused: list[str] = []
     try:
         refused = torch.serialization.get_unsafe_globals_in_checkpoint(path)
-    except Exception:  # not a zip archive: torch.load's own message names the first class
+    except Exception:  # no zip archive: torch.load's own message names the first class
         refused = re.findall(r"GLOBAL ([\w.]+)", str(error))[:1]
     if refused:
         return (
@@ -110,7 +112,7 @@ def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
     """Wrap a function of fairseq that loads a checkpoint, so that it checks classes and stored options.
 
     Raises:
-        CheckpointError: when it loads, as `read_checkpoint`.
+        CheckpointError: on a call, as `read_checkpoint`.
     """
 
     @functools.wraps(load)
@@ -120,7 +122,7 @@ def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
                 state = load(path, *args, **kwargs)
         except Exception:
             local_path = checkpoint_utils.PathManager.get_local_path(path)
-            read_checkpoint(local_path)  # names what is wrong with the file; a sound file failed for another reason
+            read_checkpoint(local_path)  # raises a better message if the file itself is the reason
             raise
         _refuse_code(path, state)
         if is_loading_models():
@@ -131,18 +133,18 @@ def checked(load: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
     return load_checked
 
 
-_FIELDS_OF_OTHERS = ("fp16", "bf16", "sampling", "retain_dropout", "score_reference")
-"""true or false, of the plugin's task: where an old checkpoint has none, fairseq takes `${common.bf16}` for true"""
+_FLAGS_OF_FAIRSEQ = ("fp16", "bf16", "sampling", "retain_dropout", "score_reference")
+"""boolean fields of the plugin's task; where an old checkpoint lacks them, fairseq takes `${common.bf16}` for true"""
 
 
 def _forget_precision(state: dict[str, Any], overrides: Mapping[str, Any]) -> None:
-    """What is stored is how a model was trained; it decodes in single precision where `overrides` ask for no other.
+    """Clear the stored precision of a model's training: it decodes in single precision unless `overrides` set another.
 
-    fairseq's own search does not look at it, but the task that a checkpoint's options make is this plugin's.
+    fairseq's own search does not read these options, but this plugin's task does.
     """
     of_task, args = overrides.get("task"), state.get("args")
     if args is not None:
-        for name in _FIELDS_OF_OTHERS:
+        for name in _FLAGS_OF_FAIRSEQ:
             if not hasattr(args, name):
                 setattr(args, name, False)
     for name in ("fp16", "bf16"):
@@ -157,13 +159,13 @@ def _forget_precision(state: dict[str, Any], overrides: Mapping[str, Any]) -> No
 
 
 def open_archive(path: str, mode: str) -> tarfile.TarFile:
-    """Replaces `tarfile.open` where fairseq unpacks an archive that `from_pretrained` was given.
+    """Replaces `tarfile.open` where fairseq unpacks an archive for `from_pretrained`.
 
     Raises:
-        CheckpointError: a member of the archive would be written outside of its folder, or is neither file nor folder.
+        CheckpointError: a member would be written outside of the archive's folder, or is neither file nor folder.
     """
     archive = tarfile.open(path, mode)  # type: ignore[call-overload] # noqa: SIM115
-    archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.3 and 3.10.11 have none
+    archive.extraction_filter = getattr(tarfile, "data_filter", None)  # missing in Python 3.11.3 and 3.10.11
     for member in archive:
         is_within = not os.path.isabs(member.name) and os.pardir not in member.name.split("/")
         if not is_within or not (member.isreg() or member.isdir()):
@@ -176,16 +178,16 @@ _loading: ContextVar[bool] = ContextVar("loading", default=False)
 
 
 def is_loading_models() -> bool:
-    """Whether fairseq is building a model whose weights it will take from a checkpoint, so that no others are needed.
+    """Whether fairseq is building a model for the weights of a checkpoint, so that no others are loaded.
 
-    fairseq tells the task, which builds the model, and not the model itself.
+    fairseq tells the task, but not the model that the task builds.
     """
     return _loading.get()
 
 
 @contextmanager
 def loading_models() -> Iterator[None]:
-    """While the block lasts, `is_loading_models` is true."""
+    """Make `is_loading_models` true within the block."""
     before = _loading.set(True)
     try:
         yield
@@ -197,7 +199,7 @@ def naming_missing_files(load: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's `load_model_ensemble_and_task`, which looks for all files before it loads the first.
 
     Raises:
-        CheckpointError: when it loads: a file is missing.
+        CheckpointError: on a call, a file is missing.
     """
 
     @functools.wraps(load)

@@ -1,6 +1,6 @@
-"""What fairseq's command lines take: bfloat16 without a TPU, float16 with a GPU, limits of batches that make sense.
+"""Checks of fairseq's command lines: bfloat16 works without a TPU, float16 needs a GPU, batch limits must be positive.
 
-And an option of this plugin without its task is one line, where argparse prints every option that there is.
+An option of this plugin without its task gives a message of one line; argparse alone would print all options.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ from fairseq.tasks.translation import TranslationConfig
 from fairseq_aggdec.errors import AggdecError, option_name
 
 
-def mended(parse: Callable[..., Any]) -> Callable[..., Any]:
+def with_checks(parse: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap fairseq's `parse_args_and_arch`.
 
-    It takes `--bf16` for `--tpu`, and the commands then end where there is no torch_xla: GPUs and CPUs compute in
-    bfloat16, too, and fairseq-hydra-train lets them. It takes a batch of no sentences for a batch without a limit.
+    fairseq treats `--bf16` as `--tpu`, which fails without torch_xla, although GPUs and CPUs compute in bfloat16, too.
+    It treats a batch size of 0 as no limit.
 
     Raises:
-        AggdecError: when it parses: a limit of a batch is below 1; a training on a CPU is to keep its weights twice,
-            in half precision and in single precision, which fairseq can on a GPU alone; or the task that has an option
-            of this plugin is not given, or such an option is misspelt.
+        AggdecError: on a call, a limit of a batch is below 1; `--fp16` training, which stores weights in half and in
+            single precision, is wanted without a GPU; or an option of this plugin is misspelt or lacks its task.
     """
 
     @functools.wraps(parse)
@@ -38,10 +37,10 @@ def mended(parse: Callable[..., Any]) -> Callable[..., Any]:
         try:
             parsed = parse(parser, input_args, *args, **kwargs)
         except KeyError as error:
-            if error.args != (None,):  # the name of the task, for which fairseq-validate has no default
+            if error.args != (None,):  # None: --task is missing, for which fairseq-validate has no default
                 raise
             raise AggdecError(
-                "--task is missing: add --task translation, or the task of this plugin whose options are given"
+                "--task is missing: add --task translation, or this plugin's task to which the given options belong"
             ) from None
         given = parsed[0] if isinstance(parsed, tuple) else parsed
         asked_for_tpu = "--tpu" in (sys.argv[1:] if input_args is None else input_args)
@@ -81,7 +80,7 @@ def _explain_own_options(parser: Any) -> None:
 
 
 def _own_options() -> dict[str, set[str]]:
-    """{task of this plugin: the options that it has and fairseq's task `translation` has not}"""
+    """By task of this plugin, the options that fairseq's task `translation` lacks."""
     ordinary = {field.name for field in fields(TranslationConfig)}
     return {
         task: {option_name(f.name) for f in fields(config) if "help" in f.metadata and f.name not in ordinary}

@@ -1,4 +1,4 @@
-"""Every function of fairseq that this plugin replaces, and what by."""
+"""All functions of fairseq that this plugin replaces, and their replacements."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ from fairseq_aggdec.errors import install_excepthook
 
 
 def install() -> None:
-    """Mend fairseq in the running process. Calling it again changes nothing."""
+    """Replace the functions in the running process. A second call changes nothing."""
     if getattr(checkpoint_utils, "mended_by_aggdec", False):
         return
     checkpoint_utils.load_checkpoint_to_cpu = checkpoints.checked(checkpoint_utils.load_checkpoint_to_cpu)
@@ -24,14 +24,14 @@ def install() -> None:
     checkpoint_utils.load_model_ensemble_and_task = checkpoints.naming_missing_files(load)
     file_utils.tarfile = SimpleNamespace(open=checkpoints.open_archive)
     distributed_utils._broadcast_object_slow = training.broadcast_object
-    data_utils.batch_by_size = batches.keeping_the_last(data_utils.batch_by_size)
-    BARTModel.__init__ = training.with_a_task(BARTModel.__init__)
-    EMA.__init__ = training.averaging_trained_weights(EMA.__init__)
-    FairseqTask.train_step = training.with_attention_in_steps(FairseqTask.train_step)
-    FairseqTask.get_batch_iterator = batches.resumed_in_the_same(FairseqTask.get_batch_iterator)
+    data_utils.batch_by_size = batches.with_last_batch(data_utils.batch_by_size)
+    BARTModel.__init__ = training.with_task_name(BARTModel.__init__)
+    EMA.__init__ = training.copying_frozen_weights(EMA.__init__)
+    FairseqTask.train_step = training.without_fused_attention(FairseqTask.train_step)
+    FairseqTask.get_batch_iterator = batches.with_resumed_batches(FairseqTask.get_batch_iterator)
     FairseqNATModel.build_model = nat.with_own_options(FairseqNATModel.build_model.__func__)
     iterative_refinement_generator.np = SimpleNamespace(argmax=nat.argmax)
-    levenshtein_transformer._fill = nat.filling_from_nothing(levenshtein_transformer._fill)
-    options.parse_args_and_arch = command_line.mended(options.parse_args_and_arch)
+    levenshtein_transformer._fill = nat.filling_missing_rows(levenshtein_transformer._fill)
+    options.parse_args_and_arch = command_line.with_checks(options.parse_args_and_arch)
     checkpoint_utils.mended_by_aggdec = True
     install_excepthook()

@@ -1,4 +1,4 @@
-"""What fairseq's non-autoregressive models need to be trained from YAML, and to decode in batches and on a GPU."""
+"""Corrections of fairseq's non-autoregressive models: training from YAML, decoding in batches and on a GPU."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from omegaconf import OmegaConf
 def with_own_options(build: Callable[..., Any]) -> Any:
     """Wrap `build_model` of fairseq's non-autoregressive models, which loses options that come from YAML.
 
-    fairseq copies the options into those of a Transformer. From a configuration it takes only what a Transformer knows:
-    `pred_length_offset`, `early_exit` and others would keep their defaults, or be missing.
+    fairseq copies the options into those of a Transformer. From a configuration it copies only the Transformer's own:
+    `pred_length_offset`, `early_exit` and others would have their defaults, or be missing.
     """
 
     def build_model(cls: Any, args: Any, task: Any) -> Any:
@@ -25,19 +25,19 @@ def with_own_options(build: Callable[..., Any]) -> Any:
 
 
 def argmax(scores: Any) -> int:
-    """Replaces `numpy.argmax` in `IterativeRefinementGenerator`, which chooses the best length of a length beam by it.
+    """Replaces `numpy.argmax` in `IterativeRefinementGenerator`, which chooses the best length of a length beam.
 
-    numpy reads no tensors on a GPU and none in bfloat16.
+    numpy does not read tensors on a GPU or in bfloat16.
     """
     numbers = [float(score) for score in scores]
     return numbers.index(max(numbers))
 
 
-def filling_from_nothing(fill: Callable[..., Any]) -> Callable[..., Any]:
+def filling_missing_rows(fill: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the Levenshtein Transformer's `_fill`, which writes the rows of some sentences into those of the batch.
 
-    Where the batch has no rows yet (attention, in the first pass), fairseq returns the rows of some sentences as if
-    they were all, and ends at a batch in which one sentence is empty.
+    Where the batch has no rows yet (attention, in the first pass), fairseq returns the rows of some sentences in place
+    of all, and fails on a batch with an empty sentence.
     """
 
     def filled(rows: Any, mask: Any, values: Any, padding: Any) -> Any:

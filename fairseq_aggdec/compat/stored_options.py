@@ -1,7 +1,7 @@
-"""The options in a checkpoint: those that fairseq evaluates as Python must be plain values.
+"""The options in a checkpoint: options that fairseq evaluates as Python must be plain values.
 
-fairseq passes the options of `EVALUATED` to `eval` when it builds a task, a model or an optimizer: a function call in
-one of them would be run. docs/options.md lists the places.
+fairseq passes the options of `EVALUATED` to `eval` when it builds a task, a model or an optimizer, which would run a
+function call in one of them. docs/options.md lists the places.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ EVALUATED = frozenset(
 
 
 def find_code(options: Any, path: str = "") -> str | None:
-    """Which option could run code, and why; None where all are plain values.
+    """The first option that could run code, and the reason; None where all are plain values.
 
     Args:
-        options: nested dictionaries, lists, namespaces and configurations, whose interpolations are not resolved.
-        path: the names that lead to `options`, joined by dots.
+        options: nested dictionaries, lists, namespaces and configurations; interpolations are not resolved.
+        path: the names of the groups of `options`, joined by dots.
     """
     if OmegaConf.is_config(options):
         options = OmegaConf.to_container(options, resolve=False)
@@ -61,7 +61,7 @@ _LISTS_JOINED = (ast.BinOp, ast.Add, ast.Mult)
 
 
 def is_plain(text: str) -> bool:
-    """Whether an expression is a literal or, as in fairseq's `[(512, 3)] * 20`, made of literals by `+` and `*`."""
+    """Whether an expression consists of literals, and of `+` and `*` as in fairseq's `[(512, 3)] * 20`."""
     try:
         tree = ast.parse(text.strip() or "None", mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError):

@@ -1,4 +1,4 @@
-"""What training by fairseq's commands needs: resuming on several workers, averaged weights, BART from YAML, speed."""
+"""Corrections of fairseq's training: resuming on several workers, averaged weights, BART from YAML, speed."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def broadcast_object(obj: Any, src_rank: int, group: Any, dist_device: torch.device) -> Any:
-    """Replaces fairseq's `_broadcast_object_slow`, by which rank 0 hands a loaded checkpoint to the other workers.
+    """Replaces fairseq's `_broadcast_object_slow`, which sends a loaded checkpoint from rank 0 to the other workers.
 
-    fairseq's own goes through `torch.load`, which since 2.6 refuses fairseq's configuration objects. The bytes come
-    from a worker of the same job and not from a file, so PyTorch's own broadcast of pickled objects is safe here.
+    fairseq's own calls `torch.load`, which since 2.6 refuses fairseq's configuration objects. The bytes come from a
+    worker of the same job, so PyTorch's own broadcast of pickled objects is safe here.
     """
     box = [obj]
     torch.distributed.broadcast_object_list(box, src=src_rank, group=group, device=dist_device)
     return box[0]
 
 
-def averaging_trained_weights(init: Callable[..., None]) -> Callable[..., None]:
-    """Wrap the constructor of fairseq's `EMA` (`--store-ema`), which averages all that a model's state holds.
+def copying_frozen_weights(init: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the constructor of fairseq's `EMA` (`--store-ema`), which averages all entries of a model's state.
 
-    Integers cannot be averaged. Frozen weights must not be: every update would round them anew, and a drafter could no
-    longer share its verifier's encoder. Both are copied instead, like the keys that fairseq is told to skip.
+    Integers cannot be averaged. Frozen weights must not be averaged: every update would round them, and a drafter could
+    no longer share its verifier's encoder. Both are copied, like fairseq's own `skip_keys`.
     """
 
     @functools.wraps(init)
@@ -40,18 +40,14 @@ def averaging_trained_weights(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def frozen_names(module: nn.Module) -> set[str]:
-    """The names of a module's frozen weights.
-
-    A weight that parts share has all its names among them, as in the module's state.
-    """
+    """The names of a module's frozen weights; all names of a shared weight, as in the module's state."""
     return {name for name, weight in module.named_parameters(remove_duplicate=False) if not weight.requires_grad}
 
 
-def with_a_task(init: Callable[..., None]) -> Callable[..., None]:
-    """Wrap the constructor of fairseq's `BARTModel`, which looks up its task's name whenever weights are loaded.
+def with_task_name(init: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the constructor of fairseq's `BARTModel`, which reads its task's name whenever weights are loaded.
 
-    The options of a command line hold that name, those of a YAML file (fairseq-hydra-train) do not, and the look-up
-    would fail. Only mBART needs the name.
+    Options from a YAML file (fairseq-hydra-train) lack this name, which only mBART needs.
     """
 
     @functools.wraps(init)
@@ -63,20 +59,20 @@ def with_a_task(init: Callable[..., None]) -> Callable[..., None]:
     return make
 
 
-_SHORT = 128  # tokens; beyond these the fused attention is as fast in single precision, and needs less memory
+_MAX_UNFUSED_LENGTH = 128  # tokens; in longer sentences fused attention is as fast in fp32, and needs less memory
 
 
-def with_attention_in_steps(train_step: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `FairseqTask.train_step`: short sentences on a CPU go without PyTorch's fused attention.
+def without_fused_attention(train_step: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `FairseqTask.train_step`, to switch off PyTorch's fused attention for short sentences on a CPU.
 
     Its backward pass takes two to three times as long for them as product, softmax and product one after the other
-    (PyTorch 2.13, bfloat16 and single precision). The weights that come out differ by rounding.
+    (PyTorch 2.13, bfloat16 and single precision). The trained weights differ by rounding.
     """
 
     @functools.wraps(train_step)
     def step(self: Any, sample: dict[str, Any], *others: Any, **options: Any) -> Any:
         inputs = [x for x in sample.get("net_input", {}).values() if torch.is_tensor(x) and x.dim() > 1]
-        if inputs and all(x.device.type == "cpu" and x.dim() == 2 and x.size(1) <= _SHORT for x in inputs):
+        if inputs and all(x.device.type == "cpu" and x.dim() == 2 and x.size(1) <= _MAX_UNFUSED_LENGTH for x in inputs):
             with sdpa_kernel(SDPBackend.MATH):
                 return train_step(self, sample, *others, **options)
         return train_step(self, sample, *others, **options)
@@ -87,7 +83,7 @@ def with_attention_in_steps(train_step: Callable[..., Any]) -> Callable[..., Any
 def is_bfloat16_fast(device: torch.device) -> bool:
     """Whether matrix products are faster in bfloat16 than in single precision.
 
-    Processors without such products emulate them: with AVX2 alone they take nine times as long.
+    Processors without bfloat16 instructions emulate them: with AVX2 alone products take nine times as long.
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)

@@ -1,4 +1,4 @@
-"""What the criterions of block drafters and of proposal heads log: losses, and how good the blocks are."""
+"""Metrics of the criterions of block drafters and of proposal heads: losses, accuracy and acceptance of blocks."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from fairseq_aggdec.decoding.verification import accepted_prefix_length
 
 
 def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: float, sample_size: Any) -> dict[str, Any]:
-    """The sums of a batch that fairseq and `log_losses` read; `supervised` tokens were predicted."""
+    """The sums of a batch for fairseq and `log_losses`; `supervised`: the number of predicted tokens."""
     return {
         "loss": loss.detach(),
         "nll_loss": nll.detach(),
@@ -22,10 +22,10 @@ def loss_sums(sample: dict[str, Any], loss: Tensor, nll: Tensor, supervised: flo
 
 
 def block_sums(passed: Tensor, right: Tensor, valid: Tensor, blocks: int) -> dict[str, Tensor | int]:
-    """The sums of a batch that `log_block_scores` reads.
+    """The sums of a batch for `log_block_scores`.
 
     Args:
-        passed: ... x k booleans: whether the token would be accepted, were all before it.
+        passed: ... x k booleans: whether the token would pass if all tokens before it passed.
         right: ... x k booleans: whether the token is the reference's.
         valid: ... x k booleans: whether the position has a target.
         blocks: the number of blocks.
@@ -46,12 +46,9 @@ def log_losses(logging_outputs: Sequence[dict[str, Any]]) -> None:
 
 
 def log_block_scores(logging_outputs: Sequence[dict[str, Any]]) -> None:
-    """Log how good the blocks are, where it was measured.
+    """Log acceptance and accuracy of blocks from the sums of `block_sums`, where there are any.
 
-    Args:
-        logging_outputs: `_accepted` and `_blocks`, the numbers of accepted tokens and of blocks: their ratio is logged
-            as `accepted`; `_correct_I` and `_valid_I`, the numbers of right and of all tokens at block position I (from
-            0): their ratios are logged as `acc_1`, `acc_2`, ...
+    `accepted` is the mean number of accepted tokens of a block; `acc_1`, `acc_2`, ... are accuracies by block position.
     """
     blocks = total(logging_outputs, "_blocks")
     if blocks <= 0:
@@ -72,5 +69,5 @@ def total(logging_outputs: Sequence[dict[str, Any]], name: str) -> Any:
 
 
 def ratio(numerator: Any, denominator: Any) -> float:
-    """A ratio of numbers or one-element tensors; a denominator of 0 gives a huge number and no error."""
+    """A ratio of numbers or one-element tensors; a denominator of 0 raises no error."""
     return float(numerator) / max(float(denominator), 1e-9)

@@ -32,15 +32,15 @@ class BlockwiseLossConfig(FairseqDataclass):
     first_head_weight: float = field(
         default=0.0,
         metadata={
-            "help": "weight of the loss of head 1, then in every batch beside --heads-per-step others: so the model "
-            "forgets less of what it said while the other heads are trained with it; 0: head 1 is drawn like any"
+            "help": "weight of the loss of head 1, which is then trained in every batch beside --heads-per-step "
+            "others, so that the model's own output changes less; 0: head 1 is drawn like any other"
         },
     )
     first_head_teacher: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
         metadata={
-            "help": "with --first-head-weight: head 1 learns all probabilities of this checkpoint, such as the model "
-            "that the heads were put on, in place of the targets alone"
+            "help": "with --first-head-weight: head 1 learns the probabilities of this checkpoint, such as the base "
+            "model, in place of the targets"
         },
     )
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -50,9 +50,9 @@ class BlockwiseLossConfig(FairseqDataclass):
 class BlockwiseLoss(FairseqCriterion):
     """In training the loss of heads drawn uniformly for each batch; in validation head 1's, and the accuracy of all.
 
-    A head that cannot be trained, the identity on a frozen base, is never drawn. With `first_head_weight` head 1 is in
-    every batch, its loss and its number of targets times that weight, and learns the distribution of the
-    `first_head_teacher` where there is one (not in the paper: self-distillation, as in Medusa-2, arXiv:2401.10774).
+    An identity head on a frozen base cannot be trained and is never drawn. With `first_head_weight` head 1 is in every
+    batch, with its loss and its number of targets times that weight, and learns the distribution of the
+    `first_head_teacher`, if any (not in the paper: self-distillation, as in Medusa-2, arXiv:2401.10774).
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class BlockwiseLoss(FairseqCriterion):
         if first_head_teacher and not first_head_weight:
             raise AggdecError(f"--first-head-teacher {first_head_teacher} needs --first-head-weight")
         self._first_head_teacher = first_head_teacher
-        self._teacher: list[Any] = []  # the model, once it is needed; in a list, so that it is not trained nor saved
+        self._teacher: list[Any] = []  # the model, loaded at first use; in a list, so that it is not trained nor saved
         self.label_smoothing = label_smoothing
         self.heads_per_step = heads_per_step
         self.first_head_weight = first_head_weight
@@ -86,8 +86,8 @@ class BlockwiseLoss(FairseqCriterion):
         The model may be wrapped for distributed training; `reduce` is not used.
 
         Raises:
-            AggdecError: the model has no heads, or its head 1, which an option is about, cannot be trained, or that
-                head's teacher cannot be read.
+            AggdecError: the model has no heads; an option is about head 1, and it cannot be trained; or its teacher
+                cannot be read.
         """
         layer = getattr(getattr(model, "decoder", None), "heads", None)
         if layer is None:
@@ -102,7 +102,7 @@ class BlockwiseLoss(FairseqCriterion):
                 "leave out one of the two options"
             )
         drawable = candidates[len(weights) :]
-        # drawn on the host, from the random state that fairseq sets by the update: a resumed run draws the same
+        # drawn on the host: fairseq seeds its random state by the update, so a resumed run draws the same heads
         drawn = torch.randperm(len(drawable))[: self.heads_per_step].tolist()
         wanted, targets = [], {}
         for head in [*weights, *map(drawable.__getitem__, drawn)]:
@@ -122,14 +122,14 @@ class BlockwiseLoss(FairseqCriterion):
 
         losses = model(**sample["net_input"], heads=wanted, per_head=loss_of)
         loss, nll = (torch.stack(parts).sum() for parts in zip(*losses, strict=True))
-        # several processes wait for a gradient of every weight, also where only an identity head was drawn
+        # distributed training needs a gradient of every weight, also where only an identity head was drawn
         loss = loss + 0.0 * sum(weight.flatten()[0] for weight in layer.parameters())
         return self._result(sample, loss, nll, sum(weights.get(head, 1) * len(targets[head]) for head in targets))
 
     @torch.no_grad()
     def _taught(self, sample: dict[str, Any], model: Any) -> Tensor:
-        """The teacher's logits at head 1's N targets, N x V. It is moved to where the trained model is."""
-        if not self._teacher:  # validation needs none, so that the file may then be gone
+        """The teacher's logits at head 1's N targets, N x V, on the device of the trained model."""
+        if not self._teacher:  # loaded at first use: validation does not need the file
             self._teacher = _read_teacher(str(self._first_head_teacher), self.task)
         (teacher,), like = self._teacher, next(model.parameters())
         logits: Tensor = teacher.to(device=like.device, dtype=like.dtype)(**sample["net_input"])[0]
@@ -167,7 +167,7 @@ class BlockwiseLoss(FairseqCriterion):
 
 
 def _read_teacher(path: str, task: Any) -> list[Any]:
-    """One model, which is not trained. Raises `AggdecError`: the file is not there, or is no checkpoint."""
+    """The teacher, frozen, in a list. Raises `AggdecError` where the file is missing or no checkpoint."""
     if not Path(path).is_file():
         raise AggdecError(f"--first-head-teacher {path}: no such file")
     models, _ = checkpoint_utils.load_model_ensemble([path], task=task)
@@ -190,20 +190,17 @@ def taught_loss(logits: Tensor, taught: Tensor, targets: Tensor) -> tuple[Tensor
 
 
 def targets_of_head(target: Tensor, head: int, pad: int) -> Tensor:
-    """The targets of a head, counted from 1: at each position that of head 1 `head` - 1 positions further on, B x W.
-
-    Padding stands where there is nothing to predict.
-    """
+    """The targets of a head from 1 to k: the target tokens shifted left by `head` - 1, B x W, then padding."""
     shift = min(head - 1, target.size(1))
     shifted = torch.cat([target[:, shift:], target.new_full((target.size(0), shift), pad)], dim=1)
     return shifted.masked_fill(target.eq(pad), pad)
 
 
 def block_scores(predicted: Tensor, targets: Tensor, pad: int) -> dict[str, Tensor | int]:
-    """`block_sums` of the heads' predictions, a block at each position.
+    """`block_sums` of the heads' predictions, with a block at each position.
 
-    A block is accepted as in decoding, but with the reference as context: head 1's token, then the other heads' tokens
-    as long as head 1 predicts the same token at its own position.
+    A block is accepted as in decoding, but with the reference as context: head 1's token, then the tokens of further
+    heads as long as head 1 predicts the same token at its own position.
 
     Args:
         predicted: k x B x W, the token of each head at each position.

@@ -1,9 +1,9 @@
-"""Cross-entropy in which what a correction changes weighs more than what it copies.
+"""Cross-entropy with a larger weight for edited tokens than for copied ones.
 
 After the edit-weighted objective of Junczys-Dowmunt et al. 2018, "Approaching Neural Grammatical Error Correction as a
-Low-Resource Machine Translation Task": nine of ten target tokens of a corrector stand in its source, too, and hide the
-others in a plain mean. There an aligner tells which target words were edited; here a token is a copy where the source
-has it behind the same token.
+Low-Resource Machine Translation Task": nine of ten target tokens of a corrector are copies of the source and dominate
+a plain mean. The paper finds edited words by an aligner; here a token is a copy if the source has the same bigram of
+the token before and the token.
 """
 
 import math
@@ -29,7 +29,7 @@ class EditWeightedLossConfig(FairseqDataclass):
     label_smoothing: float = field(default=0.1, metadata={"help": "probability spread over the other tokens"})
     edit_weight: float = field(
         default=3.0,
-        metadata={"help": "weight of a token that the source does not have behind the same token; a copied one has 1"},
+        metadata={"help": "weight of a token that the source does not have behind the same token; a copy has 1"},
     )
     sentence_avg: bool = II("optimization.sentence_avg")
 
@@ -67,7 +67,7 @@ class EditWeightedLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log means over all workers and batches; in validation `edit_nll_loss`, of edited tokens in bits, too."""
+        """Log means over all workers and batches; in validation also `edit_nll_loss`, of edited tokens, in bits."""
         log_losses(logging_outputs)
         count = total(logging_outputs, "_edits")
         if count > 0:
@@ -80,12 +80,9 @@ class EditWeightedLoss(FairseqCriterion):
 
 
 def edits(source: Tensor, target: Tensor, pad: int) -> Tensor:
-    """Which target tokens the source does not have behind the same token, B x T; the first one is behind none.
+    """Whether the source lacks each target token behind the same token, B x T; `pad` stands before the first token.
 
-    Args:
-        source: B x S, padded on either side.
-        target: B x T, padded on the right.
-        pad: the padding token.
+    Source: B x S, padded on either side; target: B x T, padded on the right.
     """
     before_source, before = (F.pad(tokens[:, :-1], (1, 0), value=pad) for tokens in (source, target))
     same = target[:, :, None].eq(source[:, None]) & before[:, :, None].eq(before_source[:, None])

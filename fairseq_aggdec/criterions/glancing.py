@@ -1,7 +1,7 @@
-"""Glancing: in training a drafter is shown the more of the reference, the worse its first draft is (papers/000 §3.2.1).
+"""Glancing: the worse a drafter's first draft, the more of the reference it sees in training (papers/000 §3.2.1).
 
-A first pass without gradients drafts every block. In a block with H wrong tokens, N = floor(lambda * H) positions,
-drawn uniformly among those with a target, then show the reference's token and no mask; the second pass is trained on
+A first pass without gradients drafts every block. In a block with H wrong tokens N = floor(lambda * H) positions, drawn
+uniformly among those with a target, then show the reference's token in place of the mask; the second pass is trained on
 the other positions.
 """
 
@@ -24,12 +24,10 @@ class GlancingSchedule:
 
     @classmethod
     def parse(cls, text: str, updates: int) -> "GlancingSchedule":
-        """Read the value of --glancing: `START:END`, or one number for a constant; 0 switches glancing off.
-
-        `updates` is the number of updates over which lambda changes.
+        """Parse the value of --glancing: `START:END`, or one number for a constant; 0 switches glancing off.
 
         Raises:
-            AggdecError: there are no numbers from 0 to 1, or lambda changes over an unknown number of updates.
+            AggdecError: lambda is not from 0 to 1, or changes over an unknown number of updates.
         """
         match = re.fullmatch(r"(\d*\.?\d+)(?::(\d*\.?\d+))?", text.strip())
         start, end = (float(match[1]), float(match[2] or match[1])) if match else (-1.0, -1.0)
@@ -58,10 +56,10 @@ def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise:
     """The positions that show the reference's token in the second pass.
 
     Args:
-        predicted: B x R x k, the tokens of the first pass; junk where there is no target.
+        predicted: B x R x k, the tokens of the first pass; undefined where there is no target.
         targets: B x R x k.
         valid: B x R x k, whether the position has a target.
-        noise: B x R x k, uniform random numbers in [0, 1), which decide the positions.
+        noise: B x R x k, uniform random numbers in [0, 1) that order the positions.
         ratio: lambda.
 
     Returns:
@@ -70,7 +68,7 @@ def revealed_positions(predicted: Tensor, targets: Tensor, valid: Tensor, noise:
     distance = (predicted.ne(targets) & valid).sum(-1, keepdim=True)  # B x R x 1
     count = (distance * ratio).floor()
     order = noise.masked_fill(~valid, 2.0).argsort(dim=-1)
-    rank = order.argsort(dim=-1)  # B x R x k: place in the random order; positions without a target come last
+    rank = order.argsort(dim=-1)  # B x R x k, rank in the random order; positions without a target come last
     return rank < count
 
 

@@ -33,7 +33,7 @@ class GlancingBlockLossConfig(FairseqDataclass):
         default=1.0,
         metadata={
             "help": "weight of each block position relative to the one before it; below 1 the first tokens of a block "
-            "count more, without which later ones are never accepted"
+            "count more, on which the acceptance of later ones depends"
         },
     )
     max_update: int = II("optimization.max_update")
@@ -42,7 +42,7 @@ class GlancingBlockLossConfig(FairseqDataclass):
 
 @register_criterion("glancing_block_loss", dataclass=GlancingBlockLossConfig)
 class GlancingBlockLoss(FairseqCriterion):
-    """L_NAR of papers/000 §3.2.1, over block positions that have a target and are not revealed."""
+    """L_NAR of papers/000 §3.2.1 over block positions that have a target and are not revealed."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class GlancingBlockLoss(FairseqCriterion):
         return (self.position_decay**steps).expand(trained.shape)[trained]
 
     def _reveal(self, blocks: Blocks, sample: dict[str, Any], training: bool) -> Any:
-        """The model's argument `reveal`, called between the two passes; None where one pass is enough."""
+        """The model's argument `reveal`, called between the two passes; None: there is one pass."""
         if not training or self.schedule.is_off:
             return None
-        noise = uniform_noise(blocks.targets)  # drawn here: both passes must find the same random state
+        noise = uniform_noise(blocks.targets)  # drawn before both passes, which need the same random state
         ratio = self.schedule.ratio(sample["update_num"])
         return lambda predicted: revealed_positions(predicted, blocks.targets, blocks.valid, noise, ratio)
 
@@ -124,7 +124,7 @@ class GlancingBlockLoss(FairseqCriterion):
 
 
 def acceptance(predicted: Tensor, blocks: Blocks) -> dict[str, Tensor | int]:
-    """`block_sums` of drafts against the reference; `predicted` has one token for each valid position, in order."""
+    """`block_sums` of drafts against the reference; `predicted`: the tokens of all valid positions in order."""
     correct = torch.zeros_like(blocks.valid)
     correct[blocks.valid] = predicted.eq(blocks.targets[blocks.valid])
     return block_sums(correct, correct, blocks.valid, blocks.prefix_lengths.numel())

@@ -1,7 +1,7 @@
-"""Label-smoothed cross-entropy that finds its gradient on the way, a part of the rows at a time.
+"""Label-smoothed cross-entropy that computes its gradient in the forward pass, in chunks of rows.
 
-The loss of a small model reads and writes N x V numbers a dozen times where it is written as operations on the whole
-matrix, which takes a CPU as long as the model's own backward pass. A part that stays in the cache is read once.
+Operations on the whole N x V matrix read and write it a dozen times, which for a small model takes a CPU as long as the
+model's own backward pass. A chunk that stays in the cache is read from memory once.
 """
 
 from typing import Any
@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_PART = {"cpu": 1 << 18}
-"""numbers in single precision that stay in a core's cache; elsewhere fewer and larger parts are better"""
-_LARGE_PART = 1 << 26
+_CHUNK_NUMBERS = {"cpu": 1 << 18}
+"""size of a chunk by type of device, in numbers; on a CPU a chunk stays in a core's cache"""
+_LARGE_CHUNK_NUMBERS = 1 << 26
+"""size of a chunk on other devices"""
 
 
 def smoothed_loss(
@@ -22,10 +23,10 @@ def smoothed_loss(
 
     Args:
         logits: ... x V, of any floating type; the loss is computed in single precision.
-        targets: of the other dimensions.
+        targets: ..., token numbers.
         smoothing: the probability of the V-1 other tokens together.
-        weights: as `targets`, each one's weight in the smoothed loss, not in the plain one; None: all are 1.
-        ignored: targets that are this token count nothing.
+        weights: ..., the weight of each target in the smoothed loss; None: all are 1.
+        ignored: a token, such as padding, that does not count as a target.
 
     Returns:
         the smoothed loss, which has a gradient, and the plain one, which has none.
@@ -41,12 +42,12 @@ class _SmoothedLoss(torch.autograd.Function):
     def forward(
         ctx: Any, logits: Tensor, targets: Tensor, smoothing: float, weights: Tensor, counted: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Of N x V logits, N targets, their weights in the smoothed loss and in the plain one."""
+        """Both losses of N x V logits, N targets, and their weights in the smoothed and in the plain loss, N each."""
         size = logits.size(-1)
         share = smoothing / (size - 1)  # of each token that is not the target
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
-        rows = max(1, _PART.get(logits.device.type, _LARGE_PART) // size)
-        loss, nll = (torch.zeros((), device=logits.device) for _ in range(2))  # not one: without rows both are returned
+        rows = max(1, _CHUNK_NUMBERS.get(logits.device.type, _LARGE_CHUNK_NUMBERS) // size)
+        loss, nll = (torch.zeros((), device=logits.device) for _ in range(2))  # two tensors, both returned without rows
         for start in range(0, len(logits), rows):
             part = slice(start, start + rows)
             target, weight = targets[part, None], weights[part, None]
@@ -69,4 +70,4 @@ class _SmoothedLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, factor: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         [gradient] = ctx.saved_tensors
-        return gradient.mul_(factor), None, None, None, None  # a second time PyTorch refuses: it has been changed
+        return gradient.mul_(factor), None, None, None, None  # in place; PyTorch refuses a second call

@@ -3,9 +3,9 @@
     draft -> verify -> accept        until every sentence has ended
 
 One iteration feeds each row's last committed token and its draft to the verifier, accepts the longest prefix of the
-draft in which every token passes (it is what the verifier would have chosen itself, or good enough: `verification`),
-and commits the verifier's own next token after it: the correction at the bifurcation, or the bonus token when all
-passed. A row without a draft makes an ordinary greedy step.
+draft in which every token passes (the verifier's own choice, or close enough to it: see `verification`), and commits
+the verifier's own next token after it: the correction at the bifurcation, or the bonus token when all passed. A row
+without a draft makes an ordinary greedy step.
 """
 
 from torch import Tensor
@@ -31,21 +31,21 @@ def draft_verify_accept(
     Args:
         drafter: ready to draft for this batch.
         verifier: ready to score this batch from position 0.
-        rules: what may be chosen, for this batch.
+        rules: the search rules of this batch.
         first_tokens: the decoder's first input, B.
         accept: which draft tokens pass.
-        schedule: how many of them are verified.
+        schedule: how many draft tokens are verified.
         keep_drafts: return the drafts too.
 
     Returns:
-        one `Decoded` a row, in the rows' order.
+        one `Decoded` for each row, in the rows' order.
     """
     outputs = Outputs(first_tokens, rules, keep_drafts)
     while outputs.rows:
-        # draft (Algorithm 1, line 3), no more of it than pays
-        longest = schedule.longest(outputs)
-        if any(longest):
-            draft = schedule.trim(outputs.fitting(drafter.propose(outputs, longest), longest))
+        # draft (Algorithm 1, line 3), within the limits of the schedule
+        limits = schedule.limits(outputs)
+        if any(limits):
+            draft = schedule.trim(outputs.fitting(drafter.propose(outputs, limits), limits))
         else:
             draft = Draft.none(len(outputs.rows), outputs.device)
 

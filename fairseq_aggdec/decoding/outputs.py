@@ -1,4 +1,4 @@
-"""The outputs of a batch while they grow: tokens, scores and counters; rows leave when their sentence has ended."""
+"""The outputs of a batch while they grow: tokens, scores and counters. A row leaves when its sentence has ended."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,27 +12,27 @@ from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.decoding.verification import Verdict
 
 
-def moving_few(staying: Sequence[int]) -> list[int]:
-    """Rows of a batch in a new order: the last ones take the places of those that leave, so that the fewest move."""
+def fewest_moves(staying: Sequence[int]) -> list[int]:
+    """Order the rows that stay so that the fewest move: the last rows take the places of those that leave."""
     places = set(staying)
     movers = iter([row for row in staying if row >= len(staying)])
     return [row if row in places else next(movers) for row in range(len(staying))]
 
 
 class Outputs:
-    """Starts with every row holding the decoder's first input alone. They are kept on the host."""
+    """The growing outputs of B sentences, on the host. Each row starts with the decoder's first input alone."""
 
     def __init__(self, first_tokens: Tensor, rules: SearchRules, keep_drafts: bool = False) -> None:
-        """Of the decoder's first input, B; `rules` have the longest output and special symbols."""
+        """Start from the decoder's first input, B; `rules` give the longest output and the special symbols."""
         batch_size = first_tokens.size(0)
         self.device = first_tokens.device
-        """the verifier's"""
+        """the verifier's device"""
         self.texts = [[token] for token in first_tokens.tolist()]
         """the tokens of each row: the first input, then the output"""
         self.rows = list(range(batch_size))
-        """which sentence each remaining row is"""
+        """the sentence number of each remaining row"""
         self.failures = [0] * batch_size
-        """how many of each row's latest drafts in a row had no token accepted"""
+        """the number of each row's latest drafts in succession without an accepted token"""
         self._rules = rules
         self._log_probs: list[list[float]] = [[] for _ in range(batch_size)]
         self._stats = [SentenceStats() for _ in range(batch_size)]
@@ -41,7 +41,7 @@ class Outputs:
 
     @property
     def known_lengths(self) -> list[int]:
-        """Of `texts`, the first input counted."""
+        """The length of each text, the first input counted."""
         return [len(text) for text in self.texts]
 
     @property
@@ -50,23 +50,20 @@ class Outputs:
         return torch.tensor(self.known_lengths, device=self.device)
 
     def room(self) -> list[int]:
-        """The longest draft of each row: no block reads or predicts behind the last position, where EOS is forced."""
+        """The longest draft of each row; a block must end at the last position, where EOS is forced."""
         return [self._rules.max_len + 1 - len(text) for text in self.texts]
 
-    def fitting(self, draft: Draft, longest: Sequence[int]) -> Draft:
-        """What can be verified of a draft: no more than is wanted and there is room for, in the verifier's symbols.
-
-        A symbol that the verifier does not know becomes one that it knows, which passes if it is right.
-        """
+    def fitting(self, draft: Draft, limits: Sequence[int]) -> Draft:
+        """Cut a draft to the limits and to the room left, and clamp its symbols to the verifier's vocabulary."""
         if draft.tokens.size(1) == 0:
             return draft
-        draft = draft.cut([min(limits) for limits in zip(longest, self.room(), strict=True)])
+        draft = draft.cut(list(map(min, limits, self.room())))
         if self._rules.symbols is None:
             return draft
         return replace(draft, tokens=draft.tokens.clamp(0, self._rules.symbols - 1))
 
     def block(self, draft: Draft) -> Block:
-        """Each row's last token and its draft."""
+        """The block that the verifier reads next: each row's last token and its draft."""
         known = [len(text) - 1 for text in self.texts]
         numbers = torch.tensor([known, [text[-1] for text in self.texts]], device=self.device)
         tokens = numbers[1, :, None]
@@ -76,17 +73,14 @@ class Outputs:
         return Block.of(tokens, numbers[0], known, widths)
 
     def sequence(self, block: Block) -> Tensor:
-        """The decoder's inputs up to a block's end, its draft included, B x L; padding behind a shorter row's block."""
+        """The decoder's inputs up to the end of a block, B x L, padded behind a shorter row's block."""
         width = block.tokens.size(1)
         length, pad = block.last_start + width, self._rules.pad
         inputs = torch.tensor([text + [pad] * (length - len(text)) for text in self.texts], device=self.device)
         return inputs.scatter(1, block.starts[:, None] + torch.arange(width, device=self.device), block.tokens)
 
     def commit(self, draft: Draft, verdict: Verdict) -> Outcome:
-        """Append what passed of a draft and the verifier's own token behind it; rows that have ended leave.
-
-        A row ends an iteration with EOS, or with the first token behind which the draft does not pass.
-        """
+        """Append the accepted draft tokens and the verifier's own next token to each row; ended rows leave."""
         drafted = draft.lengths.tolist() if draft.known is None else draft.known
         accepted, committed, end = [], [], 0
         eos, passed, tokens = self._rules.eos, verdict.passed, verdict.tokens
@@ -102,10 +96,10 @@ class Outputs:
             self._count(row, drafted[row], accepted[row], committed[row])
             if self._drafts is not None:
                 self._drafts[self.rows[row]].append(draft.tokens[row, : drafted[row]].clone())
-        return Outcome(drafted, accepted, committed, self._let_go())
+        return Outcome(drafted, accepted, committed, self._remove_ended())
 
     def finished(self) -> list[Decoded]:
-        """One entry a sentence, in the order of the batch."""
+        """The finished sentences, in the order of the batch."""
         return [sentence for sentence in self._done if sentence is not None]
 
     def _count(self, row: int, drafted: int, accepted: int, committed: int) -> None:
@@ -116,14 +110,19 @@ class Outputs:
         if drafted > 0:
             self.failures[row] = 0 if accepted > 0 else self.failures[row] + 1
 
-    def _let_go(self) -> Tensor | None:
-        """Finish the rows that have ended; the others in their new order, None where none has."""
+    def _remove_ended(self) -> Tensor | None:
+        """Finish the rows that have ended. Return the order of the others; None where no row has ended."""
         staying = [row for row, text in enumerate(self.texts) if text[-1] != self._rules.eos]
         if len(staying) == len(self.rows):
             return None
         for row in set(range(len(self.rows))) - set(staying):
             self._finish(row)
-        return self._keep(staying)
+        order = fewest_moves(staying)
+        self.rows = [self.rows[row] for row in order]
+        self.texts = [self.texts[row] for row in order]
+        self.failures = [self.failures[row] for row in order]
+        self._log_probs = [self._log_probs[row] for row in order]
+        return torch.tensor(order, dtype=torch.long, device=self.device)
 
     def _finish(self, row: int) -> None:
         sentence = self.rows[row]
@@ -131,12 +130,3 @@ class Outputs:
         tokens = torch.tensor(self.texts[row][1:], device=self.device)
         log_probs = torch.tensor(self._log_probs[row], dtype=torch.float, device=self.device)
         self._done[sentence] = Decoded(tokens, log_probs, self._stats[sentence], drafts)
-
-    def _keep(self, staying: list[int]) -> Tensor:
-        """Drop all rows but these."""
-        order = moving_few(staying)
-        self.rows = [self.rows[row] for row in order]
-        self.texts = [self.texts[row] for row in order]
-        self.failures = [self.failures[row] for row in order]
-        self._log_probs = [self._log_probs[row] for row in order]
-        return torch.tensor(order, dtype=torch.long, device=self.device)

@@ -1,10 +1,10 @@
-"""The words of the loop: who drafts, who verifies, who decides how much, and what they hand to each other.
+"""The roles of the decoding loop, and the data that they exchange.
 
-Drafter: proposes draft tokens, what the verifier will probably say next. Verifier: the model whose own greedy output is
-wanted. Draft schedule: decides how many draft tokens are worth verifying. Block: what one pass of the verifier reads,
-each row's last committed token and its draft. Ragged: rows of different widths, without what would pad them to a
-matrix. Bifurcation: the first draft token that does not pass; the verifier's own token is committed there. Bonus token:
-the verifier's own token behind a draft that passed whole.
+Drafter: proposes draft tokens, a guess at the verifier's next tokens. Verifier: the model that is decoded; its own
+greedy output is the reference. Draft schedule: decides how many draft tokens are worth verifying. Block: the input of
+one pass of the verifier, each row's last committed token and its draft. Ragged: rows of different widths, stored
+without padding. Bifurcation: the first draft token that does not pass; the verifier's own token is committed there.
+Bonus token: the verifier's own token behind a draft that passed as a whole.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ if TYPE_CHECKING:
 
 
 BY_A_MODEL = -1
-"""the kind of a draft by a block drafter or proposal heads"""
+"""kind of a draft by a block drafter or by proposal heads"""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What is proposed for each row."""
+    """The proposed tokens of each row."""
 
     tokens: Tensor
-    """B x K; junk behind `lengths`"""
+    """B x K; entries behind `lengths` are undefined"""
     known: list[int] | None
-    """`lengths`; None where the host would have to wait for the device"""
+    """`lengths` on the host; None where the host would have to wait for the device"""
     kinds: Sequence[int] = field(default=(), kw_only=True)
-    """of each row's draft; drafts of one kind are about equally good. Of a copy: the length of the output's suffix that
-    was found in the source, 0 for the start symbol alone; of a model `BY_A_MODEL`. Empty: all are by a model"""
+    """kind of each row's draft, by which acceptance rates are counted. Of a copy: the length of the output's suffix
+    found in the source, 0 for the start symbol alone. Of a model: `BY_A_MODEL`. Empty: a model made all drafts"""
     unknown: Tensor | None = field(default=None, kw_only=True)
-    """`lengths`, where the host does not know them"""
+    """`lengths` on the device, where `known` is None"""
 
     @cached_property
     def lengths(self) -> Tensor:
-        """B, 0 for no draft."""
+        """The length of each row's draft, B; 0: no draft."""
         if self.unknown is not None:
             return self.unknown
         return torch.tensor(self.known, dtype=torch.long, device=self.tokens.device)
 
     @classmethod
     def of_known(cls, tokens: Tensor, known: list[int], kinds: Sequence[int] = ()) -> Draft:
-        """A draft whose lengths the host knows."""
+        """A draft with lengths known to the host."""
         return cls(tokens[:, : max(known)], known, kinds=kinds)
 
     @classmethod
     def up_to_end(cls, tokens: Tensor, eos: int) -> Draft:
-        """A draft in which B x K tokens count, K at least 1, but for those behind a row's first EOS."""
+        """A draft of B x K tokens, K at least 1, each row cut behind its first EOS."""
         if tokens.device.type != "cpu":  # without waiting for the device
             return cls(tokens, None, unknown=1 + (tokens[:, :-1] != eos).long().cumprod(dim=1).sum(dim=1))
         return cls(tokens, [row.index(eos) + 1 if eos in row else len(row) for row in tokens.tolist()])
 
     @classmethod
     def whole(cls, tokens: Tensor) -> Draft:
-        """A draft in which all of B x K tokens count."""
+        """A draft of all B x K tokens."""
         rows, width = tokens.shape
         return cls(tokens, [width] * rows)
 
@@ -73,15 +73,14 @@ class Draft:
         """No draft for any row."""
         return cls(torch.empty(rows, 0, dtype=torch.long, device=device), [0] * rows)
 
-    def cut(self, longest: Sequence[int]) -> Draft:
-        """The same, no row's draft longer than `longest` says."""
+    def cut(self, limits: Sequence[int]) -> Draft:
+        """The draft with no row longer than its limit."""
         if self.known is None:
-            if min(longest) >= self.tokens.size(1):
+            if min(limits) >= self.tokens.size(1):
                 return self
-            limits = torch.tensor(longest, device=self.lengths.device)
-            unknown = torch.minimum(self.lengths, limits)
-            return Draft(self.tokens[:, : max(longest)], None, kinds=self.kinds, unknown=unknown)
-        known = [min(length, limit) for length, limit in zip(self.known, longest, strict=True)]
+            unknown = torch.minimum(self.lengths, torch.tensor(limits, device=self.lengths.device))
+            return Draft(self.tokens[:, : max(limits)], None, kinds=self.kinds, unknown=unknown)
+        known = [min(length, limit) for length, limit in zip(self.known, limits, strict=True)]
         if known == self.known and self.tokens.size(1) == max(known):
             return self
         return Draft.of_known(self.tokens, known, self.kinds)
@@ -89,26 +88,26 @@ class Draft:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Which entries of a B x W matrix count: the first few of each row, at least one.
+    """The valid entries of a B x W matrix: the first entries of each row, at least one.
 
     A matrix of tokens is as wide as its widest row. Where a few rows have long drafts and the others none, most of it
-    is padding, and where arithmetic binds padding costs as much as tokens.
+    is padding, and in large batches padding costs as much as tokens.
     """
 
     widths: Sequence[int]
-    """how many entries each row has"""
+    """number of valid entries of each row"""
     width: int
     """W"""
     rows: Tensor
     """N, the row of each entry, row by row"""
     columns: Tensor
-    """N, its column"""
+    """N, the column of each entry"""
     is_full: bool
-    """whether all B W entries count"""
+    """whether all B W entries are valid"""
 
     @staticmethod
     def of(widths: Sequence[int], device: torch.device) -> Ragged:
-        """Rows of so many entries."""
+        """Rows with these numbers of entries."""
         width = max(widths)
         if min(widths) == width:
             return Ragged.full(len(widths), width, device)
@@ -123,7 +122,7 @@ class Ragged:
     @staticmethod
     @lru_cache(maxsize=256)
     def full(rows: int, width: int, device: torch.device) -> Ragged:
-        """Every entry counts."""
+        """All entries of a matrix."""
         columns = torch.arange(width, device=device)
         numbers = torch.arange(rows, device=device)
         ordered = numbers.repeat_interleave(width, output_size=rows * width)
@@ -131,12 +130,12 @@ class Ragged:
 
     @cached_property
     def _entries(self) -> Tensor:
-        """N, where in the matrix each stands, row by row."""
+        """N, the index of each entry in the flattened matrix."""
         return self.rows * self.width + self.columns
 
     @cached_property
     def _nearest(self) -> Tensor:
-        """B W: of each place of the matrix the entry, by number of N, that is there; the row's last one behind it."""
+        """B W, the number of the entry at each place of the matrix; behind a row's end that of its last entry."""
         widths = torch.tensor(self.widths, device=self.rows.device)[:, None]
         last = widths.cumsum(0) - 1
         columns = torch.arange(self.width, device=self.rows.device)
@@ -158,21 +157,21 @@ class Ragged:
 
 @dataclass(frozen=True)
 class Block:
-    """What one pass of the verifier reads: each row's last committed token, then its draft."""
+    """The input of one pass of the verifier: each row's last committed token, then its draft."""
 
     tokens: Tensor
-    """B x W, W = K + 1; junk behind a row's tokens"""
+    """B x W, W = K + 1; entries that `ragged` leaves out are undefined"""
     starts: Tensor
     """B, the position of each row's first block token"""
     first_start: int
     last_start: int
-    """the least and the largest entry of `starts`, as the host knows them"""
+    """the least and the largest entry of `starts`, on the host"""
     ragged: Ragged
-    """which entries of `tokens` are read: N in all, row by row"""
+    """the N entries of `tokens` that are read"""
 
     @classmethod
     def of(cls, tokens: Tensor, starts: Tensor, known_starts: Sequence[int], widths: Sequence[int] | None) -> Block:
-        """The host knows the `starts`; of each row's tokens as many are read as `widths` says, None for all."""
+        """A block with `starts` known to the host; `widths`: the number of tokens read in each row, None for all."""
         if widths is None:
             ragged = Ragged.full(tokens.size(0), tokens.size(1), tokens.device)
         else:
@@ -181,7 +180,7 @@ class Block:
 
     @cached_property
     def positions(self) -> Tensor:
-        """N, at which the tokens are read."""
+        """The position of each token, N."""
         ragged = self.ragged
         if ragged.width == 1:
             return self.starts
@@ -195,72 +194,72 @@ class Decoded:
     """One finished sentence."""
 
     tokens: Tensor
-    """output, L, EOS included"""
+    """the output, L, EOS included"""
     log_probs: Tensor
     """log-probability of each output token, L, fp32"""
     stats: SentenceStats
     drafts: list[Tensor] | None = None
-    """the draft of every iteration, where they are kept"""
+    """the draft of every iteration; None where drafts are not kept"""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an iteration has brought, a number of tokens for each of its rows."""
+    """The result of an iteration: numbers of tokens for each row."""
 
     drafted: list[int]
     accepted: list[int]
     committed: list[int]
     remaining: Tensor | None
-    """the rows that go on, in their new order; None: all of them do"""
+    """the rows that go on, in their new order; None: all rows go on"""
 
 
 class Drafter(Protocol):
-    """Proposes what the verifier will probably say next."""
+    """Guesses the verifier's next tokens."""
 
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """Draft a continuation of every row.
 
         Args:
-            outputs: so far.
-            longest: how many tokens of each row's draft are wanted at most, not all of them 0; longer drafts are cut.
+            outputs: the outputs so far.
+            limits: the longest draft wanted for each row, not all 0; the loop cuts longer drafts.
         """
 
     def keep(self, rows: Tensor) -> None:
-        """Forget all rows but these; the next call has them in this order."""
+        """Keep only these rows, in this order."""
 
 
 class Verifier(Protocol):
-    """The model whose greedy output is wanted."""
+    """The model that is decoded."""
 
     def score(self, block: Block) -> Iterator[Tensor]:
-        """Read a block behind what each row has committed; what was cached from `starts` on is overwritten.
+        """Read a block behind each row's committed tokens, and overwrite the cache from `starts` on.
 
         Returns:
-            what follows each of the block's N tokens, piece by piece, since all scores may be more than the caches
-            hold: n x V logits or log-probabilities, the temperature applied, of the first n tokens; then of the next.
+            the scores of the token after each of the block's N tokens, in chunks of n x V: logits or
+            log-probabilities, divided by the temperature.
         """
 
     def keep(self, rows: Tensor) -> None:
-        """Forget all rows but these; the next call has them in this order."""
+        """Keep only these rows, in this order."""
 
 
 class DraftSchedule(Protocol):
-    """Decides how much of a batch's drafts is verified. A lossless output does not depend on it."""
+    """Decides how many draft tokens of a batch are verified. A lossless output does not depend on it."""
 
-    def longest(self, outputs: Outputs) -> list[int]:
-        """How long each row's next draft may be, before it is made; 0 for no draft, `sys.maxsize` for any length."""
+    def limits(self, outputs: Outputs) -> list[int]:
+        """The longest draft to make for each row; 0 for no draft, `sys.maxsize` for any length."""
 
     def trim(self, draft: Draft) -> Draft:
-        """What is worth verifying of drafts that are there."""
+        """Cut a draft to the tokens that are worth verifying."""
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
-        """Take in what became of a draft."""
+        """Learn from the outcome of a draft."""
 
 
 class VerifyAll(DraftSchedule):
     """The papers' behaviour: every draft token is verified."""
 
-    def longest(self, outputs: Outputs) -> list[int]:
+    def limits(self, outputs: Outputs) -> list[int]:
         return [sys.maxsize] * len(outputs.rows)
 
     def trim(self, draft: Draft) -> Draft:

@@ -1,7 +1,7 @@
-"""What a beam search of width one does to the verifier's scores before it takes the best token.
+"""The search rules of fairseq's beam search of width one, applied to a block of positions at once.
 
-Lossless means: the same as `fairseq-generate --beam 1` with the same options. The rules follow
-`fairseq.sequence_generator.SequenceGenerator` step by step, for a block of positions at once.
+They follow `fairseq.sequence_generator.SequenceGenerator` step by step: lossless means the same output as
+`fairseq-generate --beam 1` with the same options.
 """
 
 import math
@@ -12,46 +12,46 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-_PIECE = 256
-_SMALL_PIECE = 64  # where several entries of a row are wanted
-_WORTH_PIECES = 40_000  # scores; below, the fixed cost of the extra calls is more than they save
+_CHUNK_WIDTH = 256
+_TOP_K_CHUNK_WIDTH = 64
+_MIN_SCORES_TO_CHUNK = 40_000  # with fewer scores the additional calls cost more than they save
 
 
 def best(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The highest score of each position and its token, ... x V -> twice ...
 
-    As `scores.max(dim=-1)`, which on a CPU reads one number at a time: plain maxima, of pieces, are many times faster,
-    and only the best piece has to be searched.
+    Equals `scores.max(dim=-1)`, which on a CPU reads one number at a time. Maxima of chunks are many times faster, and
+    only the best chunk is searched.
     """
     vocabulary = scores.size(-1)
-    if scores.device.type != "cpu" or scores.numel() < _WORTH_PIECES:
+    if scores.device.type != "cpu" or scores.numel() < _MIN_SCORES_TO_CHUNK:
         value, token = scores.max(dim=-1)
         return value, token
-    pieces = vocabulary // _PIECE
-    peaks = scores[..., : pieces * _PIECE].unflatten(-1, (pieces, _PIECE)).amax(dim=-1)
-    if pieces * _PIECE < vocabulary:
-        peaks = torch.cat([peaks, scores[..., pieces * _PIECE :].amax(dim=-1, keepdim=True)], dim=-1)
-    start = peaks.argmax(dim=-1, keepdim=True) * _PIECE
-    inside = (start + torch.arange(_PIECE)).clamp_(max=vocabulary - 1)
+    chunks = vocabulary // _CHUNK_WIDTH
+    peaks = scores[..., : chunks * _CHUNK_WIDTH].unflatten(-1, (chunks, _CHUNK_WIDTH)).amax(dim=-1)
+    if chunks * _CHUNK_WIDTH < vocabulary:
+        peaks = torch.cat([peaks, scores[..., chunks * _CHUNK_WIDTH :].amax(dim=-1, keepdim=True)], dim=-1)
+    start = peaks.argmax(dim=-1, keepdim=True) * _CHUNK_WIDTH
+    inside = (start + torch.arange(_CHUNK_WIDTH)).clamp_(max=vocabulary - 1)
     value, offset = scores.gather(-1, inside).max(dim=-1)
     return value, inside.gather(-1, offset[..., None]).squeeze(-1)
 
 
 def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The highest scores of each row and their tokens, N x V -> twice N x `count`, falling.
+    """The highest scores of each row and their tokens, N x V -> twice N x `count`, in descending order.
 
-    As `topk`, which on a CPU reads one number at a time: they are in those pieces that have the highest maxima.
+    Equals `topk`, which on a CPU reads one number at a time; only the chunks with the highest maxima are searched.
     """
     if count == 1:
         value, token = best(scores)
         return value[:, None], token[:, None]
-    pieces = scores.size(1) // _SMALL_PIECE
-    whole = pieces * _SMALL_PIECE
-    if scores.device.type != "cpu" or scores.numel() < _WORTH_PIECES or pieces < 8 * count:
+    chunks = scores.size(1) // _TOP_K_CHUNK_WIDTH
+    whole = chunks * _TOP_K_CHUNK_WIDTH
+    if scores.device.type != "cpu" or scores.numel() < _MIN_SCORES_TO_CHUNK or chunks < 8 * count:
         values, tokens = scores.topk(count)
         return values, tokens
-    peaks = scores[:, :whole].unflatten(1, (pieces, _SMALL_PIECE)).amax(dim=-1)
-    inside = (peaks.topk(count).indices[..., None] * _SMALL_PIECE + torch.arange(_SMALL_PIECE)).flatten(1)
+    peaks = scores[:, :whole].unflatten(1, (chunks, _TOP_K_CHUNK_WIDTH)).amax(dim=-1)
+    inside = (peaks.topk(count).indices[..., None] * _TOP_K_CHUNK_WIDTH + torch.arange(_TOP_K_CHUNK_WIDTH)).flatten(1)
     if whole < scores.size(1):
         inside = torch.cat([inside, torch.arange(whole, scores.size(1)).expand(scores.size(0), -1)], dim=1)
     values, places = scores.gather(1, inside).topk(count)
@@ -59,67 +59,66 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 class Bans(NamedTuple):
-    """Tokens whose log-probabilities are minus infinity."""
+    """Banned tokens: their log-probabilities become minus infinity."""
 
     never: int
-    """everywhere"""
+    """token banned in all rows"""
     late: int = -1
-    """in the rows `early`, too"""
+    """token banned in the rows of `early`"""
     early: Tensor | None = None
-    """N booleans; None for nowhere"""
+    """N booleans; None: no row"""
 
     def apply(self, scores: Tensor, rows: int | slice = slice(None)) -> Tensor:
-        """Ban them in place, in the scores of these rows: V of one, n x V of several."""
+        """Ban the tokens in place, in the scores of these rows: V of one row, n x V of several."""
         scores[..., self.never] = -math.inf
         if self.early is not None:
             scores[..., self.late].masked_fill_(self.early[rows], -math.inf)
         return scores
 
     def hit(self, tokens: Tensor) -> Tensor:
-        """Whether they ban one token of each row, N -> N booleans."""
+        """Whether the given token of each row is banned, N -> N booleans."""
         banned = tokens == self.never
         return banned if self.early is None else banned | (self.early & (tokens == self.late))
 
 
 class LogProbs:
-    """Log-probabilities of N rows, made where they are asked for."""
+    """Log-probabilities of N rows, computed on access."""
 
     def __init__(self, logits: Tensor, normals: Tensor, bans: Bans) -> None:
-        """Of logits, N x V; `normals`, N x 2, are taken off a row's logits, one number after the other."""
+        """Take logits, N x V; both `normals` of a row, N x 2, are subtracted from its logits one after the other."""
         self._logits, self._normals, self._bans = logits, normals, bans
 
     def __len__(self) -> int:
         return len(self._logits)
 
     def __getitem__(self, rows: int | slice) -> Tensor:
-        """V of one row, n x V of several."""
+        """Log-probabilities of one row, V, or of several, n x V."""
         normals = self._normals[rows]
         return self._bans.apply(self._logits[rows] - normals[..., :1] - normals[..., 1:], rows)
 
     def of(self, tokens: Tensor) -> Tensor:
-        """Of one token of each row, N -> N."""
+        """The log-probability of one token of each row, N -> N."""
         drafted = self._logits.gather(-1, tokens[:, None]).squeeze(-1) - self._normals[:, 0] - self._normals[:, 1]
         return drafted.masked_fill_(self._bans.hit(tokens), -math.inf)
 
 
 def likeliest(logits: Tensor, count: int, bans: Bans) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
-    """The highest log-probabilities of each row and their tokens, N x V -> twice N x `count`, falling.
+    """The highest log-probabilities of each row and their tokens, N x V -> twice N x `count`, in descending order.
 
-    Returns all of them, too, to be read row by row.
+    The third result has all log-probabilities, to be read row by row.
     """
     scores = bans.apply(logits.float().log_softmax(dim=-1))
     return *best_entries(scores, count), scores
 
 
-def settled(tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor:
-    """The best token of each row, N, as fairseq finds it.
+def resolve_ties(tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor:
+    """The best token of each row, N, chosen among equal scores as fairseq does: by `topk` of the whole row.
 
-    Of several that are equally good, a beam of one takes what `topk` makes of the whole row. A GPU would have to be
-    waited for to see them: there it is the first.
+    On a GPU the first token is taken, since the host would have to wait to see ties.
 
     Args:
-        tokens: the best ones of each row, N x R: two or more, or the only one.
-        values: their log-probabilities, falling.
+        tokens: the best tokens of each row, N x R; R is at least 2 where V is.
+        values: the log-probabilities of `tokens`, in descending order.
         scores: all log-probabilities, N x V.
     """
     best = tokens[:, 0]
@@ -135,18 +134,18 @@ def settled(tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor
 
 @dataclass(frozen=True)
 class Choices:
-    """The best allowed token at each of N positions, and what it takes to judge another."""
+    """The best allowed token at each of N positions, and the scores that judge other tokens."""
 
     tokens: Tensor
     """N"""
     log_probs: Tensor
-    """of `tokens`, N, fp32"""
+    """log-probabilities of `tokens`, N, fp32"""
     highest: Tensor
-    """the highest scores, N x R, falling: as many as were asked for, or more"""
+    """the highest scores, N x R, in descending order; R is at least the number asked for"""
     scores: LogProbs | Tensor
     """log-probabilities, penalties taken off, N x V, fp32; minus infinity where a rule bans the token"""
     forced: Tensor | None
-    """N: where a rule leaves no choice whatever the scores are; None for nowhere"""
+    """N booleans: a rule forces the token, whatever the scores; None: nowhere"""
 
     def score_of(self, tokens: Tensor) -> Tensor:
         """The score of a token at each position, N -> N."""
@@ -167,13 +166,13 @@ class SearchRules:
     max_len: int
     """the longest output, its EOS not counted"""
     symbols: int | None = None
-    """how many symbols the verifier knows, in whose place a drafter may say anything; None: no drafter does"""
+    """size of the verifier's vocabulary, to which draft tokens are clamped; None: they are not clamped"""
     min_len: int = 1
     """EOS is banned before this position"""
     unk_penalty: float = 0.0
-    """taken off the log-probability of `unk`"""
+    """subtracted from the log-probability of `unk`"""
     no_repeat_ngram_size: int = 0
-    """tokens that would complete an n-gram of this size for the second time are banned; 0: none"""
+    """a token that completes an n-gram of this size for the second time is banned; 0: no ban"""
     suppressed: tuple[int, ...] = ()
     """tokens never chosen outside a forced prefix"""
     prefix: Tensor | None = field(default=None, repr=False)
@@ -181,14 +180,14 @@ class SearchRules:
     source_lengths: Tensor | None = field(default=None, repr=False)
     """B: an output must end exactly at this position (fairseq's --match-source-len)"""
     find_best: Callable[[Tensor, int], tuple[Tensor, Tensor]] = field(default=best_entries, repr=False)
-    """`best_entries`, or what finds the same in less time"""
+    """`best_entries`, or a faster function with the same result"""
     find_likeliest: Callable[[Tensor, int, Bans], tuple[Tensor, Tensor, LogProbs | Tensor]] = field(
         default=likeliest, repr=False
     )
-    """as `find_best`"""
+    """`likeliest`, or a faster function with the same result"""
 
     def keep(self, rows: Tensor) -> "SearchRules":
-        """The same rules for a subset of the batch, given as row numbers."""
+        """The same rules for some rows of the batch."""
         if self.prefix is None and self.source_lengths is None:
             return self
         return replace(
@@ -206,35 +205,34 @@ class SearchRules:
         latest: int | None = None,
         ranks: int = 1,
     ) -> Choices:
-        """The best allowed token at each of N positions; the rules are those of their rows, N, see `keep`.
+        """The best allowed token at each of N positions, by the rules of N rows (see `keep`).
 
-        Each position is judged by itself: a block may be handed over in parts.
+        Each position is judged by itself, so a block may be passed in parts.
 
         Args:
             logits: the verifier's scores, N x V.
             positions: of the logits, N.
-            sequence: decoder inputs of the position's row up to the end of the block, N x L: `sequence[n, p]` is what
-                the decoder read at position p (the start symbol at 0, then the output). Read by rules that look back;
-                None where there are none.
-            earliest: no position is below; what the host knows of positions spares rules that cannot apply.
-            latest: no position is above; None for unknown.
-            ranks: how many of the highest scores are wanted, at most V.
+            sequence: decoder inputs of each position's row up to the end of the block, N x L: the start symbol, then
+                the output. Read by the n-gram rule alone, else None.
+            earliest: lower bound of the positions, on the host; rules that cannot apply are skipped.
+            latest: upper bound of the positions; None: unknown.
+            ranks: number of highest scores wanted, at most V.
         """
-        # on a CPU two, by which `settled` sees ties
+        # two at least on a CPU, so that `resolve_ties` sees ties
         count = max(ranks, min(2, logits.size(-1))) if logits.device.type == "cpu" else ranks
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
             values, names, whole = self.find_likeliest(logits, count, bans)
-            return Choices(settled(names, values, whole), values[:, 0], values, whole, None)
-        scores = self._ruled(logits, positions, sequence, earliest)
+            return Choices(resolve_ties(names, values, whole), values[:, 0], values, whole, None)
+        scores = self._ruled_scores(logits, positions, sequence, earliest)
         ended = None if self.source_lengths is None else positions >= self.source_lengths
         values, names = self.find_best(scores, count)
-        tokens, log_probs = settled(names, values, scores), values[:, 0]
+        tokens, log_probs = resolve_ties(names, values, scores), values[:, 0]
         forced: Tensor | None = None
-        only = self._only(positions, latest)
+        only = self._forced_tokens(positions, latest)
         if only is not None:
             forced = only >= 0
-            if ended is not None:  # only a negative penalty lifts the prefix's own unk above one
+            if ended is not None:  # only a negative penalty lifts the probability of a forced unk above one
                 loses = ended & (_entries(scores, only.clamp(min=0)) <= 0.0)
                 only = torch.where(forced & loses, self.eos, only)
             tokens = torch.where(forced, only, tokens)
@@ -254,18 +252,19 @@ class SearchRules:
         earliest: int = 0,
         latest: int | None = None,
     ) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
-        """What a beam search reads behind prefixes: the best entries of all scores, falling, twice N x `count`.
+        """The best scores and their tokens behind N prefixes, in descending order, twice N x `count`.
 
-        Other arguments as of `choose`. Returns all scores, too, N x V, minus infinity where a rule bans the token.
+        Other arguments as of `choose`. The third result has all scores, N x V, minus infinity where a rule bans the
+        token.
         """
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
             return self.find_likeliest(logits, count, bans)
-        scores = self._rows(logits, positions, sequence, earliest, latest)
+        scores = self._scores_with_forced(logits, positions, sequence, earliest, latest)
         return *self.find_best(scores, count), scores
 
     def _only_bans(self, positions: Tensor, earliest: int, latest: int | None) -> Bans | None:
-        """What the rules come to where they ban `pad` and too early an end, and no more; None where they do more."""
+        """The rules as bans, where they only ban `pad` and an early EOS; None where other rules apply."""
         has_more = (
             self.unk_penalty or self.suppressed or self.no_repeat_ngram_size > 1 or self.source_lengths is not None
         )
@@ -275,21 +274,21 @@ class SearchRules:
             return Bans(self.pad)
         return Bans(self.pad, self.eos, positions < self.min_len)
 
-    def _rows(
+    def _scores_with_forced(
         self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int, latest: int | None
     ) -> Tensor:
-        scores = self._ruled(logits, positions, sequence, earliest)
-        only = self._only(positions, latest)
+        scores = self._ruled_scores(logits, positions, sequence, earliest)
+        only = self._forced_tokens(positions, latest)
         if only is None:
             return scores
         kept = only.clamp(min=0)[:, None]
         alone = torch.full_like(scores, -math.inf).scatter_(1, kept, scores.gather(1, kept))
-        if self.source_lengths is not None:  # that rule is fairseq's last
+        if self.source_lengths is not None:  # fairseq applies this rule last
             alone[:, self.eos] = scores[:, self.eos]
         return torch.where(only[:, None] >= 0, alone, scores)
 
-    def _only(self, positions: Tensor, latest: int | None) -> Tensor | None:
-        """The token that a forced beginning or the longest output leaves, N, minus 1 for any; None: any everywhere."""
+    def _forced_tokens(self, positions: Tensor, latest: int | None) -> Tensor | None:
+        """The token forced by the prefix or by the longest output, N, -1 where none is; None: none anywhere."""
         only: Tensor | None = None
         if self._forced_steps > 0:
             assert self.prefix is not None
@@ -301,12 +300,12 @@ class SearchRules:
 
     @property
     def _forced_steps(self) -> int:
-        """Steps in which some row could have a forced token; fairseq lifts the length minimum for all rows then."""
+        """The number of steps with forced tokens in some row; in them fairseq lifts `min_len` for all rows."""
         return 0 if self.prefix is None else min(self.prefix.size(1), self.max_len)
 
-    def _ruled(self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int) -> Tensor:
-        """Log-probabilities with penalties and bans, but for those that leave a single token."""
-        # fairseq normalises first and bans afterwards; in `choose`, too, the same function does it
+    def _ruled_scores(self, logits: Tensor, positions: Tensor, sequence: Tensor | None, earliest: int) -> Tensor:
+        """Log-probabilities after penalties and bans; forced tokens are not applied."""
+        # as in fairseq, which normalises before it bans
         scores = self.find_likeliest(logits, 1, Bans(self.pad))[2][:]
         if self.unk_penalty:
             scores[:, self.unk] -= self.unk_penalty
@@ -318,18 +317,20 @@ class SearchRules:
         if self.no_repeat_ngram_size > 1:
             assert sequence is not None
             ban_repeated_ngrams(scores, positions, sequence, self.no_repeat_ngram_size)
-        if self.source_lengths is not None:  # fairseq gives the EOS probability one then, and compares it with the rest
+        if (
+            self.source_lengths is not None
+        ):  # as in fairseq: EOS gets probability one, and is compared with other tokens
             scores[:, self.eos] = torch.where(positions >= self.source_lengths, 0.0, -math.inf)
         return scores
 
 
 def _entries(table: Tensor, columns: Tensor) -> Tensor:
-    """One entry of each row, N x M and N -> N."""
+    """The entry of each row in its column, N x M and N -> N."""
     return table.gather(1, columns[:, None]).squeeze(1)
 
 
 def ban_repeated_ngrams(scores: Tensor, positions: Tensor, sequence: Tensor, size: int) -> None:
-    """Set to minus infinity, in place, what would complete an n-gram that the row already holds.
+    """Set the scores of tokens that complete an n-gram of the row for the second time to minus infinity, in place.
 
     Args:
         scores: N x V.

@@ -1,4 +1,4 @@
-"""What one decoding run did: counters per sentence and their totals.
+"""Counters of a decoding run: for each sentence, and their totals.
 
 Terms: a *drafted* token was proposed by the drafter, an *accepted* one passed verification; the verifier adds one token
 of its own to each block: the correction at the bifurcation, or the bonus token after a fully accepted draft. A
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class SentenceStats:
-    """The trace of one sentence; lists have one entry an iteration."""
+    """The trace of one sentence; lists have an entry for each iteration."""
 
     drafted: list[int] = field(default_factory=list)
     """tokens proposed"""
@@ -49,12 +49,12 @@ class DecodingTotals:
 
     @property
     def mean_iterations(self) -> float:
-        """Iterations a sentence."""
+        """Iterations per sentence."""
         return self.iterations / max(1, self.sentences)
 
     @property
     def mean_accepted_tokens(self) -> float:
-        """Committed tokens an iteration, the verifier's own included (papers/000 Table 5, "Tok.")."""
+        """Committed tokens per iteration, the verifier's own included (papers/000 Table 5, "Tok.")."""
         return self.committed / max(1, self.iterations)
 
     @property
@@ -75,7 +75,7 @@ class DecodingTotals:
 
 
 class BeamTotals(DecodingTotals):
-    """Of a beam search: iterations are passes, committed tokens are steps, and drafted ones prefixes scored ahead."""
+    """Totals of a beam search: iterations are passes, committed tokens steps, drafted tokens prefixes scored ahead."""
 
     def summary(self) -> str:
         sentences, passes = max(1, self.sentences), max(1, self.iterations)

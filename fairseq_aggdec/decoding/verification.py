@@ -1,15 +1,15 @@
 """Which draft tokens pass (papers/000 Eqs. 5 to 9, papers/004 §5).
 
-One pass of the verifier reads a block. A draft token stands against the verifier's own choice for the same position,
-made under the search rules after all draft tokens before it: each is judged by itself. What is accepted is the longest
-beginning of a draft in which every token passes.
+One pass of the verifier reads a block. Each draft token is compared with the verifier's own choice at the same
+position, made under the search rules after all draft tokens before it. The longest prefix of a draft in which every
+token passes is accepted.
 
 | criterion | passes | paper |
 |---|---|---|
 | `EXACT` | the verifier's own choice | 000 Eq. 7, 004 §3 |
 | `TopBeta` | among the verifier's best few, within a tolerance | 000 Eqs. 8 and 9; without the tolerance 004 §5.1 |
 | `WithinDistance` | close to the verifier's own choice, as numbers | 004 §5.2 |
-| `Acceptance.minimum` | the first few of a block, whatever the criterion | 004 §5.3 |
+| `Acceptance.minimum` | the first tokens of a block, whatever the criterion | 004 §5.3 |
 """
 
 from collections.abc import Sequence
@@ -25,42 +25,41 @@ from torch import Tensor
 from fairseq_aggdec.decoding.roles import Block, Draft, Verifier
 from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
 
-NOTHING = -1
-"""No draft token at this position: never passes."""
+NO_DRAFT = -1
+"""stands for a draft token where there is none; never passes"""
 
 
 class Criterion(Protocol):
-    """What passes besides the verifier's own choice, if search rules allow it."""
+    """Decides which draft tokens pass besides the verifier's own choices."""
 
     @property
     def ranks(self) -> int:
-        """How many of the highest scores it looks at."""
+        """The number of highest scores that the criterion reads."""
 
     def __call__(self, proposed: Tensor, drafted: Tensor, choices: Choices) -> Tensor:
         """Judge draft tokens.
 
         Args:
-            proposed: the token drafted for each position, N; `NOTHING` where there is none.
-            drafted: their scores, N; anything where there is none.
-            choices: the verifier's own, and at least its `ranks` highest scores.
+            proposed: the draft token at each position, N, or `NO_DRAFT`.
+            drafted: the scores of the draft tokens, N; undefined at `NO_DRAFT`.
+            choices: the verifier's own, with at least `ranks` highest scores.
 
         Returns:
-            N booleans; any where a token is the verifier's own choice, is banned, or there is none.
+            N booleans; undefined at the verifier's own choices, at banned tokens and at `NO_DRAFT`.
         """
 
 
 @dataclass(frozen=True)
 class TopBeta:
-    """GAD++: a draft token passes among the verifier's best few, within a tolerance of its very best.
+    """GAD++: a draft token passes among the verifier's top-beta tokens, within a tolerance of the best.
 
-    Probabilities are those that the search compares: temperature and penalties applied, banned tokens at none.
+    Probabilities are those of the search: divided by the temperature, penalties taken off, banned tokens at zero.
     """
 
     beta: int | None
-    """the draft token ranks among this many, fewer than there are tokens (Eq. 8); equal scores share the better rank;
-    None: any may pass"""
+    """highest rank that passes, below V (Eq. 8); equal scores share the better rank; None: no limit"""
     tolerance: float
-    """the most by which its log-probability may fall short of the best one, nats, inclusive (Eq. 9)"""
+    """largest difference in log-probability to the best token that passes, nats, inclusive (Eq. 9)"""
 
     @property
     def ranks(self) -> int:
@@ -73,13 +72,13 @@ class TopBeta:
 
 @dataclass(frozen=True)
 class WithinDistance:
-    """A draft token passes if its value differs little from that of the verifier's own choice (papers/004 §5.2)."""
+    """A draft token passes if its value is close to the value of the verifier's own choice (papers/004 §5.2)."""
 
     distance: float
     """the largest difference that passes, inclusive"""
     values: Tensor
-    """V, fp32: the value of each token, such as a pixel's intensity; NaN for tokens that are no numbers, which pass
-    only as the verifier's own choice"""
+    """V, fp32: the value of each token, such as a pixel's intensity; NaN for tokens that are no numbers, which never
+    pass by distance"""
 
     @property
     def ranks(self) -> int:
@@ -92,37 +91,37 @@ class WithinDistance:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Which draft tokens pass: the verifier's own choices always; never where search rules leave no other choice."""
+    """Decides which draft tokens pass: the verifier's own choices, and others where no search rule forces the token."""
 
     criterion: Criterion | None = None
-    """what passes besides"""
+    """passes other tokens; None: none"""
     minimum: int = 1
-    """tokens that an iteration commits, the verifier's own after them included (papers/004 §5.3): so many draft tokens
-    less one pass in any case, those after them only where all before have passed the criterion. Fewer where the
-    sentence or the draft ends before, or a search rule bans a token"""
+    """least number of tokens that an iteration commits, the verifier's own included (papers/004 §5.3): the first
+    `minimum` - 1 draft tokens pass in any case. Fewer where the sentence or the draft ends before, or a search rule
+    bans a token"""
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing but the verifier's own choice passes."""
+        """Whether only the verifier's own choices pass."""
         return self.criterion is None and self.minimum <= 1
 
     @property
     def ranks(self) -> int:
-        """How many of the verifier's highest scores have to be found to judge a token."""
+        """The number of highest scores needed to judge a token."""
         return 1 if self.criterion is None else self.criterion.ranks
 
     def by_token(self, proposed: Tensor, choices: Choices) -> tuple[Tensor, ...]:
-        """What `by_block` needs of some tokens, each judged by itself, N each; see `Criterion`."""
+        """Judge N tokens, each by itself; the result is the input of `by_block`, N each. See `Criterion`."""
         own = proposed == choices.tokens
         drafted = choices.score_of(proposed.clamp(min=0))
-        allowed = (drafted > -torch.inf) & (proposed != NOTHING) & ~own
+        allowed = (drafted > -torch.inf) & (proposed != NO_DRAFT) & ~own
         if choices.forced is not None:
             allowed &= ~choices.forced
         near = torch.zeros_like(own) if self.criterion is None else allowed & self.criterion(proposed, drafted, choices)
         return own, near, allowed, proposed, drafted, choices.tokens, choices.log_probs
 
     def by_block(self, own: Tensor, *judged: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What passes of a block, what becomes output and its log-probability: B x W each, from `by_token`'s, B x W."""
+        """Judge a block from the results of `by_token`, B x W each: passed, output tokens, log-probabilities."""
         near, allowed, proposed, drafted, tokens, log_probs = judged
         if self.minimum > 1:
             unbroken = (own | near).long().cumprod(dim=-1).bool()
@@ -136,34 +135,31 @@ EXACT = Acceptance()
 
 
 def accepted_prefix_length(passed: Tensor) -> Tensor:
-    """How many draft tokens are accepted: those before the first that did not pass, ... x W -> ..."""
+    """The number of draft tokens before the first that did not pass, ... x W -> ..."""
     return passed.long().cumprod(dim=-1).sum(dim=-1)
 
 
 class Verdict(NamedTuple):
-    """What becomes output at every entry of a block, should the output get that far; N each, on the host."""
+    """The judgement of a block's N entries, on the host."""
 
     widths: Sequence[int]
-    """how many entries each row has"""
+    """number of entries of each row"""
     passed: Sequence[bool]
-    """whether the draft token behind the entry passes; at the end of a draft there is none"""
+    """whether the draft token behind the entry passes; False at the end of a draft"""
     tokens: Sequence[int]
-    """the draft token where it passed, the verifier's own elsewhere"""
+    """the token to commit: the draft token where it passed, else the verifier's own"""
     log_probs: Sequence[float]
-    """of `tokens`, by the verifier"""
+    """the verifier's log-probabilities of `tokens`"""
 
     @classmethod
     def of(cls, widths: Sequence[int], passed: Tensor, tokens: Tensor, log_probs: Tensor) -> "Verdict":
-        """Of N each, on the verifier's device."""
+        """A verdict from tensors of N on the verifier's device."""
         passes, chosen, scores = _on_host(passed, tokens, log_probs)
         return cls(widths, list(map(bool, passes)), list(map(int, chosen)), scores)
 
     @classmethod
     def exact(cls, block: Block, draft: Draft, tokens: Tensor, log_probs: Tensor) -> "Verdict":
-        """What becomes output under `EXACT`: the verifier's own choices, N, and their log-probabilities.
-
-        A draft token passes where it is the choice for its place.
-        """
+        """The verdict under `EXACT`, from the verifier's own choices and their log-probabilities, N each."""
         ragged = block.ragged
         unknown = [draft.lengths] if draft.known is None else []
         own, read, scores, *lengths = _on_host(tokens, ragged.pack(block.tokens), log_probs, *unknown)
@@ -175,14 +171,14 @@ class Verdict(NamedTuple):
 
 
 def _on_host(*entries: Tensor) -> list[list[float]]:
-    """The numbers of some vectors."""
+    """Copy vectors to the host as lists; from a GPU in one transfer."""
     if entries[0].device.type == "cpu":
         return [entry.tolist() for entry in entries]
     return _in_one_transfer(*entries)
 
 
 def _in_one_transfer(*entries: Tensor) -> list[list[float]]:
-    """The same from a GPU, which is waited for: in fp32, which holds tokens below 2^24 exactly."""
+    """Copy vectors to the host, one after the other in fp32, which holds tokens below 2^24 exactly."""
     numbers = iter(torch.cat(entries).tolist())
     return [list(islice(numbers, len(entry))) for entry in entries]
 
@@ -192,8 +188,7 @@ def judge(
 ) -> Verdict:
     """Read a block in one pass and judge its draft.
 
-    Behind a row's first draft token that did not pass, nothing of this is used. `sequence` has the decoder's inputs up
-    to the block's end, B x L, for rules that look back; None where none does.
+    `sequence`: the decoder's inputs up to the end of the block, B x L, for the n-gram rule; None without that rule.
     """
     ragged, positions = block.ragged, block.positions
     proposed = None if accept.is_exact else _proposed(block, draft)
@@ -219,15 +214,15 @@ def judge(
     by_token = judged[0] if len(judged) == 1 else tuple(torch.cat(entries) for entries in zip(*judged, strict=True))
     if proposed is None:
         return Verdict.exact(block, draft, *by_token)
-    # behind a row's tokens its last one is repeated, behind which nothing was drafted
+    # `spread` repeats a row's last entry, behind which nothing was drafted
     spread = accept.by_block(*(ragged.spread(entries) for entries in by_token))
     return Verdict.of(ragged.widths, *map(ragged.pack, spread))
 
 
 def _proposed(block: Block, draft: Draft) -> Tensor:
-    """The token that was drafted behind each entry of a block, N; `NOTHING` where there is none."""
+    """The draft token behind each entry of a block, N, or `NO_DRAFT`."""
     ragged = block.ragged
-    proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NOTHING))
+    proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NO_DRAFT))
     if draft.known is None or not ragged.is_full:  # otherwise a row's tokens end with the block
-        proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NOTHING)
+        proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NO_DRAFT)
     return proposed

@@ -1,1 +1,1 @@
-"""How a stock fairseq decoder scores a block of tokens against a cache of what it has read."""
+"""Cached forward passes of stock fairseq encoders and decoders over blocks of tokens."""

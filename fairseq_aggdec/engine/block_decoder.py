@@ -1,7 +1,7 @@
 """The forward pass of a stock fairseq Transformer decoder for a block of tokens.
 
-fairseq's own decoder, given an incremental state, reads one token and drops the causal mask; this one reads any number
-of tokens at any position per row, over the same weights. Nothing is retrained and the checkpoint is untouched.
+fairseq's own decoder with an incremental state reads one token and drops the causal mask. This one reads any number of
+tokens at any position of each row, with the same weights.
 """
 
 from collections.abc import Iterator
@@ -22,17 +22,17 @@ from fairseq_aggdec.engine.native.modules import DecoderStack, PackedProduct, de
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
 from fairseq_aggdec.models.layer_list import layers_of
 
-_PART = 128
-"""tokens whose logits are made at once: the memory of some thousand, many times that of the model, would be taken from
-the system and given back block by block, which takes longer than the arithmetic"""
-_LITTLE_PADDING = 4
-"""tokens that are read in the time it takes to leave them out"""
+_LOGITS_CHUNK = 128
+"""number of tokens whose logits are computed at once; the memory of all logits would be fetched from the system and
+returned for each block, which takes longer than the arithmetic"""
+_MAX_PADDING_READ = 4
+"""number of padding tokens that are read along, since to leave them out would take longer"""
 
 
 class BlockDecoder(Verifier, TreeVerifier):
-    """A `roles.Verifier` over a fairseq `TransformerDecoder`: cached, any block width, positions per row.
+    """A `roles.Verifier` and a `TreeVerifier` over a fairseq `TransformerDecoder`, with a cache.
 
-    A `TreeVerifier` too: what it reads of a batch is either blocks or trees.
+    A batch is read either in blocks or in trees.
     """
 
     def __init__(
@@ -44,16 +44,15 @@ class BlockDecoder(Verifier, TreeVerifier):
     ) -> None:
         """
         Args:
-            decoder: its weights are taken as they are now: attention projections are fused into copies, and on a CPU
-                all are prepacked (see `Linear`).
+            decoder: its present weights are copied where projections are fused or weights prepacked (see `Linear`).
             kinds: see `unsupported_decoder`.
-            arithmetic: of the layers.
-            further: N x D, embeddings, scaled, for the numbers that follow those of the vocabulary's V symbols, such as
-                that of a drafter's mask. A block can hold these numbers where `reads_further` says so.
+            arithmetic: the arithmetic of the layers.
+            further: N x D, scaled embeddings of symbols numbered from V on, such as a drafter's mask. Blocks can
+                contain these symbols if `reads_further`.
 
         Raises:
-            ValueError: the decoder has something that this engine lacks.
-            AggdecError: the precision is not to be had on the decoder's device.
+            ValueError: the engine does not support the decoder.
+            AggdecError: the precision is not available on the decoder's device.
         """
         reason = unsupported_decoder(decoder, kinds)
         if reason is not None:
@@ -72,22 +71,22 @@ class BlockDecoder(Verifier, TreeVerifier):
             for projection in (decoder.project_in_dim, decoder.project_out_dim)
         )
         self.by_kernels = not isinstance(self._layers, DecoderLayers)
-        """whether `native` runs the layers; its results have the same bits in all shapes"""
+        """whether `native` runs the layers, with the same bits in all shapes"""
         self.narrow = isinstance(self._layers, DecoderStack) and self._layers.narrow
-        """whether it keeps their weights in 16 bits"""
+        """whether `native` stores their weights in 16 bits"""
         self._embedding = embedding(decoder, self._positions, further) if self.by_kernels else None
         self.reads_further = self._embedding is not None and further is not None
-        """whether a block can hold the numbers of `further`; otherwise the caller makes `embeddings`"""
+        """whether blocks can contain the symbols of `further`; otherwise the caller computes `embeddings`"""
         in_fixed_shapes = arithmetic.fixed_shapes and not self.by_kernels
         self.can_be_ragged = not in_fixed_shapes and decoder.embed_tokens.weight.device.type == "cpu"
-        """whether padding of a block is left out; a GPU reads some hundred tokens in the time of one"""
+        """whether the padding of a block is left out; on a GPU a hundred tokens take the time of one"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
         self._cross = torch.empty(0)  # keys and values of the encoder output: layers x B x H x S x 2D/H
-        self._padding: Tensor | None = None  # B x S, what no token sees of it
+        self._padding: Tensor | None = None  # B x S, the hidden positions of the encoder output
 
     def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
-        """Take a new batch.
+        """Start a new batch.
 
         Args:
             encoder_out: fairseq's, `encoder_out["encoder_out"][0]` of S x B x C.
@@ -97,9 +96,9 @@ class BlockDecoder(Verifier, TreeVerifier):
         memory = encoder_out["encoder_out"][0].detach().transpose(0, 1)  # B x S x C
         masks = encoder_out["encoder_padding_mask"]
         self._padding = None
-        # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
+        # a mask without padding is dropped on a CPU; on a GPU the look at it would cost a synchronisation
         if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
-            # rows that leave are taken out in place, and the kernels read it from end to end
+            # a contiguous copy: rows are removed in place, and the kernels read contiguous memory
             self._padding = masks[0].clone(memory_format=torch.contiguous_format)
         by_head = self._cross_kv(memory).unflatten(-1, (self._cache.memory.size(0), self._heads, -1))
         self._cross = by_head.permute(2, 0, 3, 1, 4).contiguous()
@@ -107,24 +106,22 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._cache.start(memory.size(0), memory)
 
     def score(self, block: Block) -> Iterator[Tensor]:
-        """See `roles.Verifier.score`."""
         ragged = block.ragged
         padding = block.tokens.numel() - ragged.size
-        if self.can_be_ragged and padding > _LITTLE_PADDING:
+        if self.can_be_ragged and padding > _MAX_PADDING_READ:
             features = self.features(block.tokens, block.starts, block.last_start, ragged=ragged)
         else:
             features = ragged.pack(self.features(block.tokens, block.starts, block.last_start))
         yield from self._logits(features)
 
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
-        """See `decoding.beam.roles.TreeVerifier.score_tree`."""
         x = self._read(block.tokens, block.positions, block.last_position + 1)
         self._cache.reserve(block.end)
         yield from self._logits(self._projected(self._layers.tree(x, self._cache, block)))
 
     def _logits(self, features: Tensor) -> Iterator[Tensor]:
-        is_one = features.is_cuda or features.size(0) <= _PART
-        for part in (features,) if is_one else features.split(_PART):
+        is_one = features.is_cuda or features.size(0) <= _LOGITS_CHUNK
+        for part in (features,) if is_one else features.split(_LOGITS_CHUNK):
             logits = self.project(part)
             yield logits if self._temperature == 1.0 else logits / self._temperature
 
@@ -142,16 +139,15 @@ class BlockDecoder(Verifier, TreeVerifier):
         """Decoder output before the vocabulary projection.
 
         Args:
-            block: B x W tokens; not looked at where there are `embeddings`.
+            block: B x W tokens; unused with `embeddings`.
             starts: B, the position of each row's first block token.
-            last_start: the largest entry of `starts`, as the host knows it.
-            reach: B x W, the last position that each query sees, at most `last_start` + W - 1; None for its own
+            last_start: the largest entry of `starts`, on the host.
+            reach: B x W, the last position that each query attends to, at most `last_start` + W - 1; None: its own
                 (causal).
-            embeddings: B x W x D, read in place of the tokens' own embeddings: what the decoder has before it adds
-                positions (scaled, through `project_in_dim` where there is one).
-            wanted: the columns to return, B x k; None for all. Of the others the last layer makes
-                keys and values only.
-            ragged: of the block: what stands behind a row's tokens is not read. None: all is.
+            embeddings: B x W x D, replaces the tokens' own embeddings before positions are added (scaled, after
+                `project_in_dim`).
+            wanted: the columns to return, B x k; None: all. For others the last layer computes keys and values only.
+            ragged: the valid entries of the block; None: all.
 
         Returns:
             B x W x D, or fewer columns; ragged, N x D.
@@ -160,26 +156,24 @@ class BlockDecoder(Verifier, TreeVerifier):
         assert read is not None
         width = read.size(1) if ragged is None else ragged.width
         end = last_start + width
-        positions: range | Tensor = range(last_start, end)  # of one row the host knows them
+        positions: range | Tensor = range(last_start, end)  # of one row, on the host
         if ragged is not None:
             read, positions = ragged.pack(read), starts[ragged.rows] + ragged.columns
         elif starts.size(0) > 1:
             positions = starts[:, None] + torch.arange(width, device=starts.device)
         x = self._read(read, positions, end) if embeddings is None else self._placed(read, positions, end)
         self._cache.reserve(end)
-        cache = self._cache
-        return self._projected(
-            self._layers.block(x, cache, starts, last_start, ragged=ragged, reach=reach, wanted=wanted)
-        )
+        x = self._layers.block(x, self._cache, starts, last_start, ragged=ragged, reach=reach, wanted=wanted)
+        return self._projected(x)
 
     def _read(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
-        """What the first layer reads of tokens, ... -> ... x D, at these positions, all below `end`."""
+        """The input of the first layer, ... -> ... x D, for tokens at these positions, all below `end`."""
         if self._embedding is not None:
             return self._embedding(tokens, positions, end)
         return self._placed(self.embed(tokens), positions, end)
 
     def _placed(self, x: Tensor, positions: Tensor | range, end: int) -> Tensor:
-        """Embeddings, ... x D, as the first layer reads them at these positions, all below `end`."""
+        """The input of the first layer for embeddings, ... x D, at these positions, all below `end`."""
         table = self._positions
         if table is not None:
             x = x + (
@@ -199,18 +193,18 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._layers.attend_to(self._cross, self._padding)
 
     def project(self, features: Tensor) -> Tensor:
-        """Logits of any features, ... x D -> ... x V."""
+        """Logits of features, ... x D -> ... x V."""
         return self._vocabulary(features)
 
     def embed(self, block: Tensor) -> Tensor:
-        """Token embeddings as the layers read them, scaled, without positions: ... -> ... x D."""
+        """Scaled token embeddings without positions, ... -> ... x D."""
         decoder = self._decoder
         x = decoder.embed_scale * F.embedding(block, decoder.embed_tokens.weight)
         return x if self._in is None else self._in(x)
 
 
 def _keys_and_values(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> Linear | PackedProduct:
-    """What all layers have of the source, in one product: ... x C -> ... x (layers 2D), each layer's head by head."""
+    """All layers' keys and values of the source in one product, ... x C -> ... x (layers 2D), grouped by head."""
     crosses = [layer.encoder_attn for layer in layers_of(decoder)]
     order = torch.cat(
         [2 * attention.embed_dim * number + head_by_head(attention) for number, attention in enumerate(crosses)]

@@ -1,6 +1,6 @@
-"""The forward pass of a stock fairseq Transformer encoder over its own weights, without what inference does not need.
+"""The forward pass of a stock fairseq Transformer encoder, with the same weights and for inference alone.
 
-fairseq's encoder is built for training; for one sentence it spends more time between the matrix products than in them.
+fairseq's encoder is built for training: for one sentence it takes longer between the matrix products than in them.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ from fairseq_aggdec.models.masks_and_positions import additive_mask
 
 
 class _Layer:
-    """What `TransformerEncoderLayerBase.forward` computes without dropout, attention projections fused."""
+    """`TransformerEncoderLayerBase.forward` without dropout, with fused attention projections."""
 
     def __init__(self, layer: TransformerEncoderLayerBase, arithmetic: Arithmetic) -> None:
         attention, linear = layer.self_attn, partial(fused, arithmetic=arithmetic)
@@ -47,21 +47,20 @@ class _Layer:
 
 
 class BlockEncoder:
-    """Encodes as the fairseq encoder that it reads does in evaluation mode."""
+    """Computes the output of a fairseq encoder in evaluation mode."""
 
     def __init__(
         self, encoder: TransformerEncoderBase, arithmetic: Arithmetic = AS_THE_MODEL, clamps: bool = False
     ) -> None:
-        """The encoder's weights are taken as they are now.
-
+        """
         Args:
-            encoder: fairseq's.
-            arithmetic: of the layers.
-            clamps: read what stands behind the learned positions as if it stood at the last one, as a drafter may.
+            encoder: fairseq's, with its present weights.
+            arithmetic: the arithmetic of the layers.
+            clamps: give tokens behind the last learned position that position, as a drafter may.
 
         Raises:
-            ValueError: the encoder has something that this engine lacks.
-            AggdecError: the precision is not to be had on the encoder's device.
+            ValueError: the engine does not support the encoder.
+            AggdecError: the precision is not available on the encoder's device.
         """
         reason = unsupported_encoder(encoder)
         if reason is not None:
@@ -85,9 +84,9 @@ class BlockEncoder:
             tokens: B x S, padded on either side.
 
         Returns:
-            fairseq's encoder output: `encoder_out` S x B x C, `encoder_padding_mask` B x S, `encoder_embedding`
-            B x S x C; what only training reads is left out. What `encoder_out` has for padding is to be read by nobody.
-            With `same_bits` S is longer, and the padding is behind.
+            fairseq's encoder output: `encoder_out` S x B x C, undefined at padding, `encoder_padding_mask` B x S,
+            `encoder_embedding` B x S x C; other entries are empty. With `same_bits` S is larger, and all padding is on
+            the right.
 
         Raises:
             AggdecError: a sentence is longer than the encoder's learned positions.
@@ -96,7 +95,7 @@ class BlockEncoder:
             tokens = aligned(tokens, self.pad)
         encoder, length = self._encoder, tokens.size(1)
         hidden = tokens.eq(encoder.padding_idx)
-        # on a CPU a look at the mask is free and often saves it; on a GPU it would cost a synchronisation
+        # a mask without padding is dropped on a CPU; on a GPU the look at it would cost a synchronisation
         padded = hidden.is_cuda or bool(hidden.any())
         embedding = encoder.embed_scale * F.embedding(tokens, encoder.embed_tokens.weight)
         x = embedding
@@ -126,7 +125,7 @@ class BlockEncoder:
         }
 
     def _layered(self, x: Tensor, hidden: Tensor | None) -> Tensor:
-        """What the layers make of B x S x C; `hidden`: B x S, what no token sees; None where all is seen."""
+        """The output of the layers, B x S x C; `hidden`: B x S, the padding; None without padding."""
         if self._stack is not None:
             return self._stack(x, hidden)
         mask = None if hidden is None else additive_mask(hidden, x)[:, None, None]

@@ -1,8 +1,7 @@
-"""The forward pass of a block drafter's decoder, its prefix read once where it is causal.
+"""The forward pass of a block drafter's decoder; a causal prefix is read once.
 
-The layers are stock, so that the verifier's engine runs them: a block holds the tokens that a row has committed since
-the last draft, any number of them, and k masks, which see each other. The keys and values of the masks lie behind the
-row's length and are overwritten by the next block.
+The layers are stock, so the verifier's engine runs them. A block has the tokens that a row has committed since the last
+draft, and k masks, which attend to each other. The next block overwrites the cached keys and values of the masks.
 """
 
 from array import array
@@ -24,15 +23,15 @@ Encode = Callable[[Tensor | None], dict[str, Any]]
 class DraftDecoder:
     """A `drafters.block.BlockModel` over a `NarDrafterDecoder`.
 
-    A bidirectional prefix sees the block and so changes with it: it is read anew for every draft.
+    A bidirectional prefix attends to the block, so it is read again for every draft.
     """
 
     def __init__(self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        """The decoder is in evaluation mode.
+        """The decoder must be in evaluation mode.
 
         Raises:
-            ValueError: the decoder has something that the engine lacks.
-            AggdecError: the precision is not to be had on the decoder's device.
+            ValueError: the engine does not support the decoder.
+            AggdecError: the precision is not available on the decoder's device.
         """
         self.max_positions = decoder.max_positions()
         self._decoder = decoder
@@ -40,29 +39,27 @@ class DraftDecoder:
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         mask = None if self._copies_source else decoder.mask_embedding[None]
         self._engine = BlockDecoder(decoder, (NarDrafterDecoder,), arithmetic, mask)
-        self._encode: Encode | None = None  # not called yet
-        self._rows: Tensor | None = None  # B, those of the batch that are left when it will be; None: all
+        self._encode: Encode | None = None  # to be called before the first draft
+        self._rows: Tensor | None = None  # B, the rows still to encode; None: all
         self._encoder_out: dict[str, list[Tensor]] = {}
-        self._read: list[int] = []  # tokens of each row whose keys and values are cached
+        self._read: list[int] = []  # number of cached tokens of each row
 
     def start(self, encoder_out: dict[str, Any]) -> None:
-        """Take a new batch: what the drafter's encoder, or one with the same weights, returned for it."""
+        """Start a new batch with the output of the drafter's encoder, or of one with the same weights."""
         self.start_later(lambda rows: _rows_of(encoder_out, rows))
 
     def start_later(self, encode: Encode) -> None:
-        """Take a new batch of which nothing is computed before a draft is wanted: in a large one that may be never.
+        """Start a new batch that is encoded before the first draft: in a large batch perhaps never.
 
         Args:
-            encode: returns what the drafter's encoder has for some rows of the batch, or for all where given None.
+            encode: returns the encoder output of the given rows of the batch; None: of all rows.
         """
         self._encode, self._rows = encode, None
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        """See `drafters.block.BlockModel.draft`."""
         return self._choose(*self._block(texts, block_size))
 
     def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        """See `drafters.block.BlockModel.score`."""
         features, last = self._block(texts, block_size)
         head = self._decoder.transitions
         if head is not None:
@@ -71,7 +68,6 @@ class DraftDecoder:
         return self._engine.project(features)
 
     def go_back(self, lengths: Sequence[int]) -> None:
-        """See `decoding.beam.drafted_rows.ReturningModel.go_back`."""
         if self._encode is None:
             self._read = list(map(min, self._read, lengths))
 
@@ -84,7 +80,7 @@ class DraftDecoder:
         self._read = [self._read[row] for row in rows.tolist()]
 
     def _begin(self) -> None:
-        """What `start_later` has put off, for the rows that are left."""
+        """Encode the rows that are left, as `start_later` has announced."""
         assert self._encode is not None
         encoder_out = self._encode(self._rows)
         self._read = [0] * encoder_out["encoder_out"][0].size(1)
@@ -94,7 +90,7 @@ class DraftDecoder:
         self._encode = self._rows = None
 
     def _choose(self, features: Tensor, last: Tensor) -> Tensor:
-        """Drafted tokens, B x k, after the token that stands before each block, B."""
+        """Draft tokens, B x k; `last`: the token before each block, B."""
         logits = self._engine.project(features)
         if self._transitions is None:
             return self._decoder.best_tokens(logits)
@@ -102,18 +98,18 @@ class DraftDecoder:
         return self._transitions.chain(features, logits, last)
 
     def _block(self, texts: Sequence[Sequence[int]], block_size: int) -> tuple[Tensor, Tensor]:
-        """Decoder output at the masks behind each row's prefix, B x k x D, and the token before them, B.
+        """Decoder output at the masks behind each row's prefix, B x k x D, and the token before the masks, B.
 
-        A block holds what each row has committed since the last draft, then masks: k for the row with most of that, for
-        others a few more, which are not looked at. A causal prefix is then known as read.
+        A block has the tokens that each row has committed since the last draft, then masks: k for the row with the most
+        tokens, for others more, which are not returned. A causal prefix is cached.
         """
         if self._encode is not None:
             self._begin()
         decoder, engine, starts = self._decoder, self._engine, self._read
         is_causal, pad = decoder.is_causal, decoder.padding_idx
-        mask = decoder.embed_tokens.num_embeddings if engine.reads_further else pad  # or any: `inputs` replace it
+        mask = decoder.embed_tokens.num_embeddings if engine.reads_further else pad  # `inputs` replace padding
         width = block_size + max(len(text) - start for text, start in zip(texts, starts, strict=True))
-        numbers = array("q")  # of each row: the last token, start, block, what it reaches, which columns are wanted
+        numbers = array("q")  # for each row: last token, start, block, reach, wanted columns
         for text, start in zip(texts, starts, strict=True):
             fresh, end = len(text) - start, len(text) + block_size - 1  # up to the last mask
             first = start + fresh if is_causal else start
@@ -135,7 +131,7 @@ class DraftDecoder:
 
 
 def _rows_of(encoder_out: dict[str, Any], rows: Tensor | None) -> dict[str, Any]:
-    """What an encoder returned for these rows; None: all."""
+    """The encoder output of these rows; None: all rows."""
     if rows is None:
         return encoder_out
     return {

@@ -1,4 +1,4 @@
-"""The engines of the models at hand, verifiers and drafters: made when first used, and anew where weights change."""
+"""The engines of verifiers and drafters: built at first use, and rebuilt when weights have changed."""
 
 import logging
 import operator
@@ -32,7 +32,7 @@ _Engine = TypeVar("_Engine")
 
 
 class _WeightsAsRead:
-    """A module's parts and weights when an engine was made of them; tells when the engine is stale."""
+    """A snapshot of a module's parts and weights, which tells when an engine built from them is stale."""
 
     def __init__(self, module: nn.Module) -> None:
         self._holders: list[dict[str, Any]] = [
@@ -40,18 +40,18 @@ class _WeightsAsRead:
         ]
         self._things = self._all_things()
         self._weights = [thing for thing in self._things if isinstance(thing, Tensor)]
-        # PyTorch counts no versions of weights that were made in inference mode
+        # PyTorch counts no versions of weights created in inference mode
         self._is_counted = not any(weight.is_inference() for weight in self._weights)
-        # a norm's or a bias, of the last layer: an optimizer changes it in every step
+        # a norm or a bias of the last layer: an optimizer changes it in every step
         self._sample = next((weight for weight in reversed(self._weights) if weight.dim() == 1), torch.empty(0))
         self._numbers = self._sample.detach().clone()
         self._seen = self._now()
 
     def are_current(self) -> bool:
-        """Return whether the module has the same parts and weights, neither moved nor written to since.
+        """Whether the module has the same parts and weights, neither moved nor written to since.
 
-        PyTorch does not count what fused optimizers write, nor what goes through `weight.data`, as in fairseq's. So the
-        numbers of one small weight are compared, too.
+        PyTorch does not count writes by fused optimizers or through `weight.data`, as fairseq's optimizers write. So
+        the numbers of one small weight are compared, too.
         """
         things = self._all_things()
         is_whole = len(things) == len(self._things) and all(map(operator.is_, things, self._things))
@@ -72,7 +72,7 @@ class _EngineCache(Generic[_Key, _Engine]):
         self._entries: dict[_Key, tuple[_WeightsAsRead, _Engine]] = {}
 
     def current(self, key: _Key, module: nn.Module, make: Callable[[], _Engine]) -> _Engine:
-        """Return the key's engine, made by `make` where there is none or it is stale."""
+        """The engine of a key; `make` builds it where there is none or it is stale."""
         if key in self._entries:
             weights, engine = self._entries[key]
             if weights.are_current():
@@ -82,31 +82,30 @@ class _EngineCache(Generic[_Key, _Engine]):
         return engine
 
     def clear(self) -> None:
-        """Forget all engines."""
         self._entries.clear()
 
 
 class Engines:
-    """Engines of verifiers' encoders and decoders, over fused and packed copies of their weights.
+    """Engines of verifiers' encoders and decoders, with fused and packed copies of their weights.
 
-    A change of weights makes an engine anew, but not a change of some weights through `weight.data`, or of weights that
-    were made in inference mode, nor a hook: then call `clear`. A pickled or copied one is empty.
+    An engine is rebuilt when weights have changed. Call `clear` after a change through `weight.data`, of weights from
+    inference mode, or of hooks. A pickled or copied instance is empty.
     """
 
     def __init__(self, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         self.arithmetic = arithmetic
         self.lock = threading.RLock()
-        """held while a batch is decoded: an engine holds the batch's cache"""
+        """held while a batch is decoded, since an engine has the batch's cache"""
         self.encoders_made = 0
         self._decoders: _EngineCache[nn.Module, tuple[BlockDecoder | None, str | None]] = _EngineCache()
         self._encoders: _EngineCache[nn.Module, BlockEncoder | None] = _EngineCache()
 
     def unsupported(self, decoder: nn.Module) -> str | None:
-        """Return why there is no engine for a decoder, None where there is one; see `decoder`."""
+        """The reason why a decoder has no engine; None where it has one. See `decoder`."""
         return self._decoder_or_reason(decoder)[1]
 
     def decoder(self, decoder: nn.Module) -> BlockDecoder | None:
-        """Return the engine of a model's decoder; None where `unsupported` says why fairseq's own code decodes.
+        """The engine of a decoder; None where fairseq's own code decodes, see `unsupported`.
 
         Raises:
             AggdecError: the arithmetic is not available for this decoder, or on its device.
@@ -114,16 +113,16 @@ class Engines:
         return self._decoder_or_reason(decoder)[0]
 
     def encode(self, model: FairseqEncoderDecoderModel, net_input: dict[str, Any]) -> dict[str, Any]:
-        """Return what fairseq's generator gets from `model.encoder` for a batch.
+        """Encode a batch, as fairseq's generator does by `model.encoder`.
 
-        The engine encodes only for decoders that it runs itself, since it leaves out what those do not read.
+        The engine encodes only for decoders with an engine, since it computes only the entries that those read.
 
         Raises:
             AggdecError: the arithmetic is not available for this model, or on its device.
         """
         encoder = model.encoder
         engine = self._encoders.current(encoder, encoder, lambda: self._new_encoder(model))
-        if engine is None or net_input.get("token_embeddings") is not None:  # given in place of `src_tokens`
+        if engine is None or net_input.get("token_embeddings") is not None:  # they replace `src_tokens`
             return encoder.forward_torchscript(net_input)
         return engine(net_input["src_tokens"])
 
@@ -139,7 +138,7 @@ class Engines:
         return self._decoders.current(decoder, decoder, lambda: self._new_decoder(decoder))
 
     def _new_decoder(self, decoder: nn.Module) -> tuple[BlockDecoder | None, str | None]:
-        """Make a decoder's engine, or find the reason why there is none."""
+        """Build a decoder's engine, or return the reason why there is none."""
         reason = unsupported_decoder(decoder)
         if reason is None:
             _check_weights(decoder, "decoder")
@@ -177,9 +176,9 @@ class Engines:
         module: nn.Module,
         objection: Callable[[Any, nn.Module], str | None],
     ) -> tuple[Any, str | None]:
-        """Make an engine that computes as fairseq's module does; else None and the reason.
+        """Build an engine that computes the same as fairseq's module, else return None and the reason.
 
-        One of another arithmetic is judged by the same engine in the model's own.
+        For another arithmetic than the model's own, an engine in the model's own arithmetic is compared.
         """
         try:
             engine = make(self.arithmetic)
@@ -187,7 +186,7 @@ class Engines:
             reason = objection(judged, module)
         except AggdecError:
             raise
-        except Exception as error:  # whatever a model of other parts runs into
+        except Exception as error:  # a model with unknown parts may raise anything
             reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
         return (engine, None) if reason is None else (None, reason)
 
@@ -199,36 +198,36 @@ class Engines:
 
 
 def _check_weights(model: nn.Module, side: str) -> None:
-    """Refuse NaN and infinity, at which fairseq's own search fails; here they could pass for bad scores."""
+    """Raises `AggdecError` for NaN and infinity, at which fairseq's search fails; here they might go unnoticed."""
     name = broken_weight(model)
     if name is not None:
         raise AggdecError(
-            f"the model's {side}.{name} holds NaN or infinity, so that its scores are no numbers: "
-            "its training has gone wrong; use an earlier checkpoint"
+            f"the model's {side}.{name} holds NaN or infinity, so that all scores are NaN: its training has diverged; "
+            "use an earlier checkpoint"
         )
 
 
 class LoadedDrafter:
-    """A block drafter on its verifier's device and in its precision; it shares the encoder where theirs are equal."""
+    """A block drafter on its verifier's device and in its precision; it shares an equal encoder of the verifier."""
 
     def __init__(self, model: NarDrafterModel, name: str = "the drafter") -> None:
-        """`model` is moved and converted in place when it is first used; `name` stands for it in messages."""
+        """`model` is moved and converted in place at first use; `name`: its name in messages."""
         self.model = model
-        model.eval()  # not chained: of a model that fairseq has prepared for generation it returns None
+        model.eval()  # not chained: fairseq's models return None here once they are prepared for generation
         model.requires_grad_(False)
         self.name = name
         self.lock = threading.RLock()
-        """as that of `Engines`, for generators that share a drafter but no engines"""
+        """as `Engines.lock`, for generators that share a drafter but no engines"""
         self._engines: _EngineCache[Arithmetic, DraftDecoder] = _EngineCache()
         self._encoders: _EngineCache[Arithmetic, BlockEncoder | None] = _EngineCache()
         self._verifiers: list[FairseqEncoderDecoderModel] = []
         self._shared: int | None = None
 
     def block_size(self, wanted: int) -> int:
-        """The number of tokens to draft: `wanted`, or where that is 0 as many as the drafter says.
+        """The number of tokens to draft: `wanted`, or the drafter's default where that is 0.
 
         Raises:
-            AggdecError: `wanted` is above the block size that it was trained for.
+            AggdecError: `wanted` is above the block size of the drafter's training.
         """
         if wanted > self.model.block_size:
             raise AggdecError(
@@ -248,11 +247,12 @@ class LoadedDrafter:
 
         Args:
             dtype: the type of the verifier's weights.
-            verifiers: the models whose encoders have read the batch; none where the drafter works alone.
-            arithmetic: how the drafter's layers compute; for each a copy of its weights is kept.
+            verifiers: the models that verify; none where the drafter decodes alone.
+            encoder_outs: the output of each verifier's encoder.
+            arithmetic: the arithmetic of the drafter's layers; each one needs a copy of the weights.
 
         Raises:
-            AggdecError: the engine does not support the drafter, or not this precision on this machine.
+            AggdecError: the engine does not support the drafter, or the precision is not available.
         """
         weight = self.model.decoder.embed_tokens.weight
         device = net_input["src_tokens"].device
@@ -265,7 +265,7 @@ class LoadedDrafter:
         if verifiers and list(verifiers) != self._verifiers:
             self._verifiers = list(verifiers)
             is_frozen = bool(self.model.encoder_fingerprint.any())
-            # that of the weights as they are now: the verifier's may have been rounded to bfloat16, too
+            # of the present weights: like the verifier's they may have been rounded to bfloat16
             self._shared = same_encoder(encoder_fingerprint(self.model.encoder), verifiers) if is_frozen else None
             which = "encodes the source itself" if self._shared is None else "shares the verifier's encoder"
             logger.info(f"{self.name} {which}")
@@ -276,7 +276,7 @@ class LoadedDrafter:
         return engine
 
     def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder:
-        self.forget_verifiers()  # the encoder's weights may be new, too
+        self.forget_verifiers()  # the encoder's weights may have changed, too
         return DraftDecoder(self.model.decoder, arithmetic)
 
     def _new_encoder(self, arithmetic: Arithmetic) -> BlockEncoder | None:
@@ -284,7 +284,7 @@ class LoadedDrafter:
         return None if unsupported_encoder(encoder) is not None else BlockEncoder(encoder, arithmetic, clamps=True)
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
-        """The output of the drafter's own encoder for some rows of a batch; None for all rows."""
+        """The output of the drafter's own encoder for these rows of a batch; None: all rows."""
         encoder = self.model.encoder
         if rows is not None:
             net_input = {name: value[rows] for name, value in net_input.items() if isinstance(value, Tensor)}
@@ -300,7 +300,7 @@ class LoadedDrafter:
 
 
 def same_encoder(fingerprint: Tensor, verifiers: Sequence[FairseqEncoderDecoderModel]) -> int | None:
-    """The index of the verifier whose encoder has this fingerprint; None where there is none."""
+    """The index of the verifier with this encoder fingerprint; None where there is none."""
     for number, verifier in enumerate(verifiers):
         encoder = verifier.encoder
         if isinstance(encoder, TransformerEncoderBase) and torch.equal(encoder_fingerprint(encoder), fingerprint):

@@ -1,7 +1,7 @@
-"""Memory that is free stays with the process, for engines on a CPU.
+"""Freed memory stays with the process, for engines on a CPU.
 
-Every block takes memory for its intermediate results, in large batches tens of megabytes, and gives it back. glibc
-hands so much on to the system at once, and fetching it again costs a page fault for every 4 kB: up to a third of a
+Every block allocates and frees memory for its intermediate results, in large batches tens of megabytes. glibc returns
+such large blocks to the system at once, and to fetch them again costs a page fault for every 4 kB: up to a third of a
 batch's time (docs/tried.md).
 """
 
@@ -9,25 +9,27 @@ import ctypes
 import functools
 import os
 
-KEPT_BYTES = 512 * 2**20
-"""free memory at the end of the heap from which on some is given back"""
-_LARGEST = 32 * 2**20
-"""the largest block that glibc can be told to take from the heap"""
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of malloc.h
-_USERS_OWN = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
+TRIM_THRESHOLD_BYTES = 512 * 2**20
+"""free memory at the end of the heap above which glibc returns some to the system"""
+_MMAP_THRESHOLD_BYTES = 32 * 2**20
+"""largest block that glibc can take from the heap"""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as in malloc.h
+_ALLOCATOR_VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
 
 
 @functools.cache
 def keep_freed_memory() -> bool:
-    """Tell glibc to, for the whole process.
+    """Make glibc keep freed memory, in the whole process.
 
     Returns:
-        False where nothing was done: the C library is another one, or the environment sets its allocator.
+        False where nothing was done: with another C library, or an allocator configured in the environment.
     """
-    if any(name in os.environ for name in _USERS_OWN):
+    if any(name in os.environ for name in _ALLOCATOR_VARIABLES):
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # only glibc has it; on Windows there is no CDLL(None)
         return False
-    return bool(mallopt(_MMAP_THRESHOLD, _LARGEST)) and bool(mallopt(_TRIM_THRESHOLD, KEPT_BYTES))
+    return bool(mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)) and bool(
+        mallopt(_M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES)
+    )

@@ -1,4 +1,4 @@
-"""A stock decoder layer over cached keys and values, and the parts that it shares with the encoder's layers."""
+"""A stock decoder layer over cached keys and values, and the parts shared with the encoder's layers."""
 
 import math
 from collections.abc import Callable
@@ -20,9 +20,9 @@ from fairseq_aggdec.engine.arithmetic.weights import head_by_head
 from fairseq_aggdec.models.layer_list import layers_of
 from fairseq_aggdec.models.masks_and_positions import additive_mask, look_up, position_table
 
-_MANY_HEADS = 16  # of all rows; below, the fixed cost of two products is more than they save
-_FEWEST_OF_A_HEAD = 16  # numbers; 5 to 11 are added in another order where there are more queries (AVX-512)
-_GRANULE = 64  # positions; capacities of a cache are multiples, so that few different shapes occur
+_MIN_HEADS_FOR_PRODUCTS = 16  # heads of all rows; with fewer the fixed cost of two products is more than they save
+_MIN_HEAD_DIM = 16  # 5 to 11 numbers are added in another order where there are more queries (AVX-512)
+_CAPACITY_STEP = 64  # positions; the capacity of a cache is a multiple, so that few shapes occur
 
 
 class Norm:
@@ -36,24 +36,24 @@ class Norm:
 
 
 def with_residual(x: Tensor, part: Callable[[Tensor], Tensor], norm: Norm, norm_first: bool) -> Tensor:
-    """Return x + part(x), normalised before or behind the part; what it returns is written to."""
+    """x + part(x), normalised before or after the part; the part's result is overwritten."""
     return part(norm(x)).add_(x) if norm_first else norm(part(x).add_(x))
 
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Scaled dot-product attention, B x H x W x D/H -> B x W x D."""
     head_dim = query.size(-1)
-    if head_dim < _FEWEST_OF_A_HEAD:
-        query, keys, values = (F.pad(x, (0, _FEWEST_OF_A_HEAD - head_dim)) for x in (query, keys, values))
+    if head_dim < _MIN_HEAD_DIM:
+        query, keys, values = (F.pad(x, (0, _MIN_HEAD_DIM - head_dim)) for x in (query, keys, values))
     scale = 1.0 / math.sqrt(head_dim)
-    # cuDNN plans a tenth of a second for every new shape, and here shapes are always new; other kernels need no plan
-    plans = query.is_cuda and torch.backends.cuda.cudnn_sdp_enabled()
-    if plans:
+    # cuDNN plans every new shape for a tenth of a second, and here shapes are always new; other kernels need no plan
+    is_planned = query.is_cuda and torch.backends.cuda.cudnn_sdp_enabled()
+    if is_planned:
         torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         found = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale)
     finally:
-        if plans:
+        if is_planned:
             torch.backends.cuda.enable_cudnn_sdp(True)
     if found.size(-1) > head_dim:
         found = found[..., :head_dim]
@@ -61,7 +61,7 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
 
 
 def attend_in_fixed_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """`attend` for as many queries as `fixed_shapes` asks for; those that are added are dropped again."""
+    """`attend` with the queries padded to a fixed shape; the additional results are dropped."""
     width = query.size(2)
     more = exact_rows(width) - width
     if more == 0:
@@ -72,27 +72,27 @@ def attend_in_fixed_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Te
 
 
 def attend_in_products(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """`attend`, as two products for all heads of all rows at once, where that is faster.
+    """`attend` as two products for all heads of all rows at once, where that is faster.
 
-    On a CPU, PyTorch's own attention costs several microseconds for every head of every row as soon as there are two
-    queries, and a small part of that for one.
+    With two or more queries PyTorch's own attention costs a CPU several microseconds for every head of every row, with
+    one query a small part of that.
 
     Args:
         query: B x H x W x D/H.
-        keys, values: B x H x L x D/H, each head's lying together and the heads at equal distances: others are copied.
+        keys, values: B x H x L x D/H; copied unless each head is contiguous and the heads are equally spaced.
         mask: additive, broadcast to B x H x W x L.
 
     Returns:
         B x W x D.
     """
     batch_size, heads, width, head_dim = query.shape
-    if width == 1 or batch_size * heads < _MANY_HEADS or query.is_cuda or query.dtype != torch.float32:
+    if width == 1 or batch_size * heads < _MIN_HEADS_FOR_PRODUCTS or query.is_cuda or query.dtype != torch.float32:
         return attend(query, keys, values, mask)
     length = keys.size(2)
     flat, keys = query.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2)  # BH x W x D/H, BH x D/H x L
     scores = torch.bmm(flat / math.sqrt(head_dim), keys)  # BH x W x L
     if mask is not None:
-        scores.view(batch_size, heads, width, length).add_(mask)  # the product is ours, the mask is the caller's
+        scores.view(batch_size, heads, width, length).add_(mask)  # writes to the product, not to the caller's mask
     attended = torch.bmm(scores.softmax(dim=-1), values.flatten(0, 1))
     return attended.view(query.shape).transpose(1, 2).flatten(2)
 
@@ -103,50 +103,50 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def split_fused(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-    """Fused projections of an input, B x L x (parts D) -> `parts` times B x H x L x D/H."""
+    """Split fused projections, B x L x (parts D) -> `parts` times B x H x L x D/H."""
     return x.view(x.size(0), x.size(1), parts, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
 
 
 class Positions:
-    """`position_table` in the precision of an engine."""
+    """A growing `position_table` in the precision of an engine."""
 
     def __init__(self, module: Any, like: Tensor) -> None:
-        """Of fairseq's learned or sinusoidal embeddings; `like` gives device and precision."""
+        """`module`: fairseq's learned or sinusoidal embeddings; `like`: a tensor of the wanted device and precision."""
         self._module = module
         self._table = position_table(module, 1, like).detach()
 
     def look_up(self, positions: Tensor, end: int) -> Tensor:
-        """... -> ... x D, for positions from 0, below `end` except in padding; behind the table they are clamped."""
+        """Embeddings of positions from 0 to `end` - 1 (larger in padding), ... -> ... x D, clamped to the table."""
         return look_up(self.reaching(end), positions)
 
     def span(self, start: int, end: int) -> Tensor:
-        """(end - start) x D, for consecutive positions, clamped as by `look_up`."""
+        """Embeddings of consecutive positions, (end - start) x D, clamped to the table."""
         table = self.reaching(end)
         if end > table.size(0):
             return look_up(table, torch.arange(start, end, device=table.device))
         return table[start:end]
 
     def reaching(self, end: int) -> Tensor:
-        """The table, P x D, with a row for each position below `end` that there is."""
+        """The table, P x D, of all existing positions below `end`."""
         if end > self._table.size(0):
             self._table = position_table(self._module, end, self._table).detach()
         return self._table
 
 
 class LayerMemory(NamedTuple):
-    """A layer's cached keys and values, while a block is read."""
+    """A layer's cached keys and values while a block is read."""
 
     keys: Tensor
     """B x H x L x D/H; entries behind a row's own block are stale"""
     values: Tensor
-    """as `keys`"""
+    """B x H x L x D/H"""
     own: Tensor
-    """where the block's are written: 1 x H x W x 2D/H of one row, whatever has `places` otherwise"""
+    """destination of the block's keys and values: 1 x H x W x 2D/H for one row, else the whole layer, ... x 2D/H"""
     places: Tensor | None
-    """from `KVCache.places`"""
+    """indices into `own`, from `KVCache.places`; None for one row"""
 
     def write(self, keys_values: Tensor) -> None:
-        """Store the block's, B x W x 2D or N x 2D, head by head, each head's keys first."""
+        """Store the block's keys and values, B x W x 2D or N x 2D, grouped by head, each head's keys first."""
         if self.places is None:
             _, heads, width, size = self.own.shape
             self.own.copy_(keys_values.view(1, width, heads, size).transpose(1, 2))
@@ -157,10 +157,10 @@ class LayerMemory(NamedTuple):
 class KVCache:
     """Keys and values of every decoder layer.
 
-    Rolling a row back costs nothing: the next block is written at the row's new position, and what lies behind it is
-    hidden by the attention mask. Every batch has memory of its own: one sentence whose numbers overflow would otherwise
-    leave NaN to the next, and a long output would make room for as many rows as the largest batch had. All that a head
-    of a row has lies together: so the products of attention need no copies of it.
+    Rolling a row back costs nothing: the next block is written at the row's new position, and the attention mask hides
+    later entries. Every batch allocates its own memory: otherwise a sentence that overflows would leave NaN to the next
+    batch, and long outputs would be reserved for the rows of the largest batch. The entries of a head of a row are
+    contiguous, so the products of attention need no copies.
     """
 
     def __init__(self, num_layers: int, heads: int, head_dim: int) -> None:
@@ -169,33 +169,33 @@ class KVCache:
         """layers x B x H x capacity x 2D/H, keys first"""
         self._batch_size = 0
         self._first = torch.empty(0)
-        """B x 1 x H, where a layer's memory has each head's first position"""
+        """B x 1 x H, the index of each head's first position in a layer's memory"""
 
     def start(self, batch_size: int, like: Tensor) -> None:
-        """Prepare for a new batch of so many rows with the device and dtype of `like`."""
-        self.memory = self._none  # the last batch's is given back before there is more
-        self.memory = self._allocated(batch_size, _GRANULE, like)
+        """Prepare for a new batch of `batch_size` rows with the device and dtype of `like`."""
+        self.memory = self._none  # frees the last batch's memory before more is allocated
+        self.memory = self._allocated(batch_size, _CAPACITY_STEP, like)
         self._batch_size = batch_size
         self._number_places()
 
     def reserve(self, length: int) -> None:
         """Make room for `length` positions."""
         if length > self.memory.size(3):
-            capacity = max(-(-length // _GRANULE) * _GRANULE, 2 * self.memory.size(3))
+            capacity = max(-(-length // _CAPACITY_STEP) * _CAPACITY_STEP, 2 * self.memory.size(3))
             wider = self._allocated(self._batch_size, capacity, self.memory)
             wider[:, :, :, : self.memory.size(3)] = self.memory[:, : self._batch_size]
             self.memory = wider
             self._number_places()
 
     def places(self, positions: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Where a block is written, in every layer alike; what is reserved later moves it.
+        """The indices of a block's entries in a layer's memory, valid until the next `reserve`.
 
         Args:
-            positions: B x W, where the block's tokens stand; or N, of any tokens.
-            rows: N, whose these are; not for B x W.
+            positions: the positions of the block's tokens, B x W, or N with `rows`.
+            rows: N, the row of each token.
 
         Returns:
-            B x W x H or N x H numbers, for `open`.
+            B x W x H or N x H, for `open`.
         """
         if rows is None:
             return self._first + positions[..., None]
@@ -205,22 +205,22 @@ class KVCache:
         """Every layer's memory for a block.
 
         Args:
-            places: from `places`; None for one row, whose first token stands at `last_start`.
-            last_start: the largest first position.
-            width: W, tokens of the one row.
-            keys: L, how many positions are attended to, at most what was reserved.
+            places: from `places`; None for one row, which is written from `last_start` on.
+            last_start: the position of the one row's first token.
+            width: W, the number of the one row's tokens.
+            keys: L, the number of positions attended to, at most the reserved length.
         """
         memory = self.memory
         if places is None:
             own = memory[:, :1, :, last_start : last_start + width]
         else:
-            own = memory.view(memory.size(0), -1, memory.size(-1))  # never a copy: it is written to
+            own = memory.view(memory.size(0), -1, memory.size(-1))  # a view, since it is written to
         halves = memory[:, : self._batch_size, :, :keys].chunk(2, dim=-1)
         of_layers = zip(halves[0].unbind(0), halves[1].unbind(0), own.unbind(0), strict=True)
         return [LayerMemory(first, second, written, places) for first, second, written in of_layers]
 
     def keep(self, rows: Tensor, moved: Tensor) -> None:
-        """Drop all rows but these, see `keep_rows`."""
+        """Keep only these rows, see `keep_rows`."""
         keep_rows(self.memory, rows, moved, dim=1)
         self._batch_size = rows.size(0)
         self._first = self._first[: self._batch_size]
@@ -232,31 +232,30 @@ class KVCache:
 
     def _allocated(self, rows: int, capacity: int, like: Tensor) -> Tensor:
         layers, _, heads, _, size = self.memory.shape
-        # zeros, not empty: stale entries are masked, but a NaN would survive the masked softmax times values
+        # zeros, not empty: hidden entries have weight zero, and zero times NaN is NaN
         return like.new_zeros(layers, rows, heads, capacity, size)
 
 
 def moved_rows(rows: Tensor) -> Tensor:
-    """The places whose row was another one's before. On a GPU the host waits for it."""
+    """The places that get another row. On a GPU the host waits for the result."""
     return (rows != torch.arange(rows.size(0), device=rows.device)).nonzero().squeeze(1)
 
 
 def keep_rows(x: Tensor, rows: Tensor, moved: Tensor, dim: int = 0) -> Tensor:
-    """`x[rows]`, in place: the beginning of `x`; only rows that change their place (`moved_rows`) are copied."""
+    """`x[rows]` as a view of the beginning of `x`; only the `moved_rows` are copied."""
     if moved.size(0) > 0:
         x.index_copy_(dim, moved, x.index_select(dim, rows[moved]))
     return x.narrow(dim, 0, rows.size(0))
 
 
 class DecoderLayer:
-    """What `TransformerDecoderLayerBase.forward` computes without dropout, attention projections fused."""
+    """`TransformerDecoderLayerBase.forward` without dropout, with fused attention projections."""
 
     def __init__(self, layer: TransformerDecoderLayerBase, arithmetic: Arithmetic) -> None:
-        """The layer's weights are taken as they are now."""
         own, cross = layer.self_attn, layer.encoder_attn
         linear = partial(fused, arithmetic=arithmetic)
         self._heads = own.num_heads
-        self._parts = (own.embed_dim, 2 * own.embed_dim)  # of the fused projection: queries, keys and values
+        self._parts = (own.embed_dim, 2 * own.embed_dim)  # of the fused projection: queries; keys and values
         order = torch.cat([torch.arange(own.embed_dim), own.embed_dim + head_by_head(own)])
         self._self_qkv = linear(own.q_proj, own.k_proj, own.v_proj, order=order)
         self._self_out = linear(own.out_proj)
@@ -284,12 +283,12 @@ class DecoderLayer:
 
         Args:
             x: B x W x D; ragged, N x D.
-            memory: the layer's own keys and values; the block's are added.
-            mask: what the block's tokens see of them, additive, B x 1 x W x L or W x L.
+            memory: the layer's cached keys and values; those of the block are added.
+            mask: additive mask of the cached positions, B x 1 x W x L or W x L.
             cross: the source's keys and values, B x H x S x D/H.
             cross_mask: additive, B x 1 x 1 x S.
-            ragged: of the block; None: all B x W are read.
-            wanted: the columns to return, B x k; None for all; not of a ragged block.
+            ragged: the valid entries of the block; None: all B x W.
+            wanted: the columns to return, B x k; None: all; not for a ragged block.
         """
         residual = x
         if self._norm_first:
@@ -312,7 +311,7 @@ class DecoderLayer:
     def _attended(
         self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, ragged: Ragged | None
     ) -> Tensor:
-        """What queries (B x W x D or N x D) find in keys and values (B x H x L x D/H), in the shape of the queries."""
+        """Attention of queries, B x W x D or N x D, to keys and values, B x H x L x D/H; the shape of the queries."""
         if ragged is not None:
             query = ragged.spread(query)
         found = self._attend(split_heads(query, self._heads), keys, values, mask)
@@ -320,26 +319,22 @@ class DecoderLayer:
 
 
 class DecoderLayers:
-    """A decoder's layers on PyTorch's operations, its last normalisation included.
-
-    `native.modules.DecoderStack` is the same in C.
-    """
+    """A decoder's layers and its last norm, by PyTorch's operations; `native.modules.DecoderStack` is the same in C."""
 
     def __init__(self, decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> None:
-        """The decoder's weights are taken as they are now."""
         self._layers = [DecoderLayer(layer, arithmetic) for layer in layers_of(decoder)]
         self._final_norm = None if decoder.layer_norm is None else Norm(decoder.layer_norm)
         self._fixed_shapes = arithmetic.fixed_shapes
         self._causal = torch.empty(0)
-        self._cross: list[tuple[Tensor, Tensor]] = []  # each layer's, twice B x H x S x D/H
+        self._cross: list[tuple[Tensor, Tensor]] = []  # the source's keys and values by layer, B x H x S x D/H
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
-        """Take the sources, of a new batch or of rows that were kept.
+        """Set the sources.
 
         Args:
-            cross: their keys and values, layers x B x H x S x 2D/H.
-            padding: booleans, B x S, what no token sees of them; None where all is seen.
+            cross: the sources' keys and values, layers x B x H x S x 2D/H.
+            padding: booleans, B x S, the hidden positions; None: nothing is hidden.
         """
         keys, values = cross.chunk(2, dim=-1)
         self._cross = list(zip(keys.unbind(0), values.unbind(0), strict=True))
@@ -356,16 +351,16 @@ class DecoderLayers:
         reach: Tensor | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """What the layers make of a block.
+        """Run the layers on a block.
 
         Args:
             x: B x W x D; ragged, N x D.
-            cache: with room for the block; its keys and values are added.
+            cache: with room for the block, which is added.
             starts: B, the position of each row's first token.
-            last_start: the largest of them.
-            ragged: of the block.
-            reach: B x W, the last position that each token sees; None: its own.
-            wanted: B x k, the columns to return; None for all; not of a ragged block.
+            last_start: the largest of `starts`.
+            ragged: the valid entries of the block; None: all.
+            reach: B x W, the last position that each token attends to; None: its own.
+            wanted: B x k, the columns to return; None: all; not for a ragged block.
 
         Returns:
             B x W x D, or B x k x D; ragged, N x D.
@@ -373,7 +368,7 @@ class DecoderLayers:
         width = x.size(1) if ragged is None else ragged.width
         end = last_start + width
         keys = exact_keys(end) if self._fixed_shapes else end
-        positions = places = None  # of one row the host knows them
+        positions = places = None  # one row needs none
         if starts.size(0) > 1 or ragged is not None:
             positions = starts[:, None] + torch.arange(width, device=x.device)  # B x W
             places = cache.places(positions) if ragged is None else cache.places(ragged.pack(positions), ragged.rows)
@@ -384,15 +379,9 @@ class DecoderLayers:
         return self._run(x, cache.open(places, last_start, width, keys), mask, ragged, wanted)
 
     def tree(self, x: Tensor, cache: KVCache, block: TreeBlock) -> Tensor:
-        """What the layers make of tokens that each see others of their own.
+        """Run the layers on the N tokens of a `TreeBlock`, each behind a prefix of its own, N x D -> N x D.
 
-        Args:
-            x: N x D, the block's tokens.
-            cache: with room for the block; its keys and values are added.
-            block: read with what its tokens see.
-
-        Returns:
-            N x D.
+        The cache must have room for the block, which is added.
         """
         slots = block.paths.gather(1, block.positions[:, None]).squeeze(1)
         memories = cache.open(cache.places(slots, block.ragged.rows), 0, 0, block.end)
@@ -415,7 +404,7 @@ class DecoderLayers:
         return x if self._final_norm is None else self._final_norm(x)
 
     def _self_mask(self, positions: Tensor | None, last_start: int, end: int, keys: int, like: Tensor) -> Tensor | None:
-        """Additive mask that lets each token see its row up to itself: None, W x L, or B x 1 x W x L; L is `keys`."""
+        """Additive causal mask of a block: None, W x L, or B x 1 x W x L; L is `keys`."""
         if positions is not None:
             return _hide_behind(positions, keys, like)
         if keys == last_start + 1 and not self._fixed_shapes:
@@ -427,11 +416,11 @@ class DecoderLayers:
 
 
 def _hide_behind(last: Tensor, end: int, like: Tensor) -> Tensor:
-    """Additive mask, B x 1 x W x `end`, that hides from each query what stands behind its `last` position, B x W."""
+    """Additive mask, B x 1 x W x `end`, that hides the positions behind each query's `last` position, B x W."""
     return additive_mask(torch.arange(end, device=like.device) > last[..., None], like)[:, None]
 
 
 def _columns(x: Tensor, wanted: Tensor) -> Tensor:
-    """Of W columns, x being B x ... x W x N, those wanted, B x k."""
+    """The wanted columns, B x k, of x: B x ... x W x N -> B x ... x k x N."""
     index = wanted.view(wanted.size(0), *[1] * (x.dim() - 3), -1, 1)
     return x.gather(-2, index.expand(*x.shape[:-2], -1, x.size(-1)))

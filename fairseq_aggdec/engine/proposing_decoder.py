@@ -18,7 +18,7 @@ class _Heads:
 
     def __init__(self, layer: ProposalHeads, first: int, last: int, arithmetic: Arithmetic) -> None:
         wanted = slice(first - 1 - layer.identity_head, last - layer.identity_head)
-        read = wanted if layer.own_hidden else slice(None)  # a common hidden layer is needed whole
+        read = wanted if layer.own_hidden else slice(None)  # every head reads the whole of a common hidden layer
         inner, inner_bias = layer.inner.detach()[read], layer.inner_bias.detach()[read]
         outer, outer_bias = layer.outer.detach()[wanted], layer.outer_bias.detach()[wanted]
         self._inner = linear(inner.flatten(0, 1), inner_bias.flatten(), F.relu, arithmetic)
@@ -29,7 +29,7 @@ class _Heads:
         self._weights, self._bias = outer.transpose(1, 2), outer_bias[:, None]  # N x hidden x D, N x 1 x D
 
     def __call__(self, features: Tensor) -> Tensor:
-        """What goes to the vocabulary projection: ... x D -> ... x N x D."""
+        """The input of the vocabulary projection, ... x D -> ... x N x D."""
         hidden = self._inner(features)  # ... x (N hidden), or the whole hidden layer
         if self._outer is not None:
             change = self._outer(hidden).unflatten(-1, (self._count, -1))
@@ -41,7 +41,7 @@ class _Heads:
 
 
 class ProposingDecoder(BlockDecoder):
-    """A `BlockDecoder` of head 1 and a `heads.ProposingModel`."""
+    """A `BlockDecoder` that decodes head 1, and a `heads.ProposingModel`."""
 
     def __init__(self, decoder: BlockwiseDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         super().__init__(decoder, (BlockwiseDecoder,), arithmetic)
@@ -51,7 +51,7 @@ class ProposingDecoder(BlockDecoder):
         self._first = None if layer.identity_head else _Heads(layer, 1, 1, arithmetic)
         self._layer_of_heads = layer
         self._arithmetic = arithmetic
-        self._proposing: tuple[int, _Heads] | None = None  # the heads 2 to a last one, the most that were asked for
+        self._proposing: tuple[int, _Heads] | None = None  # heads 2 to the largest `last_head` so far
         self._features: Tensor | None = None  # B x W x D of the last block
         self._starts = torch.empty(0, dtype=torch.long)  # B, its first position
 
@@ -60,7 +60,7 @@ class ProposingDecoder(BlockDecoder):
         self._features = None
 
     def features(self, block: Tensor | None, starts: Tensor, last_start: int, **options: Any) -> Tensor:
-        """See `BlockDecoder.features`; they are kept for `proposals`."""
+        """See `BlockDecoder.features`; the result is stored for `proposals`."""
         self._features, self._starts = super().features(block, starts, last_start, **options), starts
         return self._features
 
@@ -69,7 +69,6 @@ class ProposingDecoder(BlockDecoder):
         return super().project(features if self._first is None else self._first(features).squeeze(-2))
 
     def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
-        """See `heads.ProposingModel.proposals`."""
         if self._features is None:
             return None
         if self._proposing is None or self._proposing[0] < last_head:

@@ -14,9 +14,9 @@ from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_h
 from fairseq_aggdec.decoding.roles import Block, Verifier
 from fairseq_aggdec.errors import AggdecError
 
-_OF_ATTENTION = (
-    "are called by fairseq only where attention reads token by token, and not where a draft is verified: remove them "
-    "(or weight_norm, pruning), or decode with --decoding beam"
+_WHY_NO_HOOKS = (
+    "are called by fairseq only when it decodes token by token, and not when a draft is verified: remove them (or "
+    "weight_norm, pruning), or decode with --decoding beam"
 )
 
 
@@ -24,10 +24,10 @@ class RecomputeVerifier(Verifier):
     """A `roles.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
 
     def __init__(self, model: FairseqEncoderDecoderModel, pad: int) -> None:
-        """Of a whole model; `pad` is the target's padding symbol.
+        """`pad` is the target's padding symbol.
 
         Raises:
-            AggdecError: what the decoder says of a token depends on the others that are read in the same pass.
+            AggdecError: the decoder's scores of a token depend on the other tokens of the same pass.
         """
         if isinstance(model.decoder, FairseqNATDecoder):
             raise AggdecError(
@@ -35,39 +35,39 @@ class RecomputeVerifier(Verifier):
                 "translation_lev"
             )
         if _global_forward_hooks or _global_forward_pre_hooks:
-            raise AggdecError(f"hooks on all modules {_OF_ATTENTION}")
+            raise AggdecError(f"hooks on all modules {_WHY_NO_HOOKS}")
         for name, module in model.decoder.named_modules():
             parts = module.children() if isinstance(module, MultiheadAttention) else ()
             if any(part._forward_hooks or part._forward_pre_hooks for part in parts):
-                raise AggdecError(f"hooks within the decoder's {name} {_OF_ATTENTION}")
+                raise AggdecError(f"hooks within the decoder's {name} {_WHY_NO_HOOKS}")
             if isinstance(module, MultiheadAttention) and module.scaling != module.head_dim**-0.5:
                 raise AggdecError(
-                    f"the decoder's {name} has another `scaling` than its heads', which fairseq follows only where it "
-                    "reads token by token: multiply the weights of q_proj instead, or decode with --decoding beam"
+                    f"the decoder's {name} has another `scaling` than its heads', which fairseq applies only when it "
+                    "decodes token by token: multiply the weights of q_proj instead, or decode with --decoding beam"
                 )
             if type(module).__module__.startswith("torch.ao.nn.") and "quantized" in type(module).__module__:
                 raise AggdecError(
-                    f"the decoder's {name} is quantised by PyTorch, which rounds a token by those that are read with "
-                    "it, so that drafts would change the output: decode with --decoding beam, or the model as it was "
-                    "with --int8"
+                    f"the decoder's {name} is quantised by PyTorch, whose rounding depends on all tokens of a pass, so "
+                    "that drafts would change the output: decode with --decoding beam, or the original model with "
+                    "--int8"
                 )
         self._model = model
         self._pad = pad
         self._temperature = 1.0
-        # over an input shorter than its kernel, fairseq's dynamic convolution drops weights before their softmax, as it
-        # does not when it reads token by token: padding keeps to the longer form
+        # for an input shorter than its kernel fairseq's dynamic convolution drops weights before the softmax, which it
+        # does not do token by token: inputs are padded to the kernel's size
         kernels = [getattr(module, "kernel_size", 1) for module in model.decoder.modules()]
         self._last = getattr(getattr(model.decoder, "embed_positions", None), "max_positions", sys.maxsize) - 1
         self._shortest = max((kernel for kernel in kernels if isinstance(kernel, int)), default=1)
         self._encoder_out: dict[str, Any] = {}
-        self._read = torch.empty(0, dtype=torch.long)  # B x L, what has been fed so far
+        self._read = torch.empty(0, dtype=torch.long)  # B x L, the decoder's inputs so far
 
     def start(self, encoder_out: dict[str, Any], temperature: float = 1.0) -> None:
-        """Take a new batch.
+        """Start a new batch.
 
         Args:
-            encoder_out: what the model's own encoder returned for it.
-            temperature: divides the decoder's output, which for an adaptive softmax is not yet logits.
+            encoder_out: the output of the model's own encoder.
+            temperature: divides the decoder's output (of an adaptive softmax: before it computes logits).
         """
         self._encoder_out = encoder_out
         self._temperature = temperature
@@ -77,7 +77,7 @@ class RecomputeVerifier(Verifier):
         """See `roles.Verifier.score`; yields log-probabilities of the whole block.
 
         Raises:
-            AggdecError: they are in half precision, as those of an adaptive softmax there.
+            AggdecError: they are in half precision, as those of an adaptive softmax.
         """
         tokens = block.tokens
         batch_size, width = tokens.shape
@@ -90,14 +90,14 @@ class RecomputeVerifier(Verifier):
         behind = torch.arange(read.size(1), device=tokens.device) > positions[:, -1:]
         read.masked_fill_(behind, self._pad)
         self._read = read
-        # padding of the block may lie behind the last position that the model has
+        # padding of the block may lie behind the model's last position
         logits, extra = self._model.decoder(read[:, : self._last + 1], encoder_out=self._encoder_out)[:2]
         positions = positions.clamp(max=self._last)
         log_probs = self._model.get_normalized_probs((logits / self._temperature, extra), log_probs=True, sample=None)
         if log_probs.dtype in (torch.float16, torch.bfloat16):
             raise AggdecError(
-                "fairseq adds up log-probabilities in half precision where an adaptive softmax gives them so, and "
-                "takes another token by the rounding of the sum: decode in single precision, or with --decoding beam"
+                "fairseq adds up log-probabilities in half precision where an adaptive softmax returns them so, and "
+                "rounding of the sum decides between tokens: decode in single precision, or with --decoding beam"
             )
         yield block.ragged.pack(log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1))))
 

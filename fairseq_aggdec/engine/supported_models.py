@@ -1,4 +1,4 @@
-"""Which models the engine can run: checks by type of what `trust` cannot see in a short run beside fairseq's code."""
+"""The models that the engine supports: checks by type, for differences that the short run of `trust` cannot show."""
 
 from typing import Any
 
@@ -31,11 +31,11 @@ _POSITIONS = (type(None), SinusoidalPositionalEmbedding, LearnedPositionalEmbedd
 
 
 def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> str | None:
-    """Return why the engine cannot run a decoder, or None.
+    """The reason why the engine cannot run a decoder, or None.
 
     Args:
-        decoder: a model's.
-        kinds: the classes that compute what `TransformerDecoderBase` does.
+        decoder: the decoder of a model.
+        kinds: classes that compute the same as `TransformerDecoderBase`.
     """
     if type(decoder) not in kinds:
         return f"{type(decoder).__name__} is not fairseq's plain Transformer decoder"
@@ -50,14 +50,14 @@ def unsupported_decoder(decoder: Any, kinds: tuple[type, ...] = VERIFIERS) -> st
 
 
 def unsupported_encoder(encoder: Any) -> str | None:
-    """Return why the engine cannot run an encoder, or None."""
+    """The reason why the engine cannot run an encoder, or None."""
     if type(encoder) not in (TransformerEncoder, TransformerEncoderBase):
         return f"{type(encoder).__name__} is not fairseq's plain Transformer encoder"
     return _unsupported_stack(encoder, _ENCODER_LAYERS)
 
 
 def _unsupported_stack(stack: Any, layer_types: tuple[type, ...]) -> str | None:
-    """Return what may differ from fairseq's plain layers only in longer sentences, or later; None for nothing."""
+    """A part that may differ from fairseq's plain layers in longer sentences or later alone, or None."""
     if len(stack.layers) == 0:
         return f"{type(stack).__name__} without layers"
     if type(stack.embed_positions) not in _POSITIONS:
@@ -80,16 +80,16 @@ def _unsupported_stack(stack: Any, layer_types: tuple[type, ...]) -> str | None:
 
 
 def has_own_probabilities(model: Any) -> bool:
-    """Return whether a model makes probabilities otherwise than fairseq's Transformer does."""
+    """Whether a model overrides how fairseq's Transformer computes probabilities."""
     names, stock = ("get_normalized_probs", "get_normalized_probs_scriptable"), (BaseFairseqModel, TransformerModelBase)
-    methods = [getattr(getattr(model, name), "__func__", None) for name in names]  # a wrapper passes on its model's
+    methods = [getattr(getattr(model, name), "__func__", None) for name in names]  # of a wrapper: its model's methods
     return any(
         method not in [getattr(kind, name) for kind in stock] for name, method in zip(names, methods, strict=True)
     )
 
 
 def broken_weight(model: nn.Module) -> str | None:
-    """Return the name of a weight with NaN or infinity that every sentence is multiplied with; None for none."""
+    """The name of a weight with NaN or infinity that every sentence is multiplied by, or None."""
     for name, weight in model.named_parameters(remove_duplicate=False):
         if "embed" not in name and not torch.isfinite(weight).all():
             return name

@@ -1,4 +1,4 @@
-"""A drafter's transition head while decoding: what depends on a token alone is computed once, before any sentence."""
+"""A drafter's transition head in decoding, with the terms that depend on a token alone in tables."""
 
 import torch
 import torch.nn.functional as F
@@ -9,18 +9,18 @@ from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
 from fairseq_aggdec.engine.native.modules import best_entries, chain, kernels_for
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
-CANDIDATES = 16  # a position; 64 changes hardly any draft, and the head costs their square
+CANDIDATES = 16  # per position; the cost grows with the square, and 64 changes hardly any draft
 
 
 class TransitionTables:
-    """`TransitionHead` over the few best candidates of each position of a block.
+    """`TransitionHead` over the best candidates of each position of a block.
 
     The head changes the score of token b after token a by relu(A embed(a) + B features + bias) . (W^T output(b)): both
     A embed(a) and W^T output(b) are rows of tables, V x H.
     """
 
     def __init__(self, decoder: NarDrafterDecoder) -> None:
-        """Of a decoder with a transition head, in evaluation mode; its weights are taken as they are now."""
+        """Build the tables from the present weights of a decoder with a transition head, in evaluation mode."""
         head = decoder.transitions
         assert head is not None
         self._here = fused(head.here)
@@ -30,11 +30,11 @@ class TransitionTables:
         self._kernels = kernels_for(self._after, AS_THE_MODEL, None)
 
     def chain(self, features: Tensor, logits: Tensor, last: Tensor) -> Tensor:
-        """The tokens of a draft, B x k.
+        """Choose the tokens of a draft, B x k.
 
         Args:
             features: B x k x D, of the block positions, without the head's correction.
-            logits: B x k x V, of these features; minus infinity for what is never drafted.
+            logits: B x k x V, of these features; minus infinity for tokens that are never drafted.
             last: B, the token before each block.
         """
         best = best_entries(logits.flatten(0, 1), min(CANDIDATES, logits.size(-1)))
@@ -49,17 +49,15 @@ class TransitionTables:
 
 
 def chained(candidates: Tensor, scores: Tensor, transitions: Tensor) -> Tensor:
-    """The best candidate of each position, given the one chosen before it.
+    """The best candidate of each position, given the candidate chosen before it.
 
-    Only a few candidates a position are compared, so that all scores can be computed at once; the choice itself is a
-    walk through small tables.
+    All scores are computed at once; the choice is a walk through small tables.
 
     Args:
         candidates: B x k x C tokens.
-        scores: B x k x C, of each candidate for itself.
-        transitions: B x k x C x C, what is added to the score of candidate j (last dimension) where candidate i of the
-            position before was chosen. Of the first position, which has the same token before it in any case, entry
-            i = 0 counts.
+        scores: B x k x C, the scores of the candidates without transitions.
+        transitions: B x k x C x C, added to the score of candidate j (last dimension) after candidate i of the
+            position before. The first position has one token before it, and reads entry i = 0.
 
     Returns:
         B x k tokens.

@@ -1,7 +1,7 @@
-"""Trust by behaviour: a new engine reads a few random sentences beside fairseq's own code, and their numbers compare.
+"""Trust by behaviour: a new engine and fairseq's own code read the same random sentences, and the results are compared.
 
-fairseq's decoder reads token by token, as its search does, so that hooks, replaced methods and parts of other classes
-show, whatever they are. Training mode, random numbers and caches of the model stay as they were.
+fairseq's decoder reads token by token, as in its search, so that any hook, replaced method or part of another class
+shows. Training mode, random state and caches of the model are restored.
 """
 
 from collections.abc import Iterator
@@ -16,20 +16,20 @@ from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 
 _TOLERANCES = {torch.float16: 0.1, torch.bfloat16: 0.5}
-"""of log-probabilities and encoder states; `aggdec verify` takes smaller gaps for near-ties"""
-_TOLERANCE = 1e-4  # of other types
-_OF_PEAK = 0.1
-"""tolerances for each unit of the largest number, which rounding grows with, where that is more"""
+"""largest differences of log-probabilities and encoder states; `aggdec verify` takes smaller gaps for near-ties"""
+_DEFAULT_TOLERANCE = 1e-4  # in other types
+_TOLERANCE_PER_UNIT = 0.1
+"""tolerances per unit of the largest number, for numbers above 10: rounding grows with them"""
 _SOURCE_LENGTHS = (7, 4)
-_BLOCKS = (3, 2)
-"""widths of the blocks that the engine's decoder reads"""
+_BLOCK_WIDTHS = (3, 2)
+"""widths of the blocks of the test"""
 
 
 def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
-    """Return by how much an engine's log-probabilities differ from its decoder's, as text; None where they agree."""
+    """The difference between the log-probabilities of an engine and of its decoder, as text; None where they agree."""
     with _undisturbed(decoder):
         weight = decoder.embed_tokens.weight
-        width = min(sum(_BLOCKS), int(decoder.max_positions()))
+        width = min(sum(_BLOCK_WIDTHS), int(decoder.max_positions()))
         tokens = _random_tokens(decoder, len(_SOURCE_LENGTHS), width)
         memory = torch.randn(max(_SOURCE_LENGTHS), len(_SOURCE_LENGTHS), decoder.layers[0].encoder_attn.kdim)
         encoder_out: dict[str, Any] = {
@@ -44,7 +44,7 @@ def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
             expected.append(decoder.get_normalized_probs((read[0][:, -1:], None), True, None))
         engine.start(encoder_out)
         start = 0
-        for part in tokens.split([min(width, _BLOCKS[0]), max(0, width - _BLOCKS[0])], dim=1):
+        for part in tokens.split([min(width, _BLOCK_WIDTHS[0]), max(0, width - _BLOCK_WIDTHS[0])], dim=1):
             if part.size(1) > 0:
                 starts = [start] * len(tokens)
                 block = Block.of(part, torch.tensor(starts, device=tokens.device), starts, None)
@@ -55,7 +55,7 @@ def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
 
 
 def encoder_objection(engine: BlockEncoder, encoder: Any) -> str | None:
-    """Return by how much an engine's encoder states differ from its encoder's, as text; None where they agree."""
+    """The difference between the states of an engine and of its encoder, as text; None where they agree."""
     with _undisturbed(encoder):
         width = min(max(_SOURCE_LENGTHS), int(encoder.max_positions()))
         padding = _left_padding()[:, -width:].to(encoder.embed_tokens.weight.device)
@@ -67,21 +67,21 @@ def encoder_objection(engine: BlockEncoder, encoder: Any) -> str | None:
 
 
 def _difference(found: Tensor, expected: Tensor, weight: Tensor, name: str) -> str | None:
-    """Return by how much numbers differ, where that is too much; where `expected` are none, all is right."""
+    """The largest difference where it is above the tolerance, as text; only finite `expected` numbers are compared."""
     finite = expected.isfinite()
     if not finite.any():
         return None
     expected, found = expected[finite].double(), found[finite].double()
-    tolerance = _TOLERANCES.get(weight.dtype, _TOLERANCE)
+    tolerance = _TOLERANCES.get(weight.dtype, _DEFAULT_TOLERANCE)
     if weight.is_cuda and torch.backends.cuda.matmul.allow_tf32:
         tolerance = max(tolerance, _TOLERANCES[torch.float16])
-    tolerance *= max(1.0, _OF_PEAK * float(expected.abs().max()))
+    tolerance *= max(1.0, _TOLERANCE_PER_UNIT * float(expected.abs().max()))
     apart = float((found - expected).abs().max())
     return None if apart <= tolerance else f"{name} that differ by {apart:.2g} from fairseq's own"
 
 
 def _random_tokens(stack: Any, rows: int, width: int) -> Tensor:
-    """rows x width; no padding, and no symbol with an embedding that is not finite."""
+    """Random tokens, rows x width, without padding and without symbols of NaN or infinite embeddings."""
     weight = stack.embed_tokens.weight
     tokens = torch.randint(weight.size(0), (rows, width)).to(weight.device)
     usable = weight[tokens].isfinite().all(dim=-1) & tokens.ne(stack.padding_idx)
@@ -96,7 +96,7 @@ def _left_padding() -> Tensor:
 
 @contextmanager
 def _undisturbed(module: nn.Module) -> Iterator[None]:
-    """Run fairseq's code in evaluation mode, by fixed random numbers; afterwards all is as before."""
+    """Run fairseq's code in evaluation mode with a fixed random seed; restore modes and random state afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     device = next(module.parameters()).device
     with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):

@@ -1,1 +1,1 @@
-"""What fairseq calls: a sample goes in, hypotheses come out."""
+"""The generators that fairseq calls: a sample goes in, hypotheses come out."""

@@ -23,31 +23,31 @@ from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import DecodingSettings
-from fairseq_aggdec.generation.generator import NO_NUMBERS, AggressiveGenerator
+from fairseq_aggdec.generation.generator import NAN_SCORES, AggressiveGenerator
 from fairseq_aggdec.scheduling.ahead import AheadGoodput
 
 logger = logging.getLogger(__name__)
 
 MOST_SENTENCES = {"cuda": 8}
-"""by kind of device: the largest batch that is searched here. The host keeps the search and its trees, sentence by
-sentence, and in larger batches a GPU has done all of fairseq's steps before (docs/aggressive-beam.md)."""
+"""largest batch that this search decodes, by type of device. The host runs the search sentence by sentence, and in
+larger batches fairseq's own search is faster on a GPU (docs/aggressive-beam.md)."""
 
 
 class AggressiveBeamGenerator(AggressiveGenerator):
-    """A drop-in for fairseq's generator: the same samples in, the same n-best lists as its beam search out, sooner.
+    """Drop-in for fairseq's beam search: the same n-best lists, in fewer passes of the decoder.
 
-    Of `stats` and `steps`, an iteration is a pass of the verifier, a committed token a step of the search, a drafted
-    token a prefix that was scored before the search asked for it, and an accepted one a step beyond the pass's first.
+    In `stats` and `steps` an iteration is a pass of the verifier, a committed token a step of the search, a drafted
+    token a prefix scored before the search needed it, and an accepted token a step beyond the first step of a pass.
     """
 
     def __init__(self, stock: SequenceGenerator, settings: DecodingSettings, budget: int | None = None) -> None:
-        """As of `AggressiveGenerator`; `budget`: about how many prefixes of a sentence a pass scores ahead, None for
-        as many as pay.
+        """See `AggressiveGenerator`; `budget`: number of prefixes per sentence to score ahead in a pass, about; None:
+        the number that pays.
         """
         super().__init__(stock, settings)
         self.totals = BeamTotals()
         self._budget = budget
-        self._schedules: dict[str, AheadSchedule] = {}  # by the kind of device
+        self._schedules: dict[str, AheadSchedule] = {}  # by type of device
         self._resemblance = Resemblance()
         self._said_slower = False
 
@@ -62,28 +62,28 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
         with suppress(NotNumbersError):
             return super()._generate(sample, prefix_tokens, constraints, bos_token)
-        return self._without_what_overflows(sample, prefix_tokens, bos_token)
+        return self._decode_without_overflow(sample, prefix_tokens, bos_token)
 
-    def _without_what_overflows(
+    def _decode_without_overflow(
         self, sample: dict[str, Any], prefix_tokens: Tensor | None, bos_token: int | None
     ) -> list[list[dict[str, Any]]]:
-        """fairseq's own search, which loses a hypothesis that overflows and goes on with the others."""
+        """Decode by fairseq's own search, which drops a hypothesis that overflows and continues with the others."""
         if self._is_ours_alone():
             raise AggdecError(
-                "a hypothesis has scores that are no numbers (NaN), and fairseq's own search, which could go on "
-                "without it, has no --bf16, --int8, --bit-exact or --block-ngrams: decode without"
+                "the scores of a hypothesis are NaN. fairseq's own search could drop it, but has no --bf16, --int8, "
+                "--bit-exact or --block-ngrams: leave this option out"
             )
         try:
             return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
-        except AssertionError:  # with nothing left
-            raise AggdecError(f"a sentence's {NO_NUMBERS}") from None
+        except AssertionError:  # no hypothesis is left
+            raise AggdecError(f"a sentence's {NAN_SCORES}") from None
 
     def _decode(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
     ) -> Sequence[Sequence[Decoded]]:
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
         verifier = self._make_verifier(encoder_outs)
-        assert not isinstance(verifier, RecomputeVerifier)  # `_falls_back` has seen to it
+        assert not isinstance(verifier, RecomputeVerifier)  # `_falls_back` has excluded it
         rules = self._rules(net_input, prefix_tokens)
         options = BeamOptions(
             self.beam_size,
@@ -105,8 +105,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
             found = plain_beam_search(verifier, rules, options, first_tokens, step)
         if not all(outputs for outputs, _ in found):
             raise AggdecError(
-                "no hypothesis was left to end the sentence: --prefix-size, suppressed tokens, blocked n-grams and the "
-                "lengths allowed leave none (fairseq's own search stops there, too)"
+                "no hypothesis is left: --prefix-size, suppressed tokens, blocked n-grams and the allowed lengths "
+                "exclude all (fairseq's own search fails, too); relax one of them"
             )
         return [_Scored.list_of(outputs, stats, first_tokens.device) for outputs, stats in found]
 
@@ -117,7 +117,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     def make_planner(
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
     ) -> Planner | None:
-        """What looks ahead in a batch, None where that does not pay; subclasses may have another."""
+        """The planner of a batch; None where looking ahead does not pay. Subclasses may return another."""
         source = net_input["src_tokens"]
         schedule = self._look_ahead(source.device)
         if not schedule.pays(options.size, source.size(0)):
@@ -129,14 +129,14 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         return LookAhead(schedule, drafter=drafter)
 
     def _look_ahead(self, device: torch.device) -> AheadSchedule:
-        """What decides how many prefixes a pass scores."""
+        """The schedule that decides how many prefixes a pass scores."""
         if device.type not in self._schedules:
             own = AheadGoodput(self._drafting.costs(device)) if self._budget is None else FixedBudget(self._budget)
             self._schedules[device.type] = own
         return self._schedules[device.type]
 
     def _leaves_batch(self, source: Tensor) -> bool:
-        """Whether fairseq's own search is faster for this batch, and decodes it; which is said once."""
+        """Whether fairseq's own search decodes this batch, because it is faster; logged once."""
         most = MOST_SENTENCES.get(source.device.type)
         if most is None or source.size(0) <= most or self._is_ours_alone() or self._budget is not None:
             return False
@@ -149,11 +149,11 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         return True
 
     def _is_ours_alone(self) -> bool:
-        """Whether fairseq's own search would find something else: it has no --bf16, and here its n-grams are mended."""
+        """Whether fairseq's own search cannot take over: it lacks this arithmetic, or this n-gram ban."""
         return self.no_repeat_ngram_size > 0 or self._engines.arithmetic != AS_THE_MODEL
 
     def _falls_back(self) -> bool:
-        """Whether fairseq's own search decodes, which is said once."""
+        """Whether fairseq's own search decodes, because the engine does not support the model; logged once."""
         reasons = (self._engines.unsupported(model.decoder) for model in self.model.models)
         reason = next(filter(None, reasons), None)
         if self.vocab_size <= 2 * self.beam_size:
@@ -173,11 +173,11 @@ class _Scored(Decoded):
     """A hypothesis of a beam search."""
 
     score: float = 0.0
-    """by which the n-best list is sorted"""
+    """sort key of the n-best list"""
 
     @classmethod
     def list_of(cls, outputs: Sequence[Output], stats: BeamStats, device: torch.device) -> "list[_Scored]":
-        """What one search has found; an iteration's draft is what was scored before the search asked for it."""
+        """The outputs of one search; the prefixes scored ahead in a pass count as its draft."""
         drafted = [positions - needed for positions, needed in zip(stats.positions, stats.needed, strict=True)]
         taken = SentenceStats(drafted, [max(0, steps - 1) for steps in stats.steps], stats.steps)
         lengths = [len(output.tokens) for output in outputs]

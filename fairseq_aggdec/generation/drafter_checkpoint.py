@@ -1,4 +1,4 @@
-"""Loading a block drafter from its checkpoint, and refusing models that are no drafter or do not fit the verifier."""
+"""Loading a block drafter from its checkpoint; models that are no drafter or do not fit the verifier are refused."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,13 +19,13 @@ from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()) -> LoadedDrafter:
     """Load a drafter's checkpoint for the dictionaries of a task.
 
-    The weights that it shares with its verifier may be missing: they are then taken from `verifiers`.
+    Weights shared with the verifier may be missing: they are then taken from `verifiers`.
 
     Raises:
         AggdecError: the file cannot be read, is no drafter, or was trained with other dictionaries or for another
             verifier.
     """
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)  # this one upgrades what older versions saved
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)  # upgrades checkpoints of older versions
     if "decoder.mask_embedding" not in state["model"]:
         raise AggdecError(
             f"--drafter-path {path}: an ordinary model, not a block drafter (--arch nar_drafter). Are --path and "
@@ -47,7 +47,7 @@ def load_drafter(path: str, task: TranslationTask, verifiers: Sequence[Any] = ()
 def _shared_weights(
     path: str, fingerprint: Tensor, names: Sequence[str], verifiers: Sequence[Any]
 ) -> dict[str, Tensor]:
-    """The weights that a drafter was exported without, taken from the verifier with the same encoder."""
+    """Take the weights missing in an exported drafter from the verifier with the same encoder."""
     number = same_encoder(fingerprint, verifiers)
     theirs = {} if number is None else verifiers[number].state_dict()
     unknown = [name for name in names if name not in theirs]
@@ -61,7 +61,7 @@ def _shared_weights(
 
 
 def _check_dictionaries(path: str, state: dict[str, Any], task: TranslationTask) -> None:
-    """Raises `AggdecError` where a drafter's dictionaries differ from the task's, as far as they are known."""
+    """Raises `AggdecError` where the drafter's recorded dictionaries differ from the task's."""
     for side, part, language, dictionary in (
         ("source", "encoder", task.cfg.source_lang, task.source_dictionary),
         ("target", "decoder", task.cfg.target_lang, task.target_dictionary),
@@ -78,7 +78,7 @@ def _check_dictionaries(path: str, state: dict[str, Any], task: TranslationTask)
 
 
 def refuse_drafters(models: Sequence[Any], path: str | None) -> None:
-    """Raises `AggdecError` where a drafter was given as a verifier; the message names its path."""
+    """Raises `AggdecError` where a model given as verifier is a drafter; the message names its path."""
     paths = path.split(":") if path else []
     for number, model in enumerate(models):
         if isinstance(model, NarDrafterModel):
@@ -90,7 +90,7 @@ def refuse_drafters(models: Sequence[Any], path: str | None) -> None:
 
 
 def only_drafter(models: Sequence[Any], path: str | None) -> NarDrafterModel:
-    """The drafter that was given as --path and decodes alone.
+    """The drafter given as --path, which decodes alone.
 
     Raises:
         AggdecError: the model is no drafter, or there are several models.
@@ -106,7 +106,7 @@ def only_drafter(models: Sequence[Any], path: str | None) -> NarDrafterModel:
 def _recorded_symbols(
     path: str, state: dict[str, Any], side: str, language: str | None
 ) -> tuple[str, list[str]] | None:
-    """Where the dictionary stands that a checkpoint was trained with, and its symbols; None where it is unknown."""
+    """The place and the symbols of the dictionary that a checkpoint was trained with; None where it is unknown."""
     recorded = (state.get("task_state") or {}).get(f"{side}_symbols")
     if recorded:
         return "recorded in the checkpoint", list(recorded)

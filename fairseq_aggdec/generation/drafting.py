@@ -1,4 +1,4 @@
-"""Which drafter a batch gets, and how much of its drafts is verified."""
+"""The choice of a drafter and of a draft schedule for each batch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,72 +28,74 @@ from fairseq_aggdec.scheduling.goodput import Goodput
 
 @dataclass(frozen=True)
 class BlockDraftOptions:
-    """What drafts blocks."""
+    """The model that drafts blocks, and the size of blocks."""
 
     drafter: LoadedDrafter | None
     """None: the verifier's proposal heads draft"""
     block_size: int
-    """k, the number of tokens drafted at once; of proposal heads the number that is used, head 1 included"""
+    """k, the number of tokens drafted at once; with proposal heads the number of heads used, head 1 included"""
 
     @property
-    def longest(self) -> int:
-        """The most tokens of a draft: of k heads the last k-1 draft."""
+    def max_draft_len(self) -> int:
+        """The longest draft, in tokens; of k heads k - 1 draft."""
         return self.block_size - 1 if self.drafter is None else self.block_size
 
     @property
     def most_committed(self) -> int:
-        """The most tokens that an iteration commits."""
-        return self.longest + 1
+        """The largest number of tokens that an iteration commits."""
+        return self.max_draft_len + 1
 
 
 @dataclass(frozen=True)
 class DecodingSettings:
-    """What a generator of this plugin needs beside what fairseq's own generator holds."""
+    """The settings of a generator of this plugin beside those of fairseq's own."""
 
     mode: Mode
     src_dict: Dictionary
     max_draft_len: int = 0
     """longest copy, in tokens; 0: no limit"""
     block_draft: BlockDraftOptions | None = None
-    """for modes in which a model drafts"""
+    """None: no model drafts"""
     accept: Acceptance = EXACT
     drafts: str = "auto"
-    """how much of drafts is verified, see --drafts"""
+    """value of --drafts"""
     block_ngrams: bool = False
     """ban repeated n-grams also where fairseq's own blocker does not work"""
     keep_drafts: bool = True
-    """fill `history` of the hypotheses; otherwise it stays empty"""
+    """fill `history` of the hypotheses"""
     stats_file: StatsFile | None = None
     engines: Engines = field(default_factory=Engines)
-    """of the models, kept from one generator to the next"""
+    """the engines of the models, shared by generators"""
 
 
 class Batch(NamedTuple):
-    """What a drafter is made for."""
+    """The batch for which a drafter is built."""
 
     net_input: dict[str, Any]
     first_token: int
     """the decoder's first input"""
     encoder_outs: list[dict[str, Any]]
-    """of the verifiers' encoders"""
+    """output of each verifier's encoder"""
 
 
 class Drafting:
-    """Makes a drafter for each batch of a generator, and the schedule that decides how much is drafted and verified."""
+    """Builds a drafter for each batch of a generator, and its draft schedule."""
 
     def __init__(
         self, models: list[FairseqEncoderDecoderModel], settings: DecodingSettings, tgt_dict: Dictionary, eos: int
     ) -> None:
-        """Draft for these verifiers, which fairseq moves to their device and precision later; `eos` ends an output."""
+        """`models`: the verifiers; fairseq moves them to their device and precision later."""
         self._settings = settings
         self._models = models
         self._engines = settings.engines
         self._block = settings.block_draft
         self._to_target = symbol_map(settings.src_dict, tgt_dict)
         self._pad, self._eos = tgt_dict.pad(), eos
-        self._encoders_seen = 0  # of those that the engines have made
+        self._encoders_seen = 0  # `Engines.encoders_made` at the last batch
         self._schedules: dict[str, Goodput] = {}  # by type of device
-        self._arithmetics: dict[tuple[str, torch.dtype], Arithmetic] = {}  # of the drafter, for a verifier there
+        self._arithmetics: dict[
+            tuple[str, torch.dtype], Arithmetic
+        ] = {}  # drafter's, by the verifier's device and type
 
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch, by `DRAFTERS`.
@@ -105,13 +107,13 @@ class Drafting:
         return NoDrafter() if name is None else DRAFTERS[name](self, batch)
 
     def schedule(self, device: torch.device) -> Goodput:
-        """The schedule that learns, from batch to batch, how many draft tokens are worth verifying on a device."""
+        """The schedule that learns from batch to batch how many draft tokens are worth verifying on a device."""
         if device.type not in self._schedules:
             self._schedules[device.type] = Goodput(self.costs(device), BY_A_MODEL)
         return self._schedules[device.type]
 
     def reads_from_memory(self, device: torch.device) -> bool:
-        """Whether each pass reads the verifiers' weights from memory, since they do not fit into a CPU's caches."""
+        """Whether the verifiers do not fit into a CPU's caches, so that each pass reads their weights from memory."""
         return self.schedule(device).costs.read > 0
 
     def align(self, source: Tensor) -> list[list[int]]:
@@ -119,24 +121,23 @@ class Drafting:
         return align_source(source, self._pad, self._eos, self._to_target)
 
     def copier(self, batch: Batch) -> SourceCopyDrafter:
-        """Copies from each row's source."""
-        longest = self._settings.max_draft_len
-        sources = self.align(batch.net_input["src_tokens"])
-        return SourceCopyDrafter(SourceMatcher(source, self._eos, batch.first_token, longest) for source in sources)
+        """A drafter that copies from each row's source."""
+        limit, sources = self._settings.max_draft_len, self.align(batch.net_input["src_tokens"])
+        return SourceCopyDrafter(SourceMatcher(source, self._eos, batch.first_token, limit) for source in sources)
 
     def block_drafter(self, batch: Batch) -> BlockDrafter:
-        """Drafts by the model of `BlockDraftOptions`."""
+        """A drafter by the model of `BlockDraftOptions`."""
         assert self._block is not None
         return BlockDrafter(self.block_model(batch.net_input, batch.encoder_outs), self._block.block_size, self._eos)
 
     def head_drafter(self, batch: Batch) -> HeadDrafter:
-        """Drafts by the verifier's proposal heads."""
+        """A drafter by the verifier's proposal heads."""
         assert self._block is not None
         proposing = self._proposing_model()
         return HeadDrafter(proposing, self._block.block_size, self._eos, proposing.never_proposed)
 
     def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> DraftDecoder:
-        """The block drafter's network, ready to draft for a batch; see `start`."""
+        """The block drafter's network, ready to draft for a batch."""
         assert self._block is not None
         drafter = self._block.drafter
         assert drafter is not None
@@ -147,17 +148,17 @@ class Drafting:
         return drafter.start(net_input, dtype, self._models, encoder_outs, self._drafters_arithmetic())
 
     def _drafters_arithmetic(self) -> Arithmetic:
-        """The drafter's arithmetic: that of the verifier where its draft tokens may become output (`gad++`)."""
+        """The drafter's arithmetic: the verifier's own where draft tokens may change the output (`gad++`)."""
         if not self._settings.accept.is_exact:
             return self._engines.arithmetic
         weight = next(self._models[0].parameters())
-        where = (weight.device.type, weight.dtype)  # fairseq moves and converts models
+        where = (weight.device.type, weight.dtype)  # looked up for each batch: fairseq moves and converts models
         if where not in self._arithmetics:
             self._arithmetics[where] = self._engines.arithmetic.for_drafts(weight)
         return self._arithmetics[where]
 
     def _proposing_model(self) -> ProposingDecoder:
-        """The engine of the first verifier with proposal heads, which verifies this batch as well."""
+        """The engine of the first verifier with proposal heads; it verifies this batch, too."""
         for model in self._models:
             engine = self._engines.decoder(model.decoder)
             if isinstance(engine, ProposingDecoder):
@@ -174,7 +175,7 @@ class Drafting:
         return all(engine is not None and engine.by_kernels for engine in engines)
 
     def costs(self, device: torch.device) -> Costs:
-        """Of a pass and a draft, on a kind of device."""
+        """The costs of a pass and of a draft on a device."""
         verifiers = [model.decoder for model in self._models]
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
         cpu = None
@@ -195,7 +196,7 @@ DRAFTERS: dict[str, Callable[[Drafting, Batch], Drafter]] = {
     BLOCK_MODEL: Drafting.block_drafter,
     HEADS: Drafting.head_drafter,
 }
-"""makes the drafter of a batch, by the name in the table of modes"""
+"""functions that build the drafter of a batch, by `Mode.drafter`"""
 
 
 def symbol_map(source: Dictionary, target: Dictionary) -> list[int] | None:

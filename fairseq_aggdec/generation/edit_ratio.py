@@ -1,7 +1,7 @@
-"""How much an output differs from its source: the edit ratio of papers/002 §4.2 and papers/000 §4.1.2.
+"""The edit ratio of an output (papers/002 §4.2, Figure 2; papers/000 §4.1.2, Figure 5).
 
-The papers (Figure 2, Figure 5) divide the edit distance between input and output by the input's length, and do not name
-the unit. Here both are counted in tokens.
+It is the edit distance between input and output, divided by the input's length. The papers do not name the unit; here
+both are counted in tokens.
 """
 
 from collections.abc import Hashable, Sequence

@@ -1,4 +1,4 @@
-"""fairseq's samples in, fairseq's hypotheses out: the generator that runs the decoding loop."""
+"""The generator that runs the decoding loop: fairseq's samples in, fairseq's hypotheses out."""
 
 import logging
 import math
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_OF_FAIRSEQ = signature(SequenceGenerator.__init__).parameters
+_FAIRSEQ_ARGUMENTS = signature(SequenceGenerator.__init__).parameters
 
 ModelVerifier = BlockDecoder | RecomputeVerifier
 
-NO_NUMBERS = (
-    "scores are no numbers (NaN): in half precision (--fp16) a model may overflow, so decode in --bf16 or in single "
-    "precision; otherwise its training has gone wrong"
+NAN_SCORES = (
+    "scores are NaN: in half precision (--fp16) a model may overflow, so decode in --bf16 or in single precision; "
+    "otherwise its training has diverged"
 )
 
 
@@ -53,21 +53,21 @@ class AggressiveGenerator(SequenceGenerator):
     Lossless modes return fairseq's tokens and scores. `gad++` and `iad++` accept near misses and may differ; `nar`
     returns the drafter's output unverified.
 
-    Beside fairseq's entries a hypothesis has `steps` (the number of iterations) and `history` (the draft of each),
-    which fairseq-generate prints under `--print-step` and `--retain-iter-history`, and `stats`, its `SentenceStats`.
-    Its `attention` is empty. Of several threads one decodes at a time.
+    Beside fairseq's entries a hypothesis has `stats`, its `SentenceStats`, `steps`, the number of iterations, and
+    `history`, the draft of each iteration; fairseq-generate prints the latter under `--print-step` and
+    `--retain-iter-history`. `attention` is empty. Only one thread decodes at a time.
     """
 
     def __init__(self, stock: SequenceGenerator, settings: DecodingSettings) -> None:
-        """Take the models and every value of the search from `stock`, the generator that fairseq's task built.
+        """Take the models and all search options from `stock`, the generator that fairseq's task built.
 
         Raises:
-            AggdecError: it is of another type, or asks for what the mode does not have.
+            AggdecError: `stock` is of another type, or has an option that the mode cannot honour.
         """
         if type(stock) is not SequenceGenerator:
             raise AggdecError(
-                f"{type(stock).__name__}: --decoding {settings.mode.name} takes the place of fairseq's "
-                "SequenceGenerator and of no other; use --decoding beam"
+                f"{type(stock).__name__}: --decoding {settings.mode.name} replaces fairseq's SequenceGenerator alone; "
+                "use --decoding beam"
             )
         if stock.beam_size != 1 and not settings.mode.beam:
             raise AggdecError(f"--decoding {settings.mode.name} has a beam of one, and not of {stock.beam_size}")
@@ -95,10 +95,10 @@ class AggressiveGenerator(SequenceGenerator):
         decoding: str,
         **options: Any,
     ) -> "Self":
-        """A generator without a task.
+        """Build a generator without a task.
 
         Args:
-            models: the verifier, or an ensemble of them.
+            models: the verifier, or an ensemble of verifiers.
             decoding: the name of a mode.
             options: arguments of fairseq's `SequenceGenerator`, fields of `DecodingSettings`, arguments of this class.
         """
@@ -113,7 +113,7 @@ class AggressiveGenerator(SequenceGenerator):
         return cls(stock, DecodingSettings(mode, src_dict, **given), **own)
 
     def _check_members(self) -> None:
-        """What this plugin's engine would compute otherwise than the models do is refused."""
+        """Refuse models that this plugin's engine would compute differently."""
         if len({id(model.decoder) for model in self._members}) < len(self._members):
             raise AggdecError("an ensemble has the same decoder twice: give it once, or a copy of it")
         for model in self._members:
@@ -129,7 +129,7 @@ class AggressiveGenerator(SequenceGenerator):
                 )
 
     def _check_search(self) -> None:
-        """The strategies of fairseq's task are done here, by other code; no other one is, and no language model."""
+        """Refuse a language model, and search strategies other than those of fairseq's translation task."""
         if self.lm_model is not None:
             raise AggdecError(f"--decoding {self.decoding} cannot honour a language model; use --decoding beam")
         found, expected = self.search, "BeamSearch"
@@ -143,10 +143,9 @@ class AggressiveGenerator(SequenceGenerator):
             raise AggdecError(f"search_strategy {type(found).__name__}: the plugin's modes have {expected}, only")
 
     def _effective_ngram_size(self) -> int:
-        """The n-gram size that is in force: 0, none, where fairseq's n-gram blocker does not work.
+        """The n-gram size in force; 0 where fairseq's n-gram blocker does not work and `block_ngrams` is not set.
 
-        Without its CUDA extension the blocker compares padding and bans nothing. A lossless mode does the same, unless
-        `block_ngrams` asks for the ban.
+        Without its CUDA extension fairseq's blocker compares padding and bans nothing.
         """
         blocker = self.repeat_ngram_blocker
         if blocker is None:
@@ -205,7 +204,7 @@ class AggressiveGenerator(SequenceGenerator):
     def _decode(
         self, net_input: dict[str, Any], prefix_tokens: Tensor | None, first_tokens: Tensor, start: int
     ) -> Sequence[Sequence[Decoded]]:
-        """The n-best list of each sentence; the decoder's first input, B, is everywhere the symbol `start`."""
+        """The n-best list of each sentence; `first_tokens`, B, has the symbol `start` in every row."""
         if self.settings.mode.acceptance == "none":
             return [[sentence] for sentence in self._draft_alone(net_input, prefix_tokens, first_tokens)]
         encoder_outs = [self._engines.encode(model, net_input) for model in self.model.models]
@@ -213,8 +212,8 @@ class AggressiveGenerator(SequenceGenerator):
         drafter = self.make_drafter(Batch(net_input, start, encoder_outs))
         decoded = self._verified(drafter, encoder_outs, rules, first_tokens)
         if decoded and bool(torch.cat([sentence.log_probs for sentence in decoded]).isnan().any()):
-            # a token that overflows in half precision spoils its whole block: what is hidden counts zero times, and
-            # zero times infinity is no number. fairseq reads only what it has chosen, and so does this
+            # a draft token that overflows in half precision spoils its whole block, since hidden tokens have weight
+            # zero, and zero times infinity is NaN. Without drafts only chosen tokens are read, as in fairseq
             decoded = self._verified(NoDrafter(), encoder_outs, rules, first_tokens)
         return [[sentence] for sentence in decoded]
 
@@ -263,14 +262,14 @@ class AggressiveGenerator(SequenceGenerator):
         )
 
     def _source_lengths(self, net_input: dict[str, Any]) -> Tensor:
-        """B, as fairseq counts them."""
+        """The length of each source as fairseq counts it, B."""
         if "src_lengths" in net_input:
             return net_input["src_lengths"]
         source = net_input["src_tokens"]
         return (source.ne(self.eos) & source.ne(self.pad)).long().sum(dim=1)
 
     def make_drafter(self, batch: Batch) -> Drafter:
-        """The drafter of a batch; a subclass can make another one."""
+        """The drafter of a batch; subclasses may return another."""
         return self._drafting.make_drafter(batch)
 
     def _schedule(self, rows: int, device: torch.device) -> DraftSchedule:
@@ -300,7 +299,7 @@ class AggressiveGenerator(SequenceGenerator):
         )
 
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
-        """The verifier, or the ensemble of them, ready to score this batch."""
+        """The verifier or the ensemble, ready to score this batch."""
         verifiers = [self._verifier_of(model) for model in self.model.models]
         for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
             verifier.start(encoder_out, self.temperature)
@@ -321,12 +320,12 @@ class AggressiveGenerator(SequenceGenerator):
         return RecomputeVerifier(model, self.pad)
 
     def _refuse_nan(self, sample: dict[str, Any], scores: list[Tensor]) -> None:
-        """fairseq's own search stops there, too, where all tokens are equally bad."""
+        """Raises `AggdecError` where a score is NaN; fairseq's own search fails there, too."""
         numbers = torch.stack(scores).tolist() if scores else []
         if any(map(math.isnan, numbers)):
             row = next(row for row, score in enumerate(numbers) if math.isnan(score))
             number = int(sample["id"][row]) if "id" in sample else row
-            raise AggdecError(f"sentence {number}: its {NO_NUMBERS}")
+            raise AggdecError(f"sentence {number}: its {NAN_SCORES}")
 
     def _score(self, sentence: Decoded) -> Tensor:
         """The sum of the tokens' log-probabilities, normalised by length where fairseq's options say so."""
@@ -365,7 +364,7 @@ class AggressiveGenerator(SequenceGenerator):
             )
 
     def _text(self, source: Tensor, sentence: Decoded) -> DecodedText | None:
-        """What the statistics need of a sentence (`source`: S, may be padded); None where drafts are not kept."""
+        """A sentence in symbols, for the statistics (`source`: S, may be padded); None where drafts are not kept."""
         if sentence.drafts is None:
             return None
         src_dict, tgt_dict = self.settings.src_dict, self.tgt_dict
@@ -378,6 +377,6 @@ class AggressiveGenerator(SequenceGenerator):
 
 
 def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keyword arguments of fairseq's `SequenceGenerator`, and the others."""
-    of_fairseq = {name: value for name, value in options.items() if name in _OF_FAIRSEQ}
-    return of_fairseq, {name: value for name, value in options.items() if name not in _OF_FAIRSEQ}
+    """Split keyword arguments into those of fairseq's `SequenceGenerator` and others."""
+    of_fairseq = {name: value for name, value in options.items() if name in _FAIRSEQ_ARGUMENTS}
+    return of_fairseq, {name: value for name, value in options.items() if name not in _FAIRSEQ_ARGUMENTS}

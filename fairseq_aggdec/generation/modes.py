@@ -1,6 +1,6 @@
-"""The table of decoding modes: a row each. What parses arguments reads it, so it imports neither fairseq nor torch.
+"""The table of decoding modes. Argument parsers read it, so it imports neither fairseq nor torch.
 
-A mode of one's own is a row (`add`) and, where it drafts in a new way, an entry of `generation.drafting.DRAFTERS`
+To add a mode, add a row (`add`) and, for a new drafter, an entry of `generation.drafting.DRAFTERS`
 (docs/developing.md).
 """
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 COPIES, BLOCK_MODEL, HEADS = "copies", "block model", "heads"
-"""who drafts: the source's tokens are copied, a model drafts a block, or the verifier's own proposal heads do"""
+"""drafters: the source is copied, a model drafts a block, or the verifier's own proposal heads draft"""
 DRAFTS = ("auto", "whole")
 """values of --drafts"""
 
@@ -22,24 +22,24 @@ class Mode:
     drafter: str | None = None
     """a key of `generation.drafting.DRAFTERS`; None: nothing is drafted"""
     acceptance: Literal["exact", "criterion", "none"] = "exact"
-    """which draft tokens pass: the verifier's own, those that a criterion accepts, or all, without a verifier"""
+    """draft tokens that pass: the verifier's own choices, those that a criterion accepts, or all, without a verifier"""
     lossless: bool = True
-    """whether the output is that of fairseq's search, unless an option of acceptance says otherwise"""
+    """whether the output equals that of fairseq's search, unless an option of acceptance is given"""
     beam: bool = False
-    """whether the search has the beam of --beam; otherwise a beam of one"""
+    """whether the beam has the size of --beam; else 1"""
     needs_drafter: bool = False
-    """whether it is refused without --drafter-path"""
+    """whether --drafter-path is required"""
     options: tuple[str, ...] = ()
-    """the options of decoding that it reads; others are refused"""
+    """decoding options that the mode reads; others are refused"""
     stands_for: tuple[str, ...] = ()
-    """the modes of which it chooses one by what is given"""
+    """modes among which this mode chooses, by the given options and model"""
 
 
-_BLOCKS = ("drafter_path", "block_size")
-_CRITERION = ("top_beta", "tolerance")
-_CRITERION_OF_BLOCKS = (*_CRITERION, "accept_distance", "min_block")
-"""not of `iad++`: behind a shorter draft the model's own word would stand, where the input's was to stay"""
-_PRECISE = ("int8", "bit_exact")
+_BLOCK_OPTIONS = ("drafter_path", "block_size")
+_CRITERION_OPTIONS = ("top_beta", "tolerance")
+_BLOCK_CRITERION_OPTIONS = (*_CRITERION_OPTIONS, "accept_distance", "min_block")
+"""not read by `iad++`: a shorter draft would replace a word of the input that is to stay by the model's own"""
+_ARITHMETIC = ("int8", "bit_exact")
 
 MODES: dict[str, Mode] = {}
 """all modes by name"""
@@ -52,37 +52,37 @@ def add(mode: Mode) -> None:
 
 for _mode in (
     Mode("beam", "fairseq's own search, unchanged", beam=True),
-    Mode("greedy", "the output of --beam 1 by this plugin's engine", options=_PRECISE),
+    Mode("greedy", "the output of --beam 1 by this plugin's engine", options=_ARITHMETIC),
     Mode(
         "iad",
         "the same output by Input-guided Aggressive Decoding, for tasks that mostly copy their input",
         COPIES,
-        options=("max_draft_len", "drafts", *_PRECISE),
+        options=("max_draft_len", "drafts", *_ARITHMETIC),
     ),
     Mode(
         "iad++",
-        "keeps the input where the model is not sure of another word (--top-beta, --tolerance)",
+        "as iad, but keeps a word of the input that the model scores close to its own choice (--top-beta, --tolerance)",
         COPIES,
         "criterion",
         lossless=False,
-        options=(*_CRITERION, "int8"),
+        options=(*_CRITERION_OPTIONS, "int8"),
     ),
     Mode(
         "gad",
         "the output of --beam 1 by Generalized Aggressive Decoding with --drafter-path",
         BLOCK_MODEL,
         needs_drafter=True,
-        options=(*_BLOCKS, "drafts", *_PRECISE),
+        options=(*_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
     ),
     Mode(
         "gad++",
-        "nearly the same and sooner, as it keeps draft tokens that the verifier finds good enough (--top-beta, "
-        "--tolerance)",
+        "as gad, faster, with nearly the same output: accepts draft tokens close to the verifier's own choice "
+        "(--top-beta, --tolerance)",
         BLOCK_MODEL,
         "criterion",
         lossless=False,
         needs_drafter=True,
-        options=(*_BLOCKS, *_CRITERION_OF_BLOCKS, "int8"),
+        options=(*_BLOCK_OPTIONS, *_BLOCK_CRITERION_OPTIONS, "int8"),
     ),
     Mode(
         "nar",
@@ -90,27 +90,27 @@ for _mode in (
         BLOCK_MODEL,
         "none",
         lossless=False,
-        options=(*_BLOCKS, "int8"),
+        options=(*_BLOCK_OPTIONS, "int8"),
     ),
     Mode(
         "blockwise",
-        "the output of --beam 1 by a model with proposal heads, which drafts itself",
+        "the output of --beam 1 by a model that drafts with its own proposal heads",
         HEADS,
         "criterion",
-        options=("block_size", *_CRITERION_OF_BLOCKS, *_PRECISE),
+        options=("block_size", *_BLOCK_CRITERION_OPTIONS, *_ARITHMETIC),
     ),
     Mode(
         "aggressive",
-        "a lossless mode by what is given: gad with --drafter-path, else blockwise where the model has heads, else iad",
-        options=("max_draft_len", *_BLOCKS, "drafts", *_PRECISE),
+        "a lossless mode: gad with --drafter-path, else blockwise if the model has proposal heads, else iad",
+        options=("max_draft_len", *_BLOCK_OPTIONS, "drafts", *_ARITHMETIC),
         stands_for=("gad", "blockwise", "iad"),
     ),
     Mode(
         "aggressive-beam",
-        "the n-best list of beam, by any --beam, sooner",
+        "the n-best list of fairseq's beam search with any --beam, in less time",
         BLOCK_MODEL,
         beam=True,
-        options=(*_BLOCKS, "int8"),
+        options=(*_BLOCK_OPTIONS, "int8"),
     ),
 ):
     add(_mode)
@@ -127,5 +127,5 @@ def modes_help() -> str:
 
 
 def help_of(option: str, text: str) -> str:
-    """The help text of an option, after the modes that read it."""
+    """The help text of an option, preceded by the modes that read it."""
     return f"{', '.join(readers(option))}: {text}"

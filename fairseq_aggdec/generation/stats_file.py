@@ -23,13 +23,13 @@ class DecodedText:
 
 
 class StatsFile:
-    """Writes each record when its sentence is decoded: a killed run loses no earlier record."""
+    """Writes each record at once, so that a killed run loses no earlier record."""
 
     def __init__(self, path: str) -> None:
-        """Open `path`, and empty it.
+        """Open and empty a file.
 
         Raises:
-            AggdecError: it cannot be written, or is a file that holds something else than such records.
+            AggdecError: the file cannot be written, or has other contents than such records.
         """
         try:
             if os.path.isfile(path) and not _holds_records(path):
@@ -53,9 +53,9 @@ class StatsFile:
         seconds: float | None,
         text: DecodedText | None = None,
     ) -> None:
-        """Append one sentence, its source and output without EOS, in the target's vocabulary.
+        """Append a sentence; source and output are without EOS and in the target's vocabulary.
 
-        `seconds` is the wall time from encoder to output, None where the sentence was not decoded alone.
+        `seconds`: the wall time from encoder to output; None where the sentence was not decoded alone.
 
         Raises:
             AggdecError: the file cannot be written, for example on a full disk.
@@ -80,7 +80,7 @@ class StatsFile:
 
 
 def _holds_records(path: str) -> bool:
-    """Whether a file is empty or begins as one of `StatsFile`."""
+    """Whether a file is empty or begins with a record of `StatsFile`."""
     beginning = b'{"id": '
     with open(path, "rb") as file:
         return file.read(len(beginning)) in (b"", beginning)

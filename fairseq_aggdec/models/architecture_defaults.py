@@ -1,4 +1,4 @@
-"""A Transformer's architecture in fairseq's options: reading one, filling in what the user left out, and refusing some.
+"""A Transformer's architecture in fairseq's options: reading it, filling in defaults, refusing unsupported options.
 
 Options are flat on a command line (`encoder_layers`), and in groups `encoder` and `decoder` in YAML.
 """
@@ -48,9 +48,9 @@ def set_sizes(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, dec
 
 
 def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None = None) -> None:
-    """Raises `AggdecError` where an option is given with which neither block drafters nor proposal heads work.
+    """Raises `AggdecError` for a given option that block drafters and proposal heads do not support.
 
-    `by` names the model in the message; `further` says of options that only this model refuses whether they are given.
+    `by`: the model's name for the message; `further`: more options that this model refuses, and whether they are given.
     """
     refused = {
         "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff is not None,

@@ -1,4 +1,4 @@
-"""Building a model on top of a trained Transformer, whose architecture and weights come from its checkpoint."""
+"""Building a model on top of a trained Transformer, with the architecture and the weights of its checkpoint."""
 
 import logging
 from argparse import Namespace
@@ -32,60 +32,58 @@ _OPTIONS = (
     "cross_self_attention",
     "no_cross_attention",
 )
-_ONLY_DEFAULTS = ("dropout", "attention_dropout", "activation_dropout")
-"""options that a further training may set otherwise"""
+_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+"""options that further training may change"""
 _NOT_FOR_DRAFTERS = ("adaptive_softmax_cutoff", "cross_self_attention", "no_cross_attention")
-"""options that a block drafter cannot have, and that its verifier's encoder does without"""
-_OF_EQUAL_WIDTH = ("decoder_input_dim", "decoder_output_dim", "share_all_embeddings")
-"""options that a drafter's decoder takes only if it is as wide as the verifier's"""
-_FOREIGN_PARTS = ("classification_heads.",)
-"""weights beside encoder and decoder that a BART checkpoint can hold"""
+"""options that a block drafter does not support, and that do not affect its verifier's encoder"""
+_ONLY_AT_EQUAL_WIDTH = ("decoder_input_dim", "decoder_output_dim", "share_all_embeddings")
+"""options that a drafter's decoder takes only if it has the width of the verifier's"""
+_IGNORED_WEIGHTS = ("classification_heads.",)
+"""beginnings of the names of weights outside encoder and decoder, in BART checkpoints"""
 
 
 def take_architecture(cfg: Any, path: str) -> None:
-    """Write the architecture of the checkpoint of --base-checkpoint into options that the user has left out.
-
-    What the user has not given is absent or None, in flat options or in groups.
+    """Fill in options that the user has left out (absent or None) from the checkpoint of --base-checkpoint.
 
     Raises:
-        AggdecError: a given option has another value there, or the checkpoint is no Transformer encoder-decoder, or one
-            with NormFormer's scales.
+        AggdecError: a given option has another value in the checkpoint, or the checkpoint is no Transformer
+            encoder-decoder, or one with NormFormer's scales.
     """
     base = _architecture_of("--base-checkpoint", path)
     for name, value in _options(base):
         _refuse_another(cfg, name, value, f"--base-checkpoint {path}")
         set_defaults(cfg, **{name: value})
-    for name in _ONLY_DEFAULTS:
+    for name in _DROPOUTS:
         set_defaults(cfg, **{name: getattr(base, name)})
     _take_positions(cfg, base)
 
 
 def take_verifiers_architecture(cfg: Any, path: str) -> None:
-    """As `take_architecture`, of the checkpoint of --encoder-from into a drafter's options, without dropout.
+    """As `take_architecture`, for a drafter and --encoder-from, without dropout.
 
-    A drafter's decoder may differ from its verifier's; an encoder that differs is refused, by its width here and by all
-    else when weights are copied.
+    A drafter's decoder may differ from its verifier's. Another width of the encoder is refused here, other differences
+    when weights are copied.
     """
     base = _architecture_of("--encoder-from", path)
     _refuse_another(cfg, "encoder_embed_dim", base.encoder.embed_dim, f"--encoder-from {path}")
     not_taken = set(_NOT_FOR_DRAFTERS)
     if option_of(cfg, "decoder_embed_dim") not in (None, base.decoder.embed_dim):
-        not_taken |= set(_OF_EQUAL_WIDTH)
+        not_taken |= set(_ONLY_AT_EQUAL_WIDTH)
     set_defaults(cfg, **{name: value for name, value in _options(base) if name not in not_taken})
     _take_positions(cfg, base)
 
 
 def _refuse_another(cfg: Any, name: str, value: Any, source: str) -> None:
-    """Raises `AggdecError` where the user has given an option another value than `source`, a checkpoint, has."""
+    """Raises `AggdecError` where the user has given an option another value than the checkpoint `source`."""
     given = option_of(cfg, name)
     if given is not None and str(given) != str(value):
         raise AggdecError(f"{source}: {option_name(name)} is {value} there and {given} here: leave it out")
 
 
 def _take_positions(cfg: Any, base: TransformerConfig) -> None:
-    """Learned positions are as many as there are, whatever was given: fairseq's tasks always give a number.
+    """Take the number of learned positions from the checkpoint, whatever is given: fairseq's tasks always give one.
 
-    Of computed ones there is no end, and the user's number stays.
+    With computed positions a given number stays.
     """
     for side, option in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
         if getattr(base, side).learned_pos:
@@ -95,9 +93,9 @@ def _take_positions(cfg: Any, base: TransformerConfig) -> None:
 
 
 def load_base(model: Any, path: str) -> None:
-    """Copy a checkpoint's weights into a model that extends its architecture; log what was loaded and skipped.
+    """Copy a checkpoint's weights into a model that extends its architecture; log the loaded and the skipped weights.
 
-    Of weights that a plain Transformer lacks, the model's decoder says which are `fitting`.
+    The decoder's method `fitting` selects among weights that a plain Transformer lacks.
 
     Raises:
         AggdecError: a weight of a plain Transformer is missing in one of them, or has another shape.
@@ -112,7 +110,7 @@ def load_base(model: Any, path: str) -> None:
     loaded, skipped = {}, []
     for name in sorted(theirs):
         value = theirs[name]
-        if name.startswith(_FOREIGN_PARTS):
+        if name.startswith(_IGNORED_WEIGHTS):
             skipped.append(f"{name} (not needed)")
         elif name.startswith(own):
             fitting = model.decoder.fitting(name.removeprefix("decoder."), value, options)
@@ -133,7 +131,7 @@ def load_base(model: Any, path: str) -> None:
     missing = [name for name in new if not name.startswith(own)]
     if missing:
         raise AggdecError(
-            f"--base-checkpoint {path}: lacks {', '.join(missing[:3])}: it is no checkpoint of its options"
+            f"--base-checkpoint {path}: lacks {', '.join(missing[:3])}, which its own options require; use another file"
         )
     copy_weights(model, loaded)
     logger.info("--base-checkpoint %s: loaded %s", path, ", ".join(loaded))
@@ -142,15 +140,16 @@ def load_base(model: Any, path: str) -> None:
 
 
 def _architecture_of(option: str, path: str) -> TransformerConfig:
-    """The Transformer options of the checkpoint that an option names, filled in as when fairseq loads it."""
+    """The Transformer options of the checkpoint named by an option, with fairseq's defaults."""
     checkpoint = read_checkpoint(path)
     if not any(name.startswith("decoder.layers.0.encoder_attn.") for name in checkpoint["model"]):
         raise AggdecError(f"{option} {path}: no Transformer encoder-decoder")
     options = recorded_options(checkpoint)
     if isinstance(options, dict):
-        options = OmegaConf.create({"model": options}).model  # the root of its interpolations
+        options = OmegaConf.create({"model": options}).model  # a root for its interpolations
     if isinstance(options, Namespace):
-        options = Namespace(**{**vars(options), "base_checkpoint": None, "encoder_from": None})  # not its base's base
+        # not the base of the base
+        options = Namespace(**{**vars(options), "base_checkpoint": None, "encoder_from": None})
         architecture = getattr(options, "arch", None)
         if architecture in ARCH_CONFIG_REGISTRY:
             ARCH_CONFIG_REGISTRY[architecture](options)
@@ -161,13 +160,13 @@ def _architecture_of(option: str, path: str) -> TransformerConfig:
 
 
 def _options(base: TransformerConfig) -> Iterator[tuple[str, Any]]:
-    """The options that decide what a Transformer computes, by their flat names; those without a value are left out."""
+    """The options that determine a Transformer's output, by flat name; options without a value are left out."""
     for side in ("encoder", "decoder"):
         for name in _SIDE_OPTIONS:
             yield f"{side}_{name}", getattr(getattr(base, side), name)
     for name in _OPTIONS:
         value = getattr(base, name, None)
         if name == "share_decoder_input_output_embed":
-            value = value or base.share_all_embeddings  # which fairseq lets imply it
+            value = value or base.share_all_embeddings  # implies it in fairseq
         if value is not None:
             yield name, value

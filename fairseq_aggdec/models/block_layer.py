@@ -1,7 +1,7 @@
-"""A fairseq Transformer decoder layer, run over R blocks, each of which attends to itself and to a common prefix.
+"""A fairseq Transformer decoder layer, run over R blocks; each block attends to itself and to a common prefix.
 
 The layer's own forward takes one sequence and one mask: R blocks of k positions behind a prefix of W would need a mask
-of (W + R k) x (W + R k), most of it hidden. Here scores are computed only where a position may see the other.
+of (W + R k) x (W + R k), most of it hidden. Here only the visible scores are computed.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ def cross_keys_values(layer: Any, memory: Tensor) -> KeysValues:
 
 
 def own_keys_values(layer: Any, x: Tensor) -> KeysValues:
-    """The layer's keys and values of its own input, B x R x n x D: all that later positions need of a prefix."""
+    """A layer's keys and values of its own input, B x R x n x D, to which later positions attend."""
     if layer.normalize_before:
         x = layer.self_attn_layer_norm(x)
     return _keys_values(layer.self_attn, x.flatten(1, 2))
@@ -75,7 +75,7 @@ def run_layer(
 def _attended_to_itself(
     attention: Any, x: Tensor, own_mask: Tensor | None, prefix: KeysValues | None, prefix_mask: Tensor | None
 ) -> tuple[Tensor, KeysValues]:
-    """What blocks find in themselves and the prefix, B x R x n x D, and their own keys and values; see `run_layer`."""
+    """Attention of blocks to themselves and the prefix, B x R x n x D, and their keys and values; see `run_layer`."""
     blocks, flat = x.shape[1:3], x.flatten(1, 2)  # B x (R n) x D
     query = _split(attention.q_proj(flat) * attention.scaling, attention.num_heads)
     own = _keys_values(attention, flat)
@@ -94,7 +94,7 @@ def _attended_to_itself(
 
 
 def _attended_to_source(attention: Any, x: Tensor, cross: KeysValues, cross_mask: Tensor | None) -> Tensor:
-    """What blocks find in the source, B x R x n x D; see `run_layer`."""
+    """Attention of blocks to the source, B x R x n x D; see `run_layer`."""
     query = _split(attention.q_proj(x.flatten(1, 2)) * attention.scaling, attention.num_heads)
     scores = query @ cross.keys.transpose(-1, -2)  # B x H x (R n) x S
     if cross_mask is not None:

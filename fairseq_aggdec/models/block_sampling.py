@@ -1,4 +1,4 @@
-"""The blocks of a sentence that a drafter is trained on (L_NAR of papers/000 §3.2.1).
+"""The training blocks of a sentence for a drafter (L_NAR of papers/000 §3.2.1).
 
 A target sentence is y1..yT and EOS. The block at prefix length p, 0 <= p <= T, is the k positions p+1..p+k: given the
 source and y1..yp, the drafter predicts their tokens at once. Positions behind EOS have no target.
@@ -49,6 +49,6 @@ def random_prefix_lengths(lengths: Tensor, blocks: int) -> Tensor:
 
 
 def fixed_prefix_lengths(ids: Tensor, lengths: Tensor, blocks: int) -> Tensor:
-    """Prefix lengths for validation, B x R, which depend on nothing but the sentence's number in the data set (B)."""
+    """Prefix lengths for validation, B x R, which depend on the sentence's number in the data set (B) alone."""
     golden = 0.6180339887498949  # multiples of it modulo 1 cover the unit interval evenly
     return spread_prefix_lengths((ids.double() * golden) % 1.0, lengths, blocks)

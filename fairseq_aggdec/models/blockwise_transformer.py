@@ -1,7 +1,7 @@
 """The model of blockwise parallel decoding (papers/004 §4 and §6): a Transformer that predicts k tokens at once.
 
-Head 1 predicts the next token, and its output is what is decoded; heads 2 to k propose the tokens after it. To code
-that knows no heads this is an ordinary Transformer: fairseq's own search decodes head 1.
+Head 1 predicts the next token, and is the model that is decoded; heads 2 to k propose the tokens after it. Code that
+does not read heads sees an ordinary Transformer: fairseq's own search decodes head 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class BlockwiseTransformerConfig(TransformerConfig):
     own_hidden: bool = field(
         default=False,
         metadata={
-            "help": "each head reads only its own part of the hidden layer, and not all of it as in Stern et al. 2018, "
+            "help": "each head reads its own part of the hidden layer, in place of the whole as in Stern et al. 2018, "
             "§6: k times fewer output weights"
         },
     )
@@ -55,7 +55,7 @@ class BlockwiseTransformerConfig(TransformerConfig):
 
 
 def refuse_unsupported(cfg: BlockwiseTransformerConfig) -> None:
-    """Raises `AggdecError` for an architecture that cannot have heads, and for a number that makes no sense."""
+    """Raises `AggdecError` for an architecture that does not support heads, and for invalid numbers."""
     refuse_architectures(cfg, "--arch blockwise_transformer")
     if cfg.block_heads < 2:
         raise AggdecError(f"--block-heads {cfg.block_heads}: give at least 2; with one, it is the base model itself")
@@ -80,10 +80,10 @@ class BlockwiseDecoder(TransformerDecoderBase):
         self.never_proposed = [dictionary.pad(), dictionary.bos()]
 
     def fitting(self, name: str, value: Tensor, options: Any) -> Tensor | None:
-        """The part of another checkpoint's weight (by its name here) that a head can start from; None where none fits.
+        """The part of another checkpoint's weight from which the heads can start; None where it does not fit.
 
-        Where each head has its own hidden layer (`own_hidden`), heads here can be the first of more heads there.
-        `options` are the other model's.
+        With `own_hidden` in both models, a checkpoint with more heads gives its first ones. `name`: the weight's name
+        in this decoder; `options`: those of the other model.
         """
         ours = self.state_dict().get(name)
         there = options.get if isinstance(options, dict) else partial(getattr, options)
@@ -110,7 +110,7 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         super().__init__(cfg, encoder, decoder)
         self.exact_weights = {}
         self.base_is_frozen = cfg.freeze_base
-        # only for training: PyTorch rounds otherwise where no gradient is asked for, and decoding must equal the base's
+        # not in decoding, which must equal the base's: PyTorch rounds differently where no gradient is needed
         if self.base_is_frozen and not is_loading_models():
             self.requires_grad_(False)
             decoder.heads.requires_grad_(True)
@@ -130,7 +130,7 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
             return model
         if config.base_checkpoint:
             load_base(model, config.base_checkpoint)
-            model.keep_exact(f"--base-checkpoint {config.base_checkpoint}")
+            model.save_exactly(f"--base-checkpoint {config.base_checkpoint}")
         elif config.freeze_base:
             raise AggdecError("--freeze-base without --base-checkpoint would keep random weights: name the model")
         return model
@@ -159,21 +159,21 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         per_head: Callable[[int, Tensor], Any] | None = None,
         **options: Any,
     ) -> Any:
-        """The output of a plain Transformer, which is head 1's, or the results of a function of each head's logits.
+        """The output of head 1 as of a plain Transformer, or the results of a function of each head's logits.
 
-        The logits of all heads at all positions would be large; those of one head exist at a time.
+        Only the logits of one head exist at a time, since those of all heads would be large.
 
         Args:
             src_tokens, src_lengths: B x S and B.
             prev_output_tokens: B x W, the start symbol and y1...
-            heads: the wanted heads, each with the positions (B x W booleans) at which it is wanted; None: none.
+            heads: the wanted heads, each with its positions (B x W booleans); None: none.
             per_head: called with a head and its N x V logits at its N positions, in order.
 
         Returns:
             fairseq's decoder output; where `heads` are given, what `per_head` returned for each.
 
         Raises:
-            AggdecError: in training no heads are given, so that they would stay as they are.
+            AggdecError: no heads are given in training.
         """
         if heads is None or per_head is None:
             if self.training and torch.is_grad_enabled():
@@ -188,7 +188,7 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
 
 
 def proposal_heads(model: Any) -> int:
-    """The number of a model's heads, head 1 included; 0 for a model that has none."""
+    """The number of a model's heads, head 1 included; 0 for a model without heads."""
     decoder = getattr(model, "decoder", None)
     return int(decoder.heads.heads) if isinstance(decoder, BlockwiseDecoder) else 0
 

@@ -1,4 +1,4 @@
-"""Weights that are frozen in a training, saved with exactly the values that they were loaded with."""
+"""Frozen weights that are saved with exactly the values with which they were loaded."""
 
 from typing import Any
 
@@ -10,26 +10,23 @@ from fairseq_aggdec.errors import AggdecError
 
 
 class ExactFrozenWeights(BaseFairseqModel):
-    """A base class to name before fairseq's: training in half precision rounds all weights, frozen ones too."""
+    """Mixin, named before fairseq's model: training in half precision would round frozen weights, too."""
 
     exact_weights: dict[str, Tensor]
     """the values to save, by name; the model's constructor sets it to an empty dictionary"""
-    exact_like: str = ""
-    """the option that they come from, with its value"""
+    origin: str = ""
+    """the option that named their checkpoint, with its value, for messages"""
     instead_of_finetuning: str = ""
-    """what the message about another checkpoint's frozen weights says further"""
+    """further advice in the message about another checkpoint's frozen weights"""
 
-    def keep_exact(self, origin: str) -> None:
-        """From now on save the frozen weights with their present values, whatever precision the training uses.
-
-        `origin` is the option that they come from, with its value, for messages.
-        """
-        self.exact_like = origin
+    def save_exactly(self, origin: str) -> None:
+        """Save the frozen weights with their present values from now on, whatever precision the training uses."""
+        self.origin = origin
         names = frozen_names(self)
         self.exact_weights = {name: value.cpu().clone() for name, value in self.state_dict().items() if name in names}
 
     def state_dict(self, *args: Any, prefix: str = "", **options: Any) -> dict[str, Any]:
-        """As PyTorch's, with the values that `keep_exact` has kept."""
+        """As PyTorch's, with the values from `save_exactly`."""
         state = super().state_dict(*args, prefix=prefix, **options)
         state.update({prefix + name: weight for name, weight in self.exact_weights.items()})
         return state
@@ -38,15 +35,15 @@ class ExactFrozenWeights(BaseFairseqModel):
         """As fairseq's.
 
         Raises:
-            AggdecError: the checkpoint has other frozen weights than those that an option asks for, whose place they
-                would take: it is of a training that began with another model.
+            AggdecError: the checkpoint's training began with another model, so that its frozen weights would replace
+                those of this one.
         """
         for name, weight in self.exact_weights.items():
             theirs = state_dict.get(name)
             if theirs is not None and theirs.shape == weight.shape and not theirs.cpu().to(weight.dtype).equal(weight):
                 raise AggdecError(
-                    f"the checkpoint to go on from (--restore-file, --finetune-from-model) has another {name} than "
-                    f"{self.exact_like}, which is to stay as it is: give another --save-dir for a new training"
+                    f"the checkpoint of --restore-file or --finetune-from-model has another {name} than {self.origin}, "
+                    "where this weight is frozen: give another --save-dir for a new training"
                     f"{self.instead_of_finetuning}"
                 )
         return super().load_state_dict(state_dict, *args, **options)

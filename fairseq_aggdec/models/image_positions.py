@@ -26,7 +26,7 @@ def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:
     one. The coordinates of both are those of the large image.
 
     Raises:
-        AggdecError: its position embeddings are not learned, or their width is no multiple of 4.
+        AggdecError: the position embeddings are not learned, or their width is no multiple of 4.
     """
     sides = {"encoder": (model.encoder, sizes.input_size), "decoder": (model.decoder, sizes.output_size)}
     for side, (stack, size) in sides.items():
@@ -38,7 +38,7 @@ def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:
         first = table.padding_idx + 1
         waves = coordinate_waves(size, sizes.output_size / size, sizes.output_size, table.embedding_dim)
         waves = waves.repeat_interleave(sizes.channels, dim=0) * table.embedding_dim**-0.5  # fairseq's usual size
-        with torch.no_grad():  # half of the random start stays: it tells the channels apart
+        with torch.no_grad():  # half of the random values stays, to distinguish the channels
             rows = table.weight[first : first + len(waves)]
             rows.mul_(0.5).add_(waves)
 
@@ -46,8 +46,8 @@ def start_from_coordinates(model: Any, sizes: ImageSizes) -> None:
 def coordinate_waves(size: int, pixel: float, plane: int, dim: int) -> Tensor:
     """Sines and cosines of each pixel's row, then of its column: size² x D, in raster order, of mean square 1/2.
 
-    A side has `size` pixels, each as long as `pixel` pixels of the large image, which has `plane` on a side;
-    wavelengths go from 4 to 4 times `plane`.
+    The image has `size` pixels on a side, each the size of `pixel` pixels of the large image, which has `plane` pixels
+    on a side; wavelengths go from 4 to 4 times `plane`.
     """
     count = dim // 4
     lengths = torch.logspace(math.log10(4), math.log10(4 * plane), count)

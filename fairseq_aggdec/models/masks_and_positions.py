@@ -1,4 +1,4 @@
-"""What attention takes beside tokens: masks, and a model's position embeddings by number, from 0 on."""
+"""Attention masks, and a model's position embeddings by position from 0 on."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ from torch import Tensor
 def position_table(module: Any, length: int, like: Tensor) -> Tensor:
     """fairseq's learned or sinusoidal embeddings of positions from 0 on, N x D, contiguous.
 
-    Sinusoidal ones are computed as far as they are needed, for N of at least `length`, and are of the type of `like`.
+    Sinusoidal embeddings are computed on demand, for N of at least `length`, in the type of `like`.
     """
     first = module.padding_idx + 1
     if not isinstance(module, SinusoidalPositionalEmbedding):
@@ -24,10 +24,10 @@ def position_table(module: Any, length: int, like: Tensor) -> Tensor:
 
 
 def look_up(table: Tensor, positions: Tensor) -> Tensor:
-    """Position embeddings: ... -> ... x D; a position behind the table, past the longest output, gets the last one."""
+    """Position embeddings, ... -> ... x D; positions behind the table, past the longest output, get the last one."""
     return F.embedding(positions.clamp(max=table.size(0) - 1), table)
 
 
 def additive_mask(hidden: Tensor, like: Tensor) -> Tensor:
-    """The mask to add to attention scores: minus infinity where `hidden` is true, else 0; type as `like`."""
+    """A mask to add to attention scores: minus infinity where `hidden` is true, else 0, in the type of `like`."""
     return torch.zeros(hidden.shape, dtype=like.dtype, device=hidden.device).masked_fill_(hidden, -math.inf)

@@ -2,9 +2,8 @@
 
 Its decoder reads the start symbol and y1..yp, as the verifier does, then k mask positions p+1..p+k; the output at a
 mask position predicts the token at that same position. With `prefix_attention` "causal" the prefix attends to itself
-from left to right, and a block to its prefix and to itself: the states of the prefix do not depend on what follows, can
-be cached in decoding, and serve any number of blocks in training. "bidirectional" is the paper's drafter: prefix and
-block attend to each other.
+from left to right, and a block to its prefix and to itself: the states of the prefix can be cached in decoding, and
+serve any number of blocks in training. "bidirectional" is the paper's drafter: prefix and block attend to each other.
 """
 
 from collections.abc import Callable
@@ -40,7 +39,7 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         super().__init__(cfg, encoder, decoder)
         self.block_size = cfg.block_size
         self.decoding_block_size = cfg.decoding_block_size or cfg.block_size
-        # the fingerprint of the verifier's encoder where this one is kept equal to it, else zeros
+        # the fingerprint of the verifier's encoder if this one is frozen to it, else zeros
         self.register_buffer("encoder_fingerprint", torch.zeros(FINGERPRINT_SIZE, dtype=torch.int32))
         self.exact_weights = {}
         if cfg.freeze_encoder:
@@ -57,7 +56,7 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         cfg = NarDrafterConfig.from_namespace(cfg)
         try:
             return super().build_model(cfg, task)
-        except ValueError as error:  # fairseq's own, such as of dictionaries that are not joined
+        except ValueError as error:  # fairseq's own, such as for dictionaries that are not joined
             if not cfg.encoder_from:
                 raise
             raise AggdecError(
@@ -76,7 +75,7 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
         return self
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
-        """As fairseq's; raises `AggdecError` for a checkpoint without the weights that are shared with a verifier."""
+        """As fairseq's; raises `AggdecError` for a checkpoint without the weights shared with a verifier."""
         if strict and "encoder.embed_tokens.weight" not in state_dict:
             raise AggdecError(
                 "this drafter was exported without the weights that it shares with its verifier (aggdec export "
@@ -96,16 +95,16 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
     ) -> tuple[Tensor, Tensor]:
         """Logits at the block positions that are trained.
 
-        One call makes both passes of glancing, as distributed training needs it. The source and a causal prefix are
-        read once: both passes draw the same dropout, so that two readings would be equal.
+        One call makes both passes of glancing, as distributed training requires. Both passes draw the same dropout, so
+        the source and a causal prefix are read once.
 
         Args:
             src_tokens: B x S.
             src_lengths: B.
             prev_output_tokens: B x W, the start symbol and y1..yT, padded on the right.
             blocks: R blocks of each sentence.
-            reveal: a function of the first pass's tokens (B x R x k; padding where there is no target) which returns
-                the positions (B x R x k booleans) that show their target in the second pass; None: there is one pass.
+            reveal: maps the first pass's tokens (B x R x k; padding where there is no target) to the positions
+                (B x R x k booleans) that show their target in the second pass; None: there is one pass.
 
         Returns:
             N x V logits, and their positions, B x R x k booleans, N of them true: valid and not revealed.
@@ -128,15 +127,15 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
     def _logits(self, features: Tensor, prev_output_tokens: Tensor, blocks: Blocks, wanted: Tensor) -> Tensor:
         """N x V logits of the `wanted` positions (B x R x k, N true).
 
-        A transition head is given the reference's token before each position. In decoding it has the same token as long
-        as the draft is right, so the number of leading right tokens comes out as in decoding.
+        A transition head reads the reference's token before each position. In decoding it reads the same token as long
+        as the draft is right, so the number of leading right tokens is the same.
         """
         last = prev_output_tokens.gather(1, blocks.prefix_lengths)[..., None]
         before = torch.cat([last, blocks.targets[..., :-1]], dim=-1)
         return self._logits_after(features[wanted], before[wanted])
 
     def _logits_after(self, features: Tensor, before: Tensor) -> Tensor:
-        """N x V logits of features (N x D), each behind the token before it (N), which a transition head looks at."""
+        """N x V logits of features (N x D), given the token before each (N), which a transition head reads."""
         if self.decoder.transitions is not None:
             features = self.decoder.transitions(features, self.decoder.embed(before))
         return self.decoder.output_layer(features)
@@ -145,20 +144,20 @@ class NarDrafterModel(ExactFrozenWeights, TransformerModelBase):
     def _first_pass(self, reading: Reading, blocks: Blocks) -> Tensor:
         """The tokens of the first pass, B x R x k, drafted with the dropout that the second pass will draw.
 
-        They are chosen as in decoding: a transition head sees its own choice before each position, and not the
-        reference's token, so that a mistake may bring others behind it.
+        They are chosen as in decoding: a transition head reads its own choice before each position, not the reference's
+        token, so that a mistake may cause further ones.
         """
         device = blocks.targets.device
         devices, kind = ([], "cuda") if device.type == "cpu" else ([device], device.type)
         with torch.random.fork_rng(devices, device_type=kind):
             features = self.decoder.draft(reading, blocks.prefix_lengths)
         predicted = torch.full_like(blocks.targets, self.decoder.padding_idx)
-        if self.decoder.transitions is None:  # no token depends on the one before it
+        if self.decoder.transitions is None:  # tokens are independent of each other
             logits = self.decoder.output_layer(features[blocks.valid])
             predicted[blocks.valid] = self.decoder.best_tokens(logits)
             return predicted
         last = reading.tokens.gather(1, blocks.prefix_lengths)  # B x R
-        for step, valid in enumerate(blocks.valid.unbind(dim=-1)):  # where one has a target, so have those before it
+        for step, valid in enumerate(blocks.valid.unbind(dim=-1)):  # positions with a target come first
             logits = self._logits_after(features[:, :, step][valid], last[valid])
             last = predicted[..., step]
             last[valid] = self.decoder.best_tokens(logits)

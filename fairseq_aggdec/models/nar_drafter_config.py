@@ -39,8 +39,8 @@ class NarDrafterConfig(TransformerConfig):
     encoder_from: Optional[str] = field(  # noqa: UP045 (fairseq reads the annotation)
         default=None,
         metadata={
-            "help": "start from the encoder of this checkpoint, the verifier's; what is not given of the architecture, "
-            "its decoder's depth included, is the verifier's, too"
+            "help": "start from the encoder of this checkpoint, the verifier's; options of the architecture that are "
+            "not given, the decoder's depth included, are taken from it"
         },
     )
     freeze_encoder: bool = field(
@@ -51,7 +51,7 @@ class NarDrafterConfig(TransformerConfig):
         },
     )
     decoder_from: Optional[str] = field(  # noqa: UP045
-        default=None, metadata={"help": "start from the weights that fit of the decoder of this checkpoint"}
+        default=None, metadata={"help": "start from the fitting weights of this checkpoint's decoder"}
     )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -63,7 +63,7 @@ class NarDrafterConfig(TransformerConfig):
 
 
 def refuse_unsupported(cfg: NarDrafterConfig) -> None:
-    """Raises `AggdecError` for an architecture that drafters cannot have, and for a number that makes no sense."""
+    """Raises `AggdecError` for an architecture that drafters do not support, and for invalid numbers."""
     further = {
         "--decoder-layerdrop": cfg.decoder.layerdrop > 0,
         "--checkpoint-activations": cfg.checkpoint_activations,

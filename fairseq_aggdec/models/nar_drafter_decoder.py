@@ -1,4 +1,4 @@
-"""The block drafter's decoder: it reads a target once, and drafts any number of blocks, each behind a prefix of it."""
+"""The block drafter's decoder: it reads a target once, and drafts any number of blocks behind its prefixes."""
 
 from typing import Any, NamedTuple
 
@@ -16,12 +16,11 @@ from fairseq_aggdec.models.transition_head import TransitionHead
 
 
 class Reading(NamedTuple):
-    """All that drafting needs and that does not depend on the blocks."""
+    """The results of reading source and target, from which any number of blocks can be drafted."""
 
     tokens: Tensor
     """B x W, the start symbol and y1.."""
     encoder_out: dict[str, list[Tensor]]
-    """the encoder's output"""
     cross: list[KeysValues]
     """keys and values of the source, for each layer"""
     cross_mask: Tensor | None
@@ -55,7 +54,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
         self.block_size = cfg.block_size
         self.is_causal = cfg.prefix_attention == "causal"
         self.never_drafted = [dictionary.pad(), dictionary.bos()]
-        # of the size of a scaled token embedding
+        # random, with the scale of a token embedding
         self.mask_embedding = nn.Parameter(torch.randn(self.embed_dim) * self.embed_scale / self.embed_dim**0.5)
         self.transitions = TransitionHead(self.embed_dim, cfg.transition_dim) if cfg.transition_dim else None
         self.copy_query = nn.Linear(self.embed_dim, self.embed_dim, bias=False) if cfg.mask_source_copy else None
@@ -70,15 +69,15 @@ class NarDrafterDecoder(TransformerDecoderBase):
         """Features of a block behind each prefix, before the vocabulary projection.
 
         Args:
-            prev_output_tokens: B x W, the start symbol and y1..y(W-1); junk behind a row's longest prefix.
+            prev_output_tokens: B x W, the start symbol and y1..y(W-1); undefined behind a row's longest prefix.
             encoder_out: the encoder's output.
-            prefix_lengths: B x R, p of each block: the number of target tokens that it sees, from 0 to W-1.
+            prefix_lengths: B x R, p of each block: the number of target tokens before it, from 0 to W-1.
 
         Returns:
             B x R x k x D.
 
         Raises:
-            AggdecError: it was called as an ordinary decoder, without `prefix_lengths`.
+            AggdecError: the call is that of an ordinary decoder, without `prefix_lengths`.
         """
         if prefix_lengths is None or encoder_out is None:
             raise AggdecError(
@@ -114,11 +113,11 @@ class NarDrafterDecoder(TransformerDecoderBase):
     ) -> Tensor:
         """Features of the block positions behind prefixes of these lengths, B x R, before the vocabulary projection.
 
-        Positions that are `revealed`, B x R x k booleans, show the token of `block_tokens`, B x R x k, and no mask.
-        Returns B x R x k x D.
+        Positions that are `revealed`, B x R x k booleans, show the token of `block_tokens`, B x R x k, in place of the
+        mask. Returns B x R x k x D.
         """
         blocks = prefix_lengths.size(1)
-        if not self.is_causal:  # a prefix that attends to its block serves no other
+        if not self.is_causal:  # a prefix that attends to its block cannot be shared
             reading = reading.repeated(blocks)
             prefix_lengths = prefix_lengths.reshape(-1, 1)
         positions = prefix_lengths[..., None] + 1 + torch.arange(self.block_size, device=prefix_lengths.device)
@@ -146,11 +145,11 @@ class NarDrafterDecoder(TransformerDecoderBase):
         return x.reshape(-1, blocks, *x.shape[2:])
 
     def mask_inputs(self, positions: Tensor, encoder_out: dict[str, list[Tensor]]) -> Tensor:
-        """The inputs at mask positions, in place of token embeddings; position embeddings are not yet added.
+        """The inputs at mask positions, B x N x D, without position embeddings; they replace token embeddings.
 
         An input is the mask vector. With `mask_source_copy` a mean of the source embeddings is added, weighted by a
-        softmax over the source of W(position) . (embedding + its position) / sqrt(D). It does not depend on the padding
-        of the source. Positions, B x N, are counted from 0 at the start symbol; returns B x N x D.
+        softmax over the source of W(position) . (embedding + its position) / sqrt(D); padding does not count.
+        `positions`: B x N, from 0 at the start symbol.
         """
         masks = self.mask_embedding.expand(*positions.shape, -1)
         if self.copy_query is None:
@@ -160,7 +159,7 @@ class NarDrafterDecoder(TransformerDecoderBase):
             hidden = encoder_out["encoder_padding_mask"][0]  # B x S
         else:
             hidden = torch.zeros(source.shape[:2], dtype=torch.bool, device=source.device)
-        assert self.embed_positions is not None  # `refuse_unsupported` has seen to it
+        assert self.embed_positions is not None  # ensured by `refuse_unsupported`
         table = position_table(self.embed_positions, max(source.size(1), int(positions.max()) + 1), self.mask_embedding)
         keys = source + look_up(table, (~hidden).cumsum(1).sub(1).clamp(min=0))
         query = self.copy_query(look_up(table, positions))
@@ -169,11 +168,11 @@ class NarDrafterDecoder(TransformerDecoderBase):
         return masks + weights.to(source) @ source
 
     def best_tokens(self, logits: Tensor) -> Tensor:
-        """The best tokens that a draft may contain: ... x V -> ...; parts of `logits` are overwritten."""
+        """The best tokens except those of `never_drafted`, ... x V -> ...; parts of `logits` are overwritten."""
         return best_tokens(logits, self.never_drafted)
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """Token embeddings as the layers read them, scaled, without positions: ... -> ... x D."""
+        """Scaled token embeddings without positions, ... -> ... x D."""
         x = self.embed_scale * self.embed_tokens(tokens)
         return x if self.project_in_dim is None else self.project_in_dim(x)
 

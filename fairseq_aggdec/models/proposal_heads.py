@@ -11,17 +11,17 @@ from torch import Tensor, nn
 class ProposalHeads(nn.Module):
     """k outputs of one decoder state h: h + W2 relu(W1 h); head i predicts the i-th token from here.
 
-    The paper has one hidden layer of k times the usual width, all of which every head reads: W2 has the weights of k
-    times k feed-forward layers. With `own_hidden` each head reads a k-th of the hidden layer, its own: k times less to
-    compute and to store. W2 starts at zero: every head begins as the base model's prediction of the next token.
+    In the paper every head reads the whole of one hidden layer, which has k times the usual width: W2 has the weights
+    of k times k feed-forward layers. With `own_hidden` each head reads its own k-th of the hidden layer: k times less
+    to compute and to store. W2 starts at zero: every head begins as the base model's prediction of the next token.
     """
 
     def __init__(
         self, heads: int, dim: int, hidden: int, dropout: float, identity_head: bool = False, own_hidden: bool = False
     ) -> None:
-        """k heads, head 1 included, over a decoder's output of D = `dim`; `hidden` is the hidden width of each.
+        """k `heads`, head 1 included, over a decoder's output of width D = `dim`; `hidden`: the hidden width of each.
 
-        With `identity_head` head 1 is h itself, and has no weights. Dropout is that of what is added to h.
+        With `identity_head` head 1 is h itself, without weights. `dropout` applies to the summand W2 relu(W1 h).
         """
         super().__init__()
         self.heads = heads
@@ -37,7 +37,7 @@ class ProposalHeads(nn.Module):
         nn.init.uniform_(self.inner, -bound, bound)
 
     def forward(self, features: Tensor, head: int) -> Tensor:
-        """Features of a head, from 1 to k, for the vocabulary projection: the decoder's output, ... x D -> ... x D."""
+        """The input of the vocabulary projection for a head from 1 to k, ... x D -> ... x D."""
         number = head - 1 - self.identity_head
         if number < 0:
             return features
@@ -51,6 +51,6 @@ class ProposalHeads(nn.Module):
 
 
 def trainable_heads(heads: ProposalHeads, base_is_frozen: bool) -> Sequence[int]:
-    """The numbers of the heads that can be trained; head 1 cannot where it is the output of a frozen base."""
+    """The numbers of the heads that can be trained: all, or all but an identity head 1 on a frozen base."""
     first = 2 if base_is_frozen and heads.identity_head else 1
     return range(first, heads.heads + 1)

@@ -1,8 +1,8 @@
 """Named architectures with a shallow decoder (Shallow Aggressive Decoding, papers/002 §3.2 and Table 4).
 
 `--arch transformer_big_9_3`, `transformer_small_11_1`, `bart_12_2` and the others of `sizes.SIZES` are fairseq's models
-`transformer` and `bart` with other default sizes. The sizes for which fairseq has a name keep that name: `transformer`
-(base), `bart_base`, `bart_large`.
+`transformer` and `bart` with other default sizes. Sizes that fairseq names keep that name: `transformer` (base),
+`bart_base`, `bart_large`.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq_aggdec.models.architecture_defaults import set_defaults
 from fairseq_aggdec.models.sizes import SIZES, Size, architecture
 
-_FAIRSEQ_HAS = ("base", "bart-base", "bart-large")
+_NAMED_BY_FAIRSEQ = ("base", "bart-base", "bart-large")
 
 
 def _fill_in(size: Size) -> Callable[[Any], None]:
@@ -31,7 +31,7 @@ def _fill_in(size: Size) -> Callable[[Any], None]:
 
 def register_architectures() -> list[str]:
     """Register all sizes with fairseq, once; returns their names for `--arch`."""
-    names = [architecture(name) for name in SIZES if name not in _FAIRSEQ_HAS]
+    names = [architecture(name) for name in SIZES if name not in _NAMED_BY_FAIRSEQ]
     for name in SIZES:
         known = architecture(name)
         if known in names and known not in ARCH_MODEL_REGISTRY:

@@ -16,7 +16,7 @@ class Size:
     like_bart: bool = False
     """learned positions, normalised and unscaled embeddings, GELU, one matrix for all embeddings"""
     pre_norm: bool = False
-    """layer norms before attention and feed-forward layers: deep and narrow models need it in a short training"""
+    """layer norms before attention and feed-forward layers, which deep and narrow models need in a short training"""
     dropout: float | None = None
     """None: fairseq's default, 0.1"""
 
@@ -47,7 +47,7 @@ def _big(encoder_layers: int, decoder_layers: int) -> Size:
 
 
 def _small(encoder_layers: int, decoder_layers: int) -> Size:
-    """For small data and CPUs, with as many layers as Transformer-big."""
+    """A size for small data and CPUs, with the number of layers of Transformer-big."""
     return Size(192, 768, 4, encoder_layers, decoder_layers, pre_norm=True)
 
 
@@ -78,8 +78,8 @@ SIZES = {
     "bart-12-2": _bart_large(12, 2),  # papers/002 §4.4: BART-large with 2 layers of its decoder
     "bart-small": Size(256, 1024, 4, 4, 3, like_bart=True),  # for CPUs
 }
-"""A name ends with the numbers of encoder and decoder layers, unless both are those of the original model; `bart-small`
-has no original."""
+"""A name ends with the numbers of encoder and decoder layers where they differ from those of the original model;
+`bart-small` has no original."""
 
 
 def architecture(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Starting a drafter from a verifier's checkpoint, and recognising the verifier's encoder again when decoding."""
+"""Starting a drafter from a verifier's checkpoint, and recognising the verifier's encoder in decoding."""
 
 import hashlib
 import logging
@@ -24,15 +24,14 @@ _DECIDING_OPTIONS = (
     "no_scale_embedding",
     "no_token_positional_embeddings",
 )
-"""options that change what an encoder computes and no weight's shape"""
+"""options that change an encoder's output and no weight's shape"""
 
 
 def encoder_fingerprint(encoder: Any) -> Tensor:
-    """A SHA-256, as 32 integers from 0 to 255, that is equal for encoders that compute the same.
+    """A SHA-256, as 32 integers from 0 to 255, which is equal for encoders that compute the same.
 
-    It covers the weights and what else decides the result: the number of heads, the activation function, the place of
-    the norms, the scale of the embeddings. Weights are rounded to half precision: a copy in half precision has the same
-    one.
+    It covers the weights, the number of heads, the activation function, the place of the norms, and the scale of the
+    embeddings. Weights are rounded to half precision, so that a copy in half precision has the same fingerprint.
     """
     digest = hashlib.sha256()
     for layer in layers_of(encoder):
@@ -42,19 +41,19 @@ def encoder_fingerprint(encoder: Any) -> Tensor:
     for name, value in sorted(weights_of(encoder.state_dict()).items()):
         digest.update(f"{name} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().half().contiguous().numpy().tobytes())
-    # int32, since fairseq's script for averaging checkpoints adds integers up
+    # int32, since fairseq's script for averaging checkpoints sums integers
     return torch.tensor(list(digest.digest()), dtype=torch.int32)
 
 
 def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -> None:
-    """Copy a verifier's weights into a new drafter, and log what was loaded and what was skipped.
+    """Copy a verifier's weights into a new drafter, and log the loaded and the skipped weights.
 
-    The whole encoder is copied, and its fingerprint recorded if it is frozen; of the decoder the weights with the same
-    name and shape, so that a shallower drafter gets the lower layers. The checkpoints may be two, or none.
+    The whole encoder is copied, and its fingerprint recorded if it is frozen. Decoder weights are copied where name and
+    shape are the same, so that a shallower drafter gets the lower layers. There may be two checkpoints, or none.
 
     Raises:
-        AggdecError: the encoder does not fit, or it is to be frozen and no checkpoint is named for it; the decoder's
-            checkpoint has another number of symbols, or none of its weights fits.
+        AggdecError: the encoder does not fit, or is to be frozen without a checkpoint; the decoder's checkpoint has
+            another number of symbols, or none of its weights fits.
     """
     if model.cfg.freeze_encoder and not encoder_from:
         raise AggdecError("--freeze-encoder without --encoder-from would keep random weights: name the verifier")
@@ -65,7 +64,7 @@ def warm_start(model: Any, encoder_from: str | None, decoder_from: str | None) -
             model.encoder_fingerprint.copy_(encoder_fingerprint(model.encoder))
     if decoder_from:
         _load_decoder(model, decoder_from, checkpoints[decoder_from])
-    model.keep_exact(f"--encoder-from {encoder_from}")
+    model.save_exactly(f"--encoder-from {encoder_from}")
 
 
 def _load_encoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
@@ -113,7 +112,7 @@ def _load_decoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
 
 
 def _compare_options(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
-    """Raises `AggdecError` for an encoder whose weights would fit, and which yet computes something else."""
+    """Raises `AggdecError` for an encoder with fitting weights and another output."""
     recorded = recorded_options(checkpoint)
     for name in _DECIDING_OPTIONS:
         there, here = option_of(recorded, name), getattr(model.cfg, name)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# version numbers, position tables and copies in a Transformer's state
+# entries of a Transformer's state: version numbers, position tables and copies
 _NOT_WEIGHTS = re.compile(
     r"(^|\.)version$|embed_positions\.(_float_tensor|weights)$"
     r"|(in_proj|out_proj|fc1|fc2)_(weight|bias)$"  # copies that fairseq 0.12.2 keeps in its encoder layers
@@ -14,7 +14,7 @@ _NOT_WEIGHTS = re.compile(
 
 
 def weights_of(state: dict[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
-    """The weights in a model's state whose names begin with a prefix, by the rest of their names."""
+    """The weights of a model's state under a prefix of their names, by the rest of their names."""
     names = ((name, name.removeprefix(prefix)) for name in state if name.startswith(prefix))
     return {short: state[name] for name, short in names if _NOT_WEIGHTS.search(short) is None}
 
@@ -28,9 +28,9 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
 
 
 def different_shapes(part: str, name: str, theirs: Tensor, ours: Tensor, model: Any, called: str) -> str:
-    """The message for a weight of `encoder` or `decoder` that has another shape in a checkpoint than in a model.
+    """The message for a weight of `encoder` or `decoder` with different shapes in a checkpoint and in a model.
 
-    `called` stands for the model in the message.
+    `called`: the name of the model in the message.
     """
     sizes = [" x ".join(map(str, value.shape)) for value in (theirs, ours)]
     text = f"{part}.{name} is {sizes[0]} there and {sizes[1]} in {called}"

@@ -1,1 +1,1 @@
-"""How much to draft: in no paper."""
+"""Schedules that decide how much to draft and to verify (not in the papers)."""

@@ -1,34 +1,33 @@
-"""How likely draft tokens pass, by what led to the draft and by position, learnt while decoding."""
+"""Acceptance rates of draft tokens by kind of draft and by position, learnt while decoding."""
 
 from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-_MEMORY = 200
-"""how often a position is tried before its older tries count half"""
+_MAX_TRIES = 200
+"""tries of a position at which its counts are halved"""
 _HALF_LIFE = 2000
-"""after so many iterations of rows, all that was learnt counts half. What has not been tried for long is forgotten: it
-is then taken to be as good as at first, and is tried again"""
-_REFRESHED = 100
-"""after so many iterations of rows, all chances are estimated anew"""
-_STALE = 0.1
-"""the chances of a kind are estimated anew earlier once this share of its tries is newer than the estimate"""
-_PRIOR = 4.0
-"""a position starts from the acceptance rate of the one before it, as if it had been tried so many times"""
-_POSITIONS = 16
-"""positions of a draft that have a rate of their own; those behind share the last one's"""
-LONGEST_STREAK = 3
-"""failed drafts of a row in succession that are told apart; more count as so many"""
+"""row iterations after which all counts are halved, so that a kind that was not tried for long is tried again"""
+_ESTIMATE_INTERVAL = 100
+"""row iterations between two estimates of all chances"""
+_STALE_SHARE = 0.1
+"""share of new tries of a kind at which its chances are estimated earlier"""
+_PRIOR_TRIES = 4.0
+"""weight, in tries, of the prior of a position: the acceptance rate of the position before it"""
+_TRACKED_POSITIONS = 16
+"""positions of a draft with a rate of their own; later positions share the last rate"""
+MAX_STREAK = 3
+"""largest number of failed drafts in succession that is distinguished"""
 
 
 @dataclass
 class _Record:
-    """How often each position of a draft was tried, and how often it passed."""
+    """Counts of a kind of draft: how often each position was tried, and how often it passed."""
 
-    tried: list[float] = field(default_factory=lambda: [0.0] * _POSITIONS)
-    passed: list[float] = field(default_factory=lambda: [0.0] * _POSITIONS)
+    tried: list[float] = field(default_factory=lambda: [0.0] * _TRACKED_POSITIONS)
+    passed: list[float] = field(default_factory=lambda: [0.0] * _TRACKED_POSITIONS)
     since_estimate: int = 0
-    """drafts"""
+    """drafts since the last estimate"""
 
     def fade(self, factor: float) -> None:
         self.tried = [count * factor for count in self.tried]
@@ -38,21 +37,21 @@ class _Record:
 class AcceptanceRates:
     """a_k(i): the probability that the first i tokens of a draft of kind k all pass.
 
-    A model's draft gets less certain towards its end, and a copy more: so each position has a rate of its own. So has
-    each number of drafts of a row that have just failed in succession: where an output has left its source for good,
-    copies are still found and always fail, which the average over all rows would not show.
+    A model's draft gets less certain towards its end, and a copy more certain: each position has a rate of its own.
+    Each number of failed drafts in succession has rates of its own, too: where an output has left its source for good,
+    copies are still found and always fail, which the average over all rows would hide.
     """
 
     def __init__(self, acceptance: float) -> None:
-        """`acceptance`: the probability of a token to pass behind others that have passed, before any was seen."""
+        """`acceptance`: the prior probability that a token passes behind tokens that have passed."""
         self._acceptance = acceptance
         self._records: dict[tuple[Hashable, int], _Record] = defaultdict(_Record)
-        self._known: dict[Hashable, dict[int, list[float]]] = {}  # chances by kind and streak, as estimated last
-        self._seen = 0  # iterations of rows since all was estimated anew
+        self._known: dict[Hashable, dict[int, list[float]]] = {}  # the last estimates, by kind and streak
+        self._since_fading = 0  # row iterations
 
     def chances(self, kind: Hashable, failures: int, length: int) -> list[float]:
-        """a(1), a(2), ... a(length), maybe more, of a draft of a kind; the row's last so many have failed."""
-        streak = min(failures, LONGEST_STREAK)
+        """a(1) to a(length), or further, for a draft of a row with `failures` failed drafts in succession."""
+        streak = min(failures, MAX_STREAK)
         of_kind = self._known.setdefault(kind, {})
         known = of_kind.get(streak)
         if known is None:
@@ -63,47 +62,47 @@ class AcceptanceRates:
         return known
 
     def tried(self, kind: Hashable, failures: int) -> float:
-        """How many drafts such chances rest on; older ones count less."""
-        return sum(record.tried[0] for record in self._records_of(kind, min(failures, LONGEST_STREAK)))
+        """The number of drafts behind these chances; older drafts count less."""
+        return sum(record.tried[0] for record in self._records_of(kind, min(failures, MAX_STREAK)))
 
     def fade(self, rows: int) -> None:
-        """Forget a little: there was an iteration of so many rows."""
-        self._seen += rows
-        if self._seen >= _REFRESHED:
+        """Let counts fade, after an iteration of `rows` rows."""
+        self._since_fading += rows
+        if self._since_fading >= _ESTIMATE_INTERVAL:
             for record in self._records.values():
-                record.fade(0.5 ** (self._seen / _HALF_LIFE))
+                record.fade(0.5 ** (self._since_fading / _HALF_LIFE))
             self._known.clear()
-            self._seen = 0
+            self._since_fading = 0
 
     def learn(self, kind: Hashable, failures: int, verified: int, accepted: int) -> None:
-        """Take in what became of a row's draft: of so many tokens, maybe none, the first few passed."""
+        """Learn from a row's draft: of `verified` tokens the first `accepted` passed."""
         if verified == 0:
             return
-        streak = min(failures, LONGEST_STREAK)
+        streak = min(failures, MAX_STREAK)
         record = self._records[kind, streak]
-        for place in range(min(accepted + 1, verified, _POSITIONS)):
-            if record.tried[place] >= _MEMORY:  # of this position alone: one that is seldom tried is not forgotten
+        for place in range(min(accepted + 1, verified, _TRACKED_POSITIONS)):
+            if record.tried[place] >= _MAX_TRIES:  # this position alone: positions that are seldom tried stay
                 record.tried[place] /= 2
                 record.passed[place] /= 2
             record.tried[place] += 1
             record.passed[place] += place < accepted
         record.since_estimate += 1
-        if record.since_estimate > _STALE * record.tried[0]:
+        if record.since_estimate > _STALE_SHARE * record.tried[0]:
             record.since_estimate = 0
             self._known.pop(kind, None)
 
     def _records_of(self, kind: Hashable, streak: int) -> list[_Record]:
-        """Those of fewer failures, too: they tell most of a streak that has not been seen yet."""
+        """The records of all streaks up to this one: the shorter ones are the prior of the longer ones."""
         return [record for fewer in range(streak + 1) if (record := self._records.get((kind, fewer))) is not None]
 
     def _estimate(self, kind: Hashable, streak: int) -> list[float]:
-        """The chances of positions that are told apart."""
+        """The chances of the tracked positions."""
         records = self._records_of(kind, streak)
         chances: list[float] = []
         all_pass, passes = 1.0, self._acceptance
-        for place in range(_POSITIONS):
+        for place in range(_TRACKED_POSITIONS):
             for record in records:
-                passes = (record.passed[place] + _PRIOR * passes) / (record.tried[place] + _PRIOR)
+                passes = (record.passed[place] + _PRIOR_TRIES * passes) / (record.tried[place] + _PRIOR_TRIES)
             all_pass *= passes
             chances.append(all_pass)
         return chances

@@ -1,14 +1,14 @@
-"""How far a beam search looks ahead: as far as makes a pass bring the most prefixes for its cost.
+"""How far a beam search looks ahead: as far as maximises the useful prefixes of a pass for its cost.
 
-    u(i)  probability that the search comes to a prefix that was scored i steps ahead of it
-    G   = n_0 + sum over steps i of n_i u(i)          useful prefixes of a pass: n_0 are those that the search waits for
-    n   = n_0 + sum over steps i of n_i               its prefixes
-    C   = (c_0 + max(c_read, B n)) / B + c_host n     its cost to each of B sentences, in rows of the verifier:
+    u(i)  probability that the search reaches a prefix scored i steps ahead of it
+    G   = n_0 + sum over steps i of n_i u(i)          useful prefixes of a pass; the search waits for n_0 prefixes
+    n   = n_0 + sum over steps i of n_i               all prefixes of the pass
+    C   = (c_0 + max(c_read, B n)) / B + c_host n     cost of the pass for each of B sentences, in rows of the verifier;
                                                       c_host is the host's work on a prefix
 
-Every step of a search needs about as many prefixes, whichever pass has scored them: so the fewer passes bring them, the
-better. A step ahead is worth its prefixes while they raise G / C, the rule of `goodput`, with some margin; it is taken
-to have n_0 of them. A draft of k tokens serves k steps, each of as many prefixes as the beam has.
+A search step needs about the same number of prefixes, whichever pass has scored them, so fewer passes are better. A
+step ahead is scored while its prefixes, assumed to be n_0, raise G / C by some margin, as in `goodput`. A draft of k
+tokens serves k steps of one beam each.
 """
 
 from __future__ import annotations
@@ -18,38 +18,37 @@ from collections.abc import Sequence
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, Reach
 from fairseq_aggdec.scheduling.costs import Costs
 
-_DISTANCES = 24
-"""steps ahead that are told apart"""
-_UNSEEN = 0.8
-"""u(i) before any was seen"""
-_PRIOR = 8.0
-"""as many prefixes as that counts for"""
-_MEMORY = 1000
-"""prefixes of a distance after which older ones count half"""
-_LEAST_GAIN = 1.1
-"""a step ahead or a draft has to promise at least this many times as many useful prefixes for its cost"""
+_MAX_DISTANCE = 24
+"""largest number of steps ahead that is distinguished"""
+_PRIOR_SHARE = 0.8
+"""prior of u(i)"""
+_PRIOR_COUNT = 8.0
+"""weight of the prior, in prefixes"""
+_MAX_COUNT = 1000
+"""prefixes of a distance at which its counts are halved"""
+_MIN_GAIN = 1.1
+"""least factor by which a step ahead or a draft must raise the useful prefixes for their cost"""
 
 
 class _Shares:
-    """u(i), learnt."""
+    """Estimates of u(i)."""
 
     def __init__(self) -> None:
-        self._scored = [_PRIOR] * (_DISTANCES + 1)
-        self._used = [_PRIOR * _UNSEEN] * (_DISTANCES + 1)
+        self._scored = [_PRIOR_COUNT] * (_MAX_DISTANCE + 1)
+        self._used = [_PRIOR_COUNT * _PRIOR_SHARE] * (_MAX_DISTANCE + 1)
 
     def learn(self, scored: Sequence[tuple[int, bool]]) -> None:
-        """Take in what has become of prefixes: how many steps ahead each was scored, and whether it was used."""
+        """Learn from prefixes: the steps ahead at which each was scored, and whether the search used it."""
         for distance, was_used in scored:
-            place = distance if distance < _DISTANCES else _DISTANCES
-            if self._scored[place] >= _MEMORY:
+            place = distance if distance < _MAX_DISTANCE else _MAX_DISTANCE
+            if self._scored[place] >= _MAX_COUNT:
                 self._scored[place] /= 2
                 self._used[place] /= 2
             self._scored[place] += 1
             self._used[place] += was_used
 
     def of(self, distance: int) -> float:
-        """u(i)"""
-        place = min(distance, _DISTANCES)
+        place = min(distance, _MAX_DISTANCE)
         return self._used[place] / self._scored[place]
 
 
@@ -57,62 +56,47 @@ class AheadGoodput(AheadSchedule):
     """A `decoding.beam.planner.AheadSchedule` that learns which prefixes are used, from batch to batch."""
 
     def __init__(self, costs: Costs) -> None:
-        """
-        Args:
-            costs: of the verifier and the drafter.
-        """
         self._costs = costs
         self._shares = (_Shares(), _Shares())  # without a draft, and with one
-        self._asks: dict[tuple[int, int], bool] = {}  # `draft_pays`, as long as nothing is learnt
+        self._pays_cache: dict[tuple[int, int], bool] = {}  # results of `draft_pays` until the next `learn`
 
     def pays(self, beam: int, sentences: int) -> bool:
-        """See `decoding.beam.planner.AheadSchedule.pays`."""
-        asks = self._costs.draft is not None and self.draft_pays(beam, sentences)
-        return asks or self.reach(beam, sentences, False).pays()
+        drafts = self._costs.draft is not None and self.draft_pays(beam, sentences)
+        return drafts or self.reach(beam, sentences, False).pays()
 
     def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
-        """See `decoding.beam.planner.AheadSchedule.reach`."""
         return _Reach(self._shares[drafted], self._costs, needed, sentences)
 
     def draft_pays(self, beam: int, sentences: int) -> bool:
-        """See `decoding.beam.planner.AheadSchedule.draft_pays`."""
         model = self._costs.draft
         if model is None:
             return True
-        if (beam, sentences) not in self._asks:
+        if (beam, sentences) not in self._pays_cache:
             draft = model.whole(sentences * model.block_size, 0) / sentences
             drafted = self._cost(beam, sentences, True) + draft / (model.block_size * beam)
-            self._asks[beam, sentences] = _LEAST_GAIN * drafted < self._cost(beam, sentences, False)
-        return self._asks[beam, sentences]
+            self._pays_cache[beam, sentences] = _MIN_GAIN * drafted < self._cost(beam, sentences, False)
+        return self._pays_cache[beam, sentences]
 
     def learn(self, scored: Sequence[tuple[int, bool]], drafted: bool) -> None:
-        """See `decoding.beam.planner.AheadSchedule.learn`."""
         self._shares[drafted].learn(scored)
-        self._asks.clear()
+        self._pays_cache.clear()
 
     def _cost(self, beam: int, sentences: int, drafted: bool) -> float:
-        """C / G where every step takes as many prefixes as the beam has."""
+        """C / G where every step has a prefix for each hypothesis of the beam."""
         reach = _Reach(self._shares[drafted], self._costs, beam, sentences)
-        while reach.distance < _DISTANCES and reach.pays():
-            reach.go_on(beam)
+        while reach.distance < _MAX_DISTANCE and reach.pays():
+            reach.extend(beam)
         return reach.cost / reach.useful
 
 
 class _Reach(Reach):
-    """A `decoding.beam.planner.Reach` by the formula."""
+    """A `decoding.beam.planner.Reach` that maximises G / C; `needed` is n_0, `sentences` B."""
 
     def __init__(self, shares: _Shares, costs: Costs, needed: int, sentences: int) -> None:
-        """
-        Args:
-            shares: of prefixes that are used.
-            costs: of the verifier.
-            needed: n_0.
-            sentences: B.
-        """
         self.useful = float(needed)
         """G"""
         self.distance = 1
-        """i, of the next step ahead"""
+        """i of the next step ahead"""
         self._shares, self._costs, self._needed, self._sentences = shares, costs, needed, sentences
         self._prefixes = needed
         self.cost = self._cost_of(needed)
@@ -123,12 +107,10 @@ class _Reach(Reach):
         return costs.rows(sentences * prefixes) / sentences + costs.host * prefixes
 
     def pays(self) -> bool:
-        """See `decoding.beam.planner.Reach.pays`."""
         more = self._cost_of(self._prefixes + self._needed) - self.cost
-        return self._needed * self._shares.of(self.distance) * self.cost > _LEAST_GAIN * self.useful * more
+        return self._needed * self._shares.of(self.distance) * self.cost > _MIN_GAIN * self.useful * more
 
-    def go_on(self, prefixes: int) -> None:
-        """See `decoding.beam.planner.Reach.go_on`."""
+    def extend(self, prefixes: int) -> None:
         self.useful += prefixes * self._shares.of(self.distance)
         self._prefixes += prefixes
         self.cost = self._cost_of(self._prefixes)

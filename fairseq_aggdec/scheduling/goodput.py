@@ -1,24 +1,23 @@
-"""How many draft tokens to verify: as many as make an iteration commit the most tokens for its cost.
+"""How many draft tokens to verify: the number that maximises the committed tokens of an iteration for its cost.
 
-    a_k(i)  probability that the first i tokens of a draft of kind k, of a row whose last few have failed, all pass
-            (`acceptance_rates`)
+    a_k(i)  probability that the first i tokens of a draft of kind k all pass, for a row with a given number of failed
+            drafts in succession (`acceptance_rates`)
     s       share of the rows that have a draft
     G(l)  = sum over rows r of [1 + s sum over i <= l_r of a_{k_r}(i)]                 tokens that an iteration commits
     n(l)  = sum over rows r of (1 + l_r), or B (1 + max l) where the verifier cannot leave padding out
     C(l)  = c_0 + max(c_read, n) + c_wide + B c_host + c_draft                         its cost, in rows of the verifier
-            (c_wide, c_host and c_draft only where anything is drafted; c_host is the host's own work on a row; c_draft
-            counts when a model is asked for a draft, no longer when it is decided how much of it is verified)
-    choose l to maximise G / C; draft nothing where that promises less than a tenth more than no draft
+            (c_wide, c_host and c_draft only with a draft; c_host is the host's own work on a row; c_draft counts in the
+            decision to make a draft, not in the decision how much of it to verify)
+    choose l to maximise G / C; draft nothing where the gain over no draft is below a tenth
 
 `a` falls with i, so the best lengths are found by adding draft tokens in the order of their `a` while G / C rises. One
-row's block costs a CPU little more than one token, since the weights of a large model have to be read from memory
-anyway: c_read is 6 rows with weights in 16 bits, 13 with the kernels, 19 with PyTorch's operations, and none for a
-model that fits into the caches. Many rows make the arithmetic bind, and then every draft token that does not
-pass costs as much as one that does. And a batch lasts as long as its slowest row: what a row gains counts in proportion
-to the rows that have a draft, hence s.
+row's block costs a CPU little more than one token, since the weights of a large model are read from memory anyway:
+c_read is 6 rows with weights in 16 bits, 13 with the kernels, 19 with PyTorch's operations, and 0 for a model that fits
+into the caches. With many rows arithmetic is the bottleneck, and a rejected draft token costs as much as an accepted
+one. A batch lasts as long as its slowest row, so the gain of a row counts in proportion to the rows with a draft: s.
 
-Exploration: a kind that was never tried, or not for a long time, is taken to be good. Until it has been tried a few
-times, only a few rows draft, where the verifier can leave the others' padding out: they tell as much as all would.
+Exploration: the prior of a kind is a high acceptance rate. Until a kind has been tried a few times only a few rows
+draft, where the verifier can leave padding out: more rows would not improve the estimate.
 """
 
 from __future__ import annotations
@@ -31,151 +30,142 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairseq_aggdec.scheduling.acceptance_rates import LONGEST_STREAK, AcceptanceRates
+from fairseq_aggdec.scheduling.acceptance_rates import MAX_STREAK, AcceptanceRates
 from fairseq_aggdec.scheduling.costs import Costs
 
 if TYPE_CHECKING:
     from fairseq_aggdec.decoding.outputs import Outputs
     from fairseq_aggdec.decoding.roles import Draft, Outcome
 
-_LEAST_GAIN = 1.1
-"""a model is asked for a draft where that promises so many times the speed of going without: smaller gains are within
-the error of the estimates"""
+_MIN_SPEEDUP = 1.1
+"""least expected speed-up for which a model drafts; smaller gains are within the error of the estimates"""
 _EXPECTED_REMAINING = 20
-"""output tokens that each row is assumed to have left. What a drafter costs to start (its encoder pass, reading the
-prefix) is spread over them"""
-_FIRST_RATE = 0.95
-"""acceptance rate of a kind of draft that was never tried: a kind that is taken to be bad would never be tried"""
-_FIRST_RATE_BESIDE_A_MODEL = 0.9
-"""the same where a model drafts, which costs more to try than a copy"""
-_FEW = 4
-"""rows that draft in an iteration until a kind has been tried so often"""
-_LEAST_BENEFIT = 0.1
-"""smaller gains of G / C are within the error of the estimates. Where drafts promise no more on average over
-iterations, they are not worth the host's time to look for them either: there is a pause"""
-_FIRST_BENEFIT = 0.25
-"""what that average starts from"""
+"""output tokens that each row is assumed to have left; the start-up cost of a drafter is spread over them"""
+_PRIOR_RATE = 0.95
+"""prior acceptance rate of a copy; with a low prior a kind would never be tried"""
+_PRIOR_RATE_OF_MODEL = 0.9
+"""prior acceptance rate where a model drafts, which costs more to try than a copy"""
+_EXPLORING_ROWS = 4
+"""rows that draft in an iteration until their kind has been tried this many times"""
+_MIN_BENEFIT = 0.1
+"""least gain of G / C for which drafts are verified; with a smaller running mean the search for drafts pauses"""
+_INITIAL_BENEFIT = 0.25
+"""initial value of the running mean"""
 _SMOOTHING = 0.1
-"""the weight of the latest iteration in it"""
-_LONGEST_PAUSE = 32
-"""iterations; each pause is twice as long as the one before, and ends with the batch"""
+"""weight of the latest iteration in the running mean"""
+_MAX_PAUSE = 32
+"""iterations; each pause is twice as long as the last one, and ends with the batch"""
 
 _Group = tuple[Hashable, int]
-"""The kind of a draft and how many of its row's latest drafts have failed: what its chances depend on."""
+"""Kind of a draft and number of its row's failed drafts in succession: rows of a group have the same chances."""
 
 
 class _Step(NamedTuple):
-    """A further draft token for the rows of a group, or for all rows."""
+    """One more draft token for the rows of a group, or for all rows."""
 
     gain: float
-    """how many of these tokens will be accepted, on average"""
+    """expected number of accepted tokens among them"""
     cost: float
     """rows of the verifier"""
     group: _Group | None = None
+    """None: all rows"""
 
 
 class Goodput:
     """A `decoding.roles.DraftSchedule` that learns how often draft tokens pass, from batch to batch."""
 
     def __init__(self, costs: Costs, by_a_model: Hashable = None) -> None:
-        """
-        Args:
-            costs: of the verifier and the drafter.
-            by_a_model: the kind of a draft that names none.
-        """
+        """`by_a_model`: the kind of drafts without `kinds`."""
         self.costs = costs
-        self.rates = AcceptanceRates(_FIRST_RATE if costs.draft is None else _FIRST_RATE_BESIDE_A_MODEL)
+        self.rates = AcceptanceRates(_PRIOR_RATE if costs.draft is None else _PRIOR_RATE_OF_MODEL)
         self._by_a_model = by_a_model
-        self._asks_model = costs.draft is not None
-        self._read: dict[int, int] = {}  # tokens of each sentence that the drafter has read
-        self._refused = 0  # rows of the batch for which a draft by the model did not pay; 0: it has not been refused
-        self._failures: list[int] = []  # of each row, before the iteration
-        self._least_chance = 0.0  # of a token that is worth verifying in the iteration
-        self._benefit = _FIRST_BENEFIT  # running mean of what drafts add to G / C, as a share of it
-        self._pauses = 0  # in succession
+        self._has_model = costs.draft is not None
+        self._tokens_read: dict[int, int] = {}  # by sentence, the tokens that the drafter has read
+        self._refused = 0  # size of the batch when a draft by the model did not pay; 0: the model drafts
+        self._failures: list[int] = []  # failed drafts of each row in succession, before the iteration
+        self._least_chance = 0.0  # least chance of a token that is worth verifying in the iteration
+        self._benefit = _INITIAL_BENEFIT  # running mean of the relative gain of G / C by drafts
+        self._pauses = 0  # number of pauses in succession
         self._paused = 0  # iterations until the next draft
 
-    def longest(self, outputs: Outputs) -> list[int]:
-        """See `decoding.roles.DraftSchedule.longest`.
+    def limits(self, outputs: Outputs) -> list[int]:
+        """See `decoding.roles.DraftSchedule.limits`.
 
-        Copies may have any length, since they cost nothing; a model is asked for what pays. Where nothing did, that
-        is worked out again when half of the rows have left: no draft tells more of drafts, and the more there is to
-        read first.
+        Copies cost nothing and have no limit; a model drafts the size that pays. Where none does, the size is computed
+        again when half of the rows have left: without drafts nothing new is learnt, and more tokens are unread.
         """
         lengths = outputs.known_lengths
         if max(lengths) == 1:
-            self._read = dict.fromkeys(outputs.rows, 0)
+            self._tokens_read = dict.fromkeys(outputs.rows, 0)
             self._paused = self._refused = 0
         if self._paused > 0:
             self._paused -= 1
             return [0] * len(lengths)
         if 0 < self._refused < 2 * len(lengths):
             return [0] * len(lengths)
-        self._failures = [min(failures, LONGEST_STREAK) for failures in outputs.failures]
-        # where each token is paid for by itself, one that brings less for its cost than no draft at all is not worth it
+        self._failures = [min(failures, MAX_STREAK) for failures in outputs.failures]
+        # where each token has its own cost, its gain for the cost must be above that of a pass without a draft
         pays_by_token = self.costs.ragged and len(lengths) >= self.costs.read
-        self._least_chance = len(lengths) / self._pass(len(lengths), len(lengths)) if pays_by_token else 0.0
+        self._least_chance = len(lengths) / self._pass_cost(len(lengths), len(lengths)) if pays_by_token else 0.0
         size = sys.maxsize
-        if self._asks_model:
+        if self._has_model:
             size = self._model_size(outputs.rows, lengths)
             self._refused = 0 if size else len(lengths)
         return [size] * len(lengths)
 
     def trim(self, draft: Draft) -> Draft:
-        """See `decoding.roles.DraftSchedule.trim`."""
         if draft.known is None:
             return draft
         groups = list(zip(self._kinds(draft, len(draft.known)), self._failures, strict=True))
-        best, benefit = self._worth(groups, draft.known)
-        if not self._asks_model:  # a model is asked where it pays
+        best, benefit = self._best_steps(groups, draft.known)
+        if not self._has_model:  # a model drafts only where it pays
             self._pause(benefit)
         if not self.costs.ragged:
             return draft.cut([len(best)] * len(groups))
         lengths, drafting, limits = Counter(step.group for step in best), Counter[_Group](), []
         for group, length in zip(groups, draft.known, strict=True):
             drafting[group] += length > 0
-            explored = drafting[group] <= _FEW or self.rates.tried(*group) >= _FEW
+            explored = drafting[group] <= _EXPLORING_ROWS or self.rates.tried(*group) >= _EXPLORING_ROWS
             limits.append(lengths[group] if explored else 0)
         return draft.cut(limits)
 
-    def _worth(self, groups: Sequence[_Group], lengths: Sequence[int]) -> tuple[list[_Step], float]:
-        """The draft tokens that are worth verifying, and what they add to G / C, as a share of it."""
+    def _best_steps(self, groups: Sequence[_Group], lengths: Sequence[int]) -> tuple[list[_Step], float]:
+        """The draft tokens that are worth verifying, and their relative gain of G / C."""
         rows = len(groups)
         if not any(lengths):
             return [], 0.0
         best = _best(rows, self.costs, self._steps(groups, lengths))
         benefit = self._benefit_of(rows, sum(step.gain for step in best), sum(step.cost for step in best))
-        return (best, benefit) if benefit > _LEAST_BENEFIT else ([], 0.0)
+        return (best, benefit) if benefit > _MIN_BENEFIT else ([], 0.0)
 
     def _benefit_of(self, rows: int, gain: float, verified: float) -> float:
-        """What draft tokens of which so many pass add to G / C, as a share of it."""
-        drafted = self._pass(rows, rows + verified) + rows * self.costs.host
-        return (rows + gain) / rows * self._pass(rows, rows) / drafted - 1.0
+        """The relative gain of G / C by `verified` draft tokens, of which `gain` pass."""
+        drafted = self._pass_cost(rows, rows + verified) + rows * self.costs.host
+        return (rows + gain) / rows * self._pass_cost(rows, rows) / drafted - 1.0
 
     def _pause(self, benefit: float) -> None:
-        """Begin a pause where drafts have promised too little of late."""
+        """Begin a pause where the running mean of the benefit is too small."""
         self._benefit += _SMOOTHING * (benefit - self._benefit)
-        self._pauses = self._pauses + 1 if self._benefit < _LEAST_BENEFIT else 0
+        self._pauses = self._pauses + 1 if self._benefit < _MIN_BENEFIT else 0
         if self._pauses > 0:
-            self._paused = min(1 << (self._pauses - 1), _LONGEST_PAUSE)
+            self._paused = min(1 << (self._pauses - 1), _MAX_PAUSE)
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
-        """See `decoding.roles.DraftSchedule.learn`."""
         rows = len(outcome.drafted)
         self.rates.fade(rows)
         if any(outcome.drafted):
             for row in zip(self._kinds(draft, rows), self._failures, outcome.drafted, outcome.accepted, strict=True):
                 self.rates.learn(*row)
 
-    def _pass(self, rows: int, tokens: float) -> float:
-        """What a pass over so many tokens of some rows costs."""
+    def _pass_cost(self, rows: int, tokens: float) -> float:
+        """The cost of a pass over `tokens` tokens of `rows` rows."""
         return self.costs.rows(tokens) + (self.costs.wide if tokens > rows else 0.0)
 
     def _kinds(self, draft: Draft, rows: int) -> Sequence[Hashable]:
         return draft.kinds or [self._by_a_model] * rows
 
     def _steps(self, groups: Sequence[_Group], lengths: Sequence[int]) -> list[_Step]:
-        """Draft tokens in the order in which they are worth it, for each row's group and the length of its draft."""
+        """Draft tokens in descending order of their chance, given the group and the draft length of each row."""
         rows = len(groups)
         of_group: dict[_Group, list[int]] = {}
         for group, length in zip(groups, lengths, strict=True):
@@ -189,28 +179,28 @@ class Goodput:
                 worth = share * chance
                 if worth <= self._least_chance:
                     break
-                having = len(ends) - bisect_right(ends, place)  # rows with a token there
-                tokens.append((worth, having, group))
-                gains[place] += worth * having
+                count = len(ends) - bisect_right(ends, place)  # rows with a token at this place
+                tokens.append((worth, count, group))
+                gains[place] += worth * count
         if not self.costs.ragged:
             return [_Step(gain, rows) for gain in gains]
-        tokens.sort(key=itemgetter(0), reverse=True)  # each group's own stay in their order
-        return [_Step(worth * having, having, group) for worth, having, group in tokens]
+        tokens.sort(key=itemgetter(0), reverse=True)  # stable: the tokens of a group stay in order
+        return [_Step(worth * count, count, group) for worth, count, group in tokens]
 
     def _model_size(self, sentences: Sequence[int], lengths: Sequence[int]) -> int:
-        """The best size of a model's draft that is still to be made, 0 for none.
+        """The best size of the model's next draft; 0 for no draft.
 
-        What it costs to begin has to be earned with the tokens that are left.
+        Start-up costs must pay off over the expected remaining tokens.
 
         Args:
-            sentences: of the batch's rows.
-            lengths: of their outputs, the first input counted.
+            sentences: the sentence number of each row.
+            lengths: the length of each output, the first input counted.
         """
         draft = self.costs.draft
         if draft is None or draft.block_size == 0:
             return 0
         rows, sizes = len(lengths), range(draft.block_size + 1)
-        tokens = [float(rows)] * len(sizes)  # that an iteration commits, with blocks of no token, one, two, ...
+        tokens = [float(rows)] * len(sizes)  # committed in an iteration, by block size from 0
         verified = [float(rows)] * len(sizes)
         for failures, count in Counter(self._failures).items():
             chances = self.rates.chances(self._by_a_model, failures, draft.block_size)
@@ -218,33 +208,33 @@ class Goodput:
             for size, accepted in zip(sizes, accumulate(worth, initial=0.0), strict=False):
                 tokens[size] += count * accepted
                 verified[size] += count * size if accepted > 0 else 0.0
-        unread = sum(length - self._read[sentence] for sentence, length in zip(sentences, lengths, strict=True))
+        unread = sum(length - self._tokens_read[sentence] for sentence, length in zip(sentences, lengths, strict=True))
         costs = [
-            self._pass(rows, verified[size]) + rows * self.costs.host
+            self._pass_cost(rows, verified[size]) + rows * self.costs.host
             + draft.whole(rows * size, unread if draft.rereads else tokens[size])
             for size in sizes
         ]  # fmt: skip
         best = max(sizes[1:], key=lambda size: tokens[size] / costs[size])
         beginning = 0.0 if draft.rereads else draft.unread * max(0.0, unread - tokens[best])
-        if not any(self._read[sentence] for sentence in sentences):
+        if not any(self._tokens_read[sentence] for sentence in sentences):
             beginning += draft.start
         left = _EXPECTED_REMAINING * rows
         with_model = beginning + max(1.0, left / tokens[best] + 0.5) * costs[best]
-        without = left / tokens[0] * self._pass(rows, verified[0])
-        if with_model > without / _LEAST_GAIN:
+        without = left / tokens[0] * self._pass_cost(rows, verified[0])
+        if with_model > without / _MIN_SPEEDUP:
             return 0
         if not draft.rereads:
-            self._read.update(zip(sentences, lengths, strict=True))
+            self._tokens_read.update(zip(sentences, lengths, strict=True))
         return best
 
 
 def _best(rows: int, costs: Costs, steps: Iterable[_Step]) -> list[_Step]:
-    """The first steps, as many as bring the most tokens for the cost of a pass with drafts.
+    """The first steps, up to the number that maximises G / C.
 
     Args:
-        rows: each commits a token without any step.
+        rows: number of rows; each commits a token without any step.
         costs: of the pass.
-        steps: each brings at most as much for its cost as the one before.
+        steps: in descending order of gain / cost.
     """
     best = []
     tokens = verified = float(rows)

@@ -1,4 +1,4 @@
-"""Options of the modes that can accept draft tokens which are not the verifier's own: `gad++`, `iad++`, `blockwise`."""
+"""Acceptance options of the modes `gad++`, `iad++` and `blockwise`."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def check_acceptance_options(cfg: Any) -> None:
 
 
 def acceptance_of(mode: str, cfg: Any, dictionary: Dictionary, most_committed: int) -> Acceptance:
-    """The rule by which a mode accepts draft tokens.
+    """The acceptance rule of a mode.
 
     Raises:
         AggdecError: --top-beta is above the vocabulary's size, --accept-distance is given for a vocabulary without
@@ -53,7 +53,7 @@ def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
         return None
     if beta is not None and beta > vocabulary:
         raise AggdecError(f"--top-beta {beta}: the target dictionary has only {vocabulary} symbols")
-    if beta == 1 or tolerance == 0:  # nothing but the verifier's own choice passes
+    if beta == 1 or tolerance == 0:  # only the verifier's own choice passes
         return None
     if beta == vocabulary:
         beta = None
@@ -61,6 +61,6 @@ def _criterion(mode: str, cfg: Any, dictionary: Dictionary) -> Criterion | None:
 
 
 def values_of(symbols: Sequence[str]) -> Tensor:
-    """The value of each symbol that is written in digits, V, fp32; NaN for the others."""
+    """The value of each symbol, V, fp32; NaN for symbols that are not written in digits."""
     digits = (symbol.isascii() and symbol.isdigit() for symbol in symbols)
     return torch.tensor([float(s) if is_number else math.nan for s, is_number in zip(symbols, digits, strict=True)])

@@ -1,4 +1,4 @@
-"""fairseq's translation task with decoding modes that give the output of `--beam 1`, or of any beam, sooner."""
+"""fairseq's translation task with this plugin's decoding modes."""
 
 import atexit
 import logging
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 class AggressiveTranslationConfig(
     TranslationConfig, CopyingOptions, DraftingOptions, ArithmeticOptions, RefusableOptions
 ):
-    """Options of the task, for the command line and for hydra alike."""
+    """Options of the task, for the command line and for hydra."""
 
     decoding: str = field(default="beam", metadata={"help": modes_help()})
     block_ngrams: bool = field(
@@ -130,7 +130,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
             )
         if not mode.beam and getattr(args, "beam", 5) != 1:
             logger.info(f"--decoding {mode.name} has a beam of one: --beam is set to 1")
-            args.beam = 1  # before the models are told, of which BART's is told once; fairseq's closing line reads it
+            args.beam = 1  # before `super()`, which passes it to the models (BART reads it once); fairseq logs it
         settings = self._settings(mode, models, keep_drafts=getattr(args, "retain_iter_history", False))
         self._report()
         stock = super().build_generator(models, args, extra_gen_cls_kwargs=of_fairseq)
@@ -138,7 +138,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
         return self._running
 
     def _settings(self, mode: Mode, models: list[BaseFairseqModel], keep_drafts: bool) -> DecodingSettings:
-        """What the options say beside the search."""
+        """The settings by the task's options."""
         block_draft = self._block_draft(mode, models)
         most_committed = 1 if block_draft is None else block_draft.most_committed
         if self.cfg.decoding_stats and self._stats_file is None:
@@ -157,7 +157,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
         )
 
     def _block_draft(self, mode: Mode, models: list[BaseFairseqModel]) -> BlockDraftOptions | None:
-        """What the mode drafts blocks with, None where it does not; a drafter is loaded once."""
+        """The drafter or the heads of the mode; None where it drafts no blocks. A drafter is loaded once."""
         if mode.drafter == HEADS:
             return BlockDraftOptions(None, heads_to_use(self.cfg, models))
         path = self.cfg.drafter_path
@@ -170,23 +170,23 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
         return BlockDraftOptions(drafter, drafter.block_size(self.cfg.block_size))
 
     def load_drafter(self, path: str, models: list[BaseFairseqModel]) -> LoadedDrafter:
-        """The drafter of a checkpoint, read once, see `generation.drafter_checkpoint.load_drafter`.
+        """Load the drafter of a checkpoint, once, see `generation.drafter_checkpoint.load_drafter`.
 
-        Call this before the verifiers, `models`, are converted to bfloat16, in which they can no longer be recognised.
+        Call this before `models`, the verifiers, are converted to bfloat16, which changes their fingerprints.
         """
         if path not in self._drafters:
             self._drafters[path] = load_drafter(path, self, models)
         return self._drafters[path]
 
     def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
-        """As fairseq's; forgets what was made of the weights, which training has changed since the last validation."""
+        """As fairseq's; clears the engines, since training has changed the weights since the last validation."""
         super().begin_valid_epoch(epoch, model)
         self._engines.clear()
         for drafter in self._drafters.values():
             drafter.forget_verifiers()
 
     def release(self) -> None:
-        """Forget the models and all that was made of them; the task itself lives as long as the program."""
+        """Free the models, engines and drafters; the task itself lives as long as the program."""
         self._report()
         self._running = None
         if self._stats_file is not None:
@@ -196,9 +196,9 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
         self._drafters.clear()
 
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
-        """As fairseq's; batches are those of --shard-id, and after the last one of a split the run's totals are logged.
+        """As fairseq's, for the batches of --shard-id; the run's totals are logged after the last batch of a split.
 
-        fairseq-generate has the options --num-shards and --shard-id, but does not read them.
+        fairseq-generate itself does not read its options --num-shards and --shard-id.
         """
         if kwargs.get("num_shards", 1) == 1:
             kwargs["num_shards"], kwargs["shard_id"] = self._shard()
@@ -222,13 +222,13 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
             length = ""
             if drafted is not None:
                 by = "proposal heads" if drafted.drafter is None else "a model"
-                length = f"; drafts of at most {drafted.longest} tokens by {by}"
+                length = f"; drafts of at most {drafted.max_draft_len} tokens by {by}"
             logger.info(f"--decoding {self._running.decoding}: {self._running.totals.summary()}{length}")
             self._running = None
 
     def _report_at_exit(self) -> None:
-        """Log the totals of fairseq-interactive, or of a run that was broken off."""
-        logging.raiseExceptions = False  # the log may be a file that is closed by now (--results-path)
+        """Log the totals of fairseq-interactive, or of an interrupted run."""
+        logging.raiseExceptions = False  # the log may be a closed file (--results-path)
         self._report()
 
 

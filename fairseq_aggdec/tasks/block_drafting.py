@@ -1,4 +1,4 @@
-"""Training of block drafters: fairseq's translation task, which also chooses the blocks that each sentence trains."""
+"""Training of block drafters: fairseq's translation task, which also chooses the training blocks of each sentence."""
 
 import logging
 from dataclasses import dataclass, field
@@ -75,13 +75,13 @@ class BlockDraftingTask(NamesMissingSplit, TranslationTask):
         ignore_grad: bool = False,
         **extra: Any,
     ) -> Any:
-        """As fairseq's, with random prefix lengths; it seeds PyTorch by the update, so a resumed run draws the same."""
+        """As fairseq's, with random prefix lengths; they depend on the update, so that a resumed run repeats them."""
         prefix_lengths = random_prefix_lengths(self._lengths(sample), self.cfg.blocks_per_sentence)
         sample = {**sample, "prefix_lengths": prefix_lengths, "update_num": update_num}
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad, **extra)
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> Any:
-        """As fairseq's, with prefix lengths that depend on nothing but the sentence's number."""
+        """As fairseq's, with prefix lengths that depend on the sentence's number alone."""
         lengths = self._lengths(sample)
         prefix_lengths = fixed_prefix_lengths(sample["id"], lengths, self.cfg.valid_blocks_per_sentence)
         return super().valid_step({**sample, "prefix_lengths": prefix_lengths}, model, criterion)

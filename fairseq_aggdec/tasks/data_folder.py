@@ -21,10 +21,9 @@ def check_data(cfg: Any) -> None:
 
 
 class NamesMissingSplit(FairseqTask):
-    """A base class to name before fairseq's: a missing split is an `AggdecError`."""
+    """Mixin, named before fairseq's task: `load_dataset` raises `AggdecError` for a missing split."""
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
-        """As fairseq's; raises `AggdecError` where the data folder has no such split."""
         try:
             super().load_dataset(split, *args, **kwargs)
         except FileNotFoundError as error:
@@ -34,7 +33,7 @@ class NamesMissingSplit(FairseqTask):
 
 
 def language_pair(folder: Path, source: str | None = None, target: str | None = None) -> tuple[str, str]:
-    """The languages of a folder's data; one that is not given is read off the names of the files, as by fairseq.
+    """The languages of a folder's data; a language that is not given is inferred from file names, as by fairseq.
 
     Raises:
         AggdecError: there is no such folder, or it lacks data of a language pair, or a dictionary.

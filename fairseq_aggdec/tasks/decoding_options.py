@@ -1,4 +1,4 @@
-"""Checks of the options of decoding, and what they stand for, by the table of modes."""
+"""Checks and interpretation of decoding options, by the table of modes."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -45,13 +45,13 @@ def check_decoding_options(cfg: Any) -> None:
         raise AggdecError(f"--drafts {cfg.drafts}: choose {' or '.join(DRAFTS)}")
     if cfg.block_size < 0:
         raise AggdecError(
-            f"--block-size {cfg.block_size}: give at least 1, or leave it out for what the drafter's checkpoint says"
+            f"--block-size {cfg.block_size}: give at least 1, or leave it out for the default of the checkpoint"
         )
     check_acceptance_options(cfg)
 
 
 def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
-    """The value of --decoding, or the mode that `aggressive` stands for; without models, before they are loaded.
+    """The value of --decoding, or the mode for which `aggressive` stands; `models` is empty before they are loaded.
 
     Raises:
         AggdecError: the mode needs a drafter or proposal heads, and there are none.
@@ -78,10 +78,10 @@ def resolved_mode(cfg: Any, models: Sequence[Any] = ()) -> str:
 
 
 def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
-    """How many heads `blockwise` uses: --block-size, or all heads of the first model that has any.
+    """The number of heads that `blockwise` uses: --block-size, or all heads of the first model with heads.
 
     Raises:
-        AggdecError: the model has fewer.
+        AggdecError: the model has fewer heads.
     """
     heads = next(filter(None, map(proposal_heads, models)), 0)
     if cfg.block_size > heads:
@@ -90,12 +90,12 @@ def heads_to_use(cfg: Any, models: Sequence[Any]) -> int:
 
 
 def arithmetic_of(cfg: Any) -> Arithmetic:
-    """The arithmetic that the options ask for."""
+    """The arithmetic by --int8, --bf16 and --bit-exact."""
     precision: Precision = "int8" if cfg.int8 else "bf16" if field_of_fairseq(cfg, "bf16") is True else "own"
     return Arithmetic(precision, cfg.bit_exact)
 
 
 def verifier_path(cfg: Any) -> str | None:
-    """The value of --path; None where a program has made the task."""
+    """The value of --path; None where a program has built the task."""
     value = field_of_fairseq(cfg, "path")
     return None if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Fields of a task that stand for fields of fairseq's whole configuration, such as `II("generation.nbest")`."""
+"""Fields of a task that refer to fairseq's whole configuration, such as `II("generation.nbest")`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from omegaconf.errors import InterpolationKeyError
 
 
 def field_of_fairseq(cfg: Any, name: str, default: Any = None) -> Any:
-    """The field's value; `default` where a program has made the task without fairseq's whole configuration."""
+    """The field's value; `default` where a program has built the task without fairseq's whole configuration."""
     try:
         value = getattr(cfg, name)
     except InterpolationKeyError:

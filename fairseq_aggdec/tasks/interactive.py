@@ -1,4 +1,4 @@
-"""fairseq-interactive: lines keep their numbers, and answers can be as written."""
+"""Support of fairseq-interactive: line numbers in statistics and messages, and answers in the form of the input."""
 
 import logging
 from collections.abc import Callable
@@ -18,19 +18,19 @@ logger = logging.getLogger(__name__)
 
 
 class InteractiveTask(TranslationTask):
-    """fairseq's translation task, which also knows to which line of fairseq-interactive a sentence belongs.
+    """fairseq's translation task, which also records the line of fairseq-interactive to which a sentence belongs.
 
     fairseq-interactive reads lines in buffers, and sorts each buffer by length into batches.
     """
 
     def __init__(self, cfg: Any, src_dict: Any, tgt_dict: Any) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
-        self._buffer: list[str] = []  # the lines that are being answered; empty outside of fairseq-interactive
-        self._lines_before = 0  # the number of lines in earlier buffers
-        self._batch_ids: Tensor | None = None  # the place in the buffer of each sentence of the current batch
-        self._nbest = 1  # the number of hypotheses that are printed for a sentence
+        self._buffer: list[str] = []  # the current buffer; empty outside of fairseq-interactive
+        self._lines_before = 0  # number of lines in earlier buffers
+        self._batch_ids: Tensor | None = None  # index in the buffer of each sentence of the current batch
+        self._nbest = 1  # number of hypotheses printed for a sentence
         self._as_written: AsWrittenTokenizer | None = None
-        self._may_lack_subwords = False  # nothing encodes them, and no line has said so yet
+        self._may_lack_subwords = False  # no --bpe is given, and the warning is not yet logged
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]) -> Any:
         """As fairseq's; the lines become the current buffer."""
@@ -52,10 +52,10 @@ class InteractiveTask(TranslationTask):
         max_positions: tuple[int, int] | None = None,
         ignore_invalid_inputs: bool = False,
     ) -> np.ndarray:
-        """As fairseq's, but the message of a sentence that is too long shows how it begins.
+        """As fairseq's, but the message for a sentence that is too long shows its beginning.
 
         Raises:
-            AggdecError: a sentence is too long, and skipping was not asked for.
+            AggdecError: a sentence is too long, and is not to be skipped.
         """
         if ignore_invalid_inputs:
             return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
@@ -67,7 +67,7 @@ class InteractiveTask(TranslationTask):
         return kept
 
     def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> EpochBatchIterator:
-        """As fairseq's, but the iterator of a buffer, and with it the data, is not kept for a next epoch."""
+        """As fairseq's, but the iterator of a buffer is not cached for a next epoch."""
         if not self._is_split(dataset):
             kwargs["disable_iterator_cache"] = True
         batches = super().get_batch_iterator(dataset, *args, **kwargs)
@@ -77,20 +77,20 @@ class InteractiveTask(TranslationTask):
         return batches
 
     def _is_split(self, dataset: FairseqDataset) -> bool:
-        """Whether a data set is one of the loaded splits, and no buffer."""
+        """Whether a data set is a loaded split, not a buffer."""
         return any(dataset is loaded for loaded in self.datasets.values())
 
     def _note_ids(self, batch: dict[str, Any]) -> None:
         self._batch_ids = batch["id"]
 
     def build_tokenizer(self, args: Any) -> Any:
-        """As fairseq's; `AsWrittenTokenizer` will be told which line each answer belongs to."""
+        """As fairseq's; an `AsWrittenTokenizer` will get the line of each answer."""
         tokenizer = super().build_tokenizer(args)
         self._as_written = tokenizer if isinstance(tokenizer, AsWrittenTokenizer) else None
         return tokenizer
 
     def build_bpe(self, args: Any) -> Any:
-        """As fairseq's; without subwords, a line of unknown words is pointed out."""
+        """As fairseq's; without --bpe, the first line of unknown words causes a warning."""
         bpe = super().build_bpe(args)
         self._may_lack_subwords = bpe is None
         return bpe
@@ -115,7 +115,7 @@ def mostly_unknown(tokens: Tensor, dictionary: Dictionary) -> bool:
 
 
 def missing_subwords(line: str) -> str:
-    """What to say of a line of unknown words."""
+    """The warning for a line of unknown words."""
     return (
         f"many words of '{line[:60]}' are unknown: name the subwords that the model was trained with (--bpe "
         "subword_nmt --bpe-codes FILE, or --bpe sentencepiece --sentencepiece-model FILE), and its --tokenizer"
@@ -123,9 +123,9 @@ def missing_subwords(line: str) -> str:
 
 
 def too_long(dataset: Any, number: int, first: int, limit: str, dictionary: Dictionary, others: int = 0) -> str:
-    """The message for sentence `number` of a data set, which is too long, as are `others` more.
+    """The message for sentence `number` of a data set, which is too long, and for `others` more.
 
-    The data set's first sentence is number `first` of all that are read; the limit is such as `the model takes 512`.
+    `first`: number of the data set's first sentence among all input lines; `limit`: such as `the model takes 512`.
     """
     text = dictionary.string(dataset.src[number])
     more = f" (and {others} more)" if others else ""
@@ -137,6 +137,6 @@ def too_long(dataset: Any, number: int, first: int, limit: str, dictionary: Dict
 
 
 def of_both_sides(lengths: Any) -> str:
-    """A length as text; with both sides where `lengths` is a pair and the target has another length than the source."""
+    """A length as text, or a pair of lengths where source and target differ."""
     source, target = lengths if isinstance(lengths, tuple) else (lengths, lengths)
     return f"{source:.0f}" if target in (0, source) else f"{source:.0f} (source) and {target:.0f} (target)"

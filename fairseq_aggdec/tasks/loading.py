@@ -1,4 +1,4 @@
-"""For programs: a checkpoint with the plugin's task, and batches for it."""
+"""Loading a checkpoint with the plugin's task, and making batches, in Python programs."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationCon
 def load(
     path: str, data: str, source_lang: str | None = None, target_lang: str | None = None, **options: Any
 ) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
-    """Load a checkpoint, or several joined by `:`, and make the plugin's task with these options for it.
+    """Load a checkpoint, or several joined by `:`, and build the plugin's task with these options.
 
-    The folder `data` has the dictionaries and, where a split will be read, the binarised data. A language, the suffix
-    of its files, may be None: as the folder has it.
+    `data`: the folder with the dictionaries and, if a split will be read, the binarised data. Languages that are None
+    are inferred from the folder.
 
     Raises:
         AggdecError: the folder or the checkpoint cannot be used, or they do not fit each other.
     """
     if any(options.get(name) for name in ("drafter_path", "block_size", "int8", "bit_exact")):
-        # the default mode, beam, refuses these; callers set the mode of each generator themselves
+        # the default mode `beam` refuses these options; callers set the mode of each generator
         options = {"decoding": "aggressive", **options}
     config = AggressiveTranslationConfig(data=data, source_lang=source_lang, target_lang=target_lang, **options)
-    # these stand for fields of fairseq's whole configuration, which only its command lines build
+    # these refer to fairseq's whole configuration, which only its command lines build
     config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
     task = AggressiveTranslationTask.setup_task(config)
     try:
@@ -55,8 +55,8 @@ def batches_of(
 ) -> list[dict[str, Any]]:
     """Padded batches of `size` sentences (token numbers, EOS last); a sentence's `id` is its index in `sentences`.
 
-    `by_length` puts sentences of similar length together, as fairseq-generate does; `order` has the indices in the
-    order in which they fill the batches.
+    `by_length`: batch sentences of similar length, as fairseq-generate does; `order`: indices in the order in which
+    they fill the batches.
     """
     lengths = [len(sentence) for sentence in sentences]
     dataset = task.build_dataset_for_inference(sentences, lengths)

@@ -1,4 +1,4 @@
-"""The options of the decoding modes, as plain dataclasses: `aggdec decode --help` lists them and loads no fairseq."""
+"""The options of the decoding modes as plain dataclasses, which `aggdec decode --help` reads without fairseq."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from fairseq_aggdec.generation.modes import DRAFTS, MODES, help_of
 
 
 def _option(name: str, default: Any, text: str) -> Any:
-    """The field of an option that some modes read."""
+    """A field for an option that some modes read."""
     return field(default=default, metadata={"help": help_of(name, text)})
 
 
 @dataclass
 class CopyingOptions:
-    """Options of a task, for the command line and for hydra."""
+    """Options of drafters that copy the source."""
 
     max_draft_len: int = _option(
         "max_draft_len",
@@ -25,27 +25,27 @@ class CopyingOptions:
 
 @dataclass
 class AcceptanceOptions:
-    """Options of a task, for the command line and for hydra."""
+    """Options that let other draft tokens pass than the verifier's own choices."""
 
     top_beta: Optional[int] = _option(  # noqa: UP045 (fairseq reads the annotation)
         "top_beta",
         None,
-        "accept a draft token that is among this many best ones of the verifier: beta of Ge et al. 2022, Eq. 8 "
-        "(gad++, iad++: 3 unless given, and 5 in their high-efficiency setting; blockwise: no limit, and only "
-        "the best one without --tolerance, too)",
+        "accept a draft token up to this rank of the verifier's scores: beta of Ge et al. 2022, Eq. 8 "
+        "(default of gad++ and iad++: 3; 5 in the paper's high-efficiency setting; default of blockwise: no limit "
+        "with --tolerance, else 1)",
     )
     tolerance: Optional[float] = _option(  # noqa: UP045
         "tolerance",
         None,
-        "accept a draft token whose log-probability is below the best token's by at most this: tau of Ge et "
-        "al. 2022, Eq. 9 (gad++, iad++: 1.0 unless given, and 3.0 in their high-efficiency setting; "
+        "accept a draft token if its log-probability is at most this far below the best token's: tau of Ge et "
+        "al. 2022, Eq. 9 (default of gad++ and iad++: 1.0; 3.0 in the paper's high-efficiency setting; default of "
         "blockwise: no limit)",
     )
     accept_distance: Optional[float] = _option(  # noqa: UP045
         "accept_distance",
         None,
-        "for outputs that are numbers, such as intensities: accept a draft token whose number differs from the "
-        "verifier's by at most this",
+        "for outputs that are numbers, such as intensities: accept a draft token that differs from the verifier's "
+        "by at most this",
     )
     min_block: int = _option(
         "min_block",
@@ -56,7 +56,7 @@ class AcceptanceOptions:
 
 @dataclass
 class DraftingOptions(AcceptanceOptions):
-    """Options of a task, for the command line and for hydra."""
+    """Options of drafting by a model, and of how much is verified."""
 
     drafter_path: Optional[str] = _option(  # noqa: UP045 (fairseq reads the annotation)
         "drafter_path",
@@ -67,19 +67,19 @@ class DraftingOptions(AcceptanceOptions):
         "block_size",
         0,
         "number of tokens drafted at once; with proposal heads the number of heads used, head 1 included "
-        "(default: what the drafter's checkpoint says, or all heads)",
+        "(default: the value in the drafter's checkpoint, or all heads)",
     )
     drafts: str = _option(
         "drafts",
         "auto",
-        "how much of the drafts is verified. auto: on a CPU, in batches and with large models, as many tokens "
-        "as save time by the acceptance rate so far, otherwise whole drafts; whole: always whole drafts",
+        "how much of the drafts is verified. auto: on a CPU, in batches and with large models, the number of tokens "
+        "that saves the most time by the acceptance rate so far, otherwise whole drafts; whole: always whole drafts",
     )
 
 
 @dataclass
 class ArithmeticOptions:
-    """Options of a task, for the command line and for hydra."""
+    """Options of the engine's arithmetic."""
 
     int8: bool = field(
         default=False,

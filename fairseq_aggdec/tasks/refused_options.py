@@ -15,7 +15,7 @@ from fairseq_aggdec.tasks.fairseq_fields import field_of_fairseq
 
 @dataclass
 class RefusableOptions(FairseqDataclass):
-    """Fields by which a task sees these options before a model is loaded; they add nothing to a command line."""
+    """Fields through which a task reads these options before a model is loaded; they add no command-line options."""
 
     sampling: bool = II("generation.sampling")
     nbest: int = II("generation.nbest")
@@ -29,12 +29,10 @@ class RefusableOptions(FairseqDataclass):
 
 
 def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callable | None = None) -> None:
-    """Refuse options under which fairseq's beam search, for most modes that of one, has another result.
-
-    An absent option has fairseq's default; a program may pass a language model or a `prefix_allowed_tokens_fn`.
+    """Refuse options that the modes do not follow; absent options have fairseq's defaults.
 
     Raises:
-        AggdecError: the message names all such options.
+        AggdecError: such options are set; the message names all.
     """
     wanted = {
         "--sampling": getattr(options, "sampling", False),
@@ -55,7 +53,7 @@ def refuse(decoding: str, options: Any, lm_model: Any = None, prefix_fn: Callabl
 
 
 def refuse_early(decoding: str, cfg: Any) -> None:
-    """`refuse` before models are loaded, by the fields of `RefusableOptions` in the task's configuration."""
+    """Call `refuse` before models are loaded, by the fields of `RefusableOptions` in the task's configuration."""
     values = {field.name: field_of_fairseq(cfg, field.name) for field in fields(RefusableOptions)}
-    if not values["score_reference"]:  # which decodes nothing
+    if not values["score_reference"]:  # --score-reference decodes nothing
         refuse(decoding, Namespace(**{name: value for name, value in values.items() if value is not None}))

@@ -9,7 +9,7 @@ from fairseq_aggdec.errors import option_name
 
 
 def finite(text: str) -> float:
-    """The `type` of an argparse option that is a number; NaN and infinity are none."""
+    """The argparse `type` of a finite number."""
     number = float(text)
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"{text}: must be a finite number")
@@ -28,12 +28,12 @@ _OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 def add_search_options(group: Any) -> None:
-    """Adds the options, under fairseq's names, to an argparse parser or group; one that is not given is None."""
+    """Add the options, under fairseq's names, to an argparse parser or group; the default of all is None."""
     for name, (kind, text) in _OPTIONS.items():
         group.add_argument(option_name(name), type=kind, help=text)
 
 
 def given_search_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The given options by fairseq's names of the fields; none for a command without these options."""
+    """The given options by fairseq's field names; empty for a command without these options."""
     values = {name: getattr(args, name, None) for name in _OPTIONS}
     return {name: value for name, value in values.items() if value is not None}

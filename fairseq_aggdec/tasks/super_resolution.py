@@ -1,7 +1,7 @@
 """Super-resolution of images as a sequence-to-sequence task (papers/004 §7.2).
 
-The source is a small image, the target a large one, both as sequences of intensities, so that every model, criterion
-and decoding mode of translation can be used. An output has as many tokens as its image has intensities; then EOS is
+The source is a small image and the target a large one, both as sequences of intensities, so that every model, criterion
+and decoding mode of translation can be used. An output has one token for each intensity of its image; then EOS is
 forced.
 """
 
@@ -28,12 +28,12 @@ from fairseq_aggdec.tasks.aggressive_translation import (
     check_options,
 )
 
-_STATE = "image_sizes"
-"""the name of the record of `ImageSizes` in a checkpoint"""
-_FOR_TEXT = ("source_lang", "target_lang", "load_alignments", "truncate_source", "eval_bleu")
+_SIZES_KEY = "image_sizes"
+"""key of the image sizes in a checkpoint"""
+_TEXT_OPTIONS = ("source_lang", "target_lang", "load_alignments", "truncate_source", "eval_bleu")
 """options of translation that make no sense for images"""
 _LENGTH_DEFAULTS = {"min_len": 1, "max_len_a": 0, "max_len_b": 200}
-"""fairseq's defaults of the options that the image's size decides"""
+"""fairseq's defaults of the options that the image size decides"""
 
 
 @dataclass
@@ -49,10 +49,7 @@ class SuperResolutionConfig(AggressiveTranslationConfig):
     test_images: int = field(default=100, metadata={"help": "number of different images in the split test"})
     coordinate_positions: bool = field(
         default=False,
-        metadata={
-            "help": "training: start learned position embeddings as sines of row and column, which a plain "
-            "Transformer would first have to find out"
-        },
+        metadata={"help": "training: initialise learned position embeddings as sines of row and column"},
     )
 
 
@@ -69,7 +66,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
         cfg.max_target_positions = self.sizes.output_tokens + 1
         self._images: Images | None = None
         # fairseq saves it in the checkpoint, and restores it before it builds the checkpoint's model
-        self.state.merge_state_dict({_STATE: list(astuple(self.sizes))})
+        self.state.merge_state_dict({_SIZES_KEY: list(astuple(self.sizes))})
 
     @classmethod
     def setup_task(cls, cfg: SuperResolutionConfig, **kwargs: Any) -> "SuperResolutionTask":
@@ -105,12 +102,12 @@ class SuperResolutionTask(AggressiveTranslationTask):
         )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """Build a model with as many positions as the images have tokens.
+        """Build a model with one position for each token of an image.
 
         Raises:
             AggdecError: a checkpoint is for images of another size, or --coordinate-positions does not fit the model.
         """
-        trained_for = self.state.state_dict[_STATE]
+        trained_for = self.state.state_dict[_SIZES_KEY]
         if from_checkpoint and trained_for != list(astuple(self.sizes)):
             theirs = ImageSizes(*trained_for)
             grey = "with" if theirs.channels == 1 else "without"
@@ -137,13 +134,13 @@ class SuperResolutionTask(AggressiveTranslationTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Callable[[int, Any], list[int]] | None = None,
     ) -> SequenceGenerator:
-        """As for translation; an output has exactly as many tokens as the image has intensities, and no other tokens.
+        """As for translation; an output consists of exactly the intensities of an image.
 
         Raises:
-            AggdecError: an option cannot be honoured by the mode, or asks for another length.
+            AggdecError: the mode cannot honour an option, or an option sets another length.
         """
         self._fix_length(args)
-        args.unkpen = math.inf  # since fairseq refuses <unk> among `tokens_to_suppress`
+        args.unkpen = math.inf  # fairseq refuses <unk> in `tokens_to_suppress`
         extra = {**(extra_gen_cls_kwargs or {}), "tokens_to_suppress": (self.target_dictionary.bos_word,)}
         return super().build_generator(models, args, seq_gen_cls, extra, prefix_allowed_tokens_fn)
 
@@ -154,7 +151,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
             given = getattr(args, name, default)
             if given not in (default, wanted[name]):
                 raise AggdecError(
-                    f"{option_name(name)} {given}: the image's size decides how long the output is; leave it out"
+                    f"{option_name(name)} {given}: the image size determines the output's length; leave it out"
                 )
         for name in ("match_source_len", "no_repeat_ngram_size"):
             if getattr(args, name, None):
@@ -166,7 +163,7 @@ class SuperResolutionTask(AggressiveTranslationTask):
         """For fairseq-interactive: each line has the intensities of one small image.
 
         Raises:
-            AggdecError: a line has something else, or another number of them.
+            AggdecError: a line has other words, or another number of intensities.
         """
         for number, line in enumerate(lines, start=self._lines_before + len(self._buffer) + 1):
             words = line.split()
@@ -174,13 +171,13 @@ class SuperResolutionTask(AggressiveTranslationTask):
             if odd is not None or len(words) != self.sizes.input_tokens:
                 what = f"{len(words)} words" if odd is None else f"'{odd[:20]}'"
                 raise AggdecError(
-                    f"line {number}: {what}, where {self.sizes.input_tokens} intensities from 0 to 255 are read"
+                    f"line {number}: {what}, where {self.sizes.input_tokens} intensities from 0 to 255 are expected"
                 )
         return super().get_interactive_tokens_and_lengths(lines, encode_fn)
 
 
 def sizes_of(cfg: Any) -> ImageSizes:
-    """The sizes that the options set.
+    """The image sizes by the options.
 
     Raises:
         AggdecError: the large size is no multiple of the small one.
@@ -193,10 +190,10 @@ def sizes_of(cfg: Any) -> ImageSizes:
 
 
 def _check_image_options(cfg: SuperResolutionConfig) -> None:
-    """Raises `AggdecError` where no data are named and for an option that makes no sense for images."""
+    """Raises `AggdecError` where data are missing or an option makes no sense for images."""
     if not cfg.data:
         raise AggdecError("no data given: name an .npz file or a folder of images")
-    for name in _FOR_TEXT:
+    for name in _TEXT_OPTIONS:
         if getattr(cfg, name) != getattr(SuperResolutionConfig, name):
             raise AggdecError(f"{option_name(name)} has no meaning for --task super_resolution: leave it out")
     sizes_of(cfg)

@@ -13,7 +13,7 @@ PAD = 1
 @pytest.fixture(params=["one part", "parts of two rows"], autouse=True)
 def _parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param != "one part":
-        monkeypatch.setitem(label_smoothing._PART, "cpu", 22)
+        monkeypatch.setitem(label_smoothing._CHUNK_NUMBERS, "cpu", 22)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -27,7 +27,7 @@ class Foolish(DraftSchedule):
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
 
-    def longest(self, outputs: Outputs) -> list[int]:
+    def limits(self, outputs: Outputs) -> list[int]:
         room = outputs.room()
         return self._rng.choice([room, [0] * len(room), [self._rng.randint(0, length) for length in room]])
 
@@ -47,8 +47,8 @@ class Foolish(DraftSchedule):
 class OfUnknownLength(OracleDrafter):
     """As from a device that the host does not wait for."""
 
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
-        draft = super().propose(outputs, longest)
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
+        draft = super().propose(outputs, limits)
         return Draft(draft.tokens, None, unknown=draft.lengths)
 
 

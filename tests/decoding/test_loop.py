@@ -38,7 +38,7 @@ class FixedDrafter(Drafter):
     def __init__(self, *drafts: list[int]) -> None:
         self.drafts = list(drafts)
 
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         draft = self.drafts.pop(0) if self.drafts else []
         return Draft.whole(torch.tensor([draft] * len(outputs.rows), dtype=torch.long).view(len(outputs.rows), -1))
 
@@ -109,8 +109,8 @@ def test_any_draft_gives_the_verifiers_output(
     """
 
     class Unknown(OracleDrafter):
-        def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
-            draft = super().propose(outputs, longest)
+        def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
+            draft = super().propose(outputs, limits)
             return Draft(draft.tokens, None, unknown=draft.lengths)
 
     verifier = ScriptedVerifier(targets, VOCABULARY)

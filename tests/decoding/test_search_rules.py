@@ -166,7 +166,7 @@ def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: in
     scores[..., torch.randint(vocabulary, (30,))] = -math.inf
     expected = scores.max(dim=-1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_rules, "_WORTH_PIECES", 0)
+        patch.setattr(search_rules, "_MIN_SCORES_TO_CHUNK", 0)
         values, tokens = best(scores)
     assert values.equal(expected.values)
     assert tokens.equal(expected.indices)
@@ -180,7 +180,7 @@ def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
     scores[:, :500] = -math.inf
     scores[::2, -1] = 20.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_rules, "_WORTH_PIECES", 0)
+        patch.setattr(search_rules, "_MIN_SCORES_TO_CHUNK", 0)
         values, tokens = best_entries(scores, 7)
     assert values.equal(scores.topk(7).values)
     assert values.equal(scores.gather(1, tokens))

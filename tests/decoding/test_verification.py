@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Block, Draft, Ragged
 from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
-from fairseq_aggdec.decoding.verification import EXACT, NOTHING, Acceptance, TopBeta, Verdict, accepted_prefix_length
+from fairseq_aggdec.decoding.verification import EXACT, NO_DRAFT, Acceptance, TopBeta, Verdict, accepted_prefix_length
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7
@@ -26,7 +26,7 @@ def random_case(
     """Drafts of so many rows and columns, B x W, and the choices from random scores, some of which are equal."""
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randint(0, 9, (*shape, VOCABULARY), generator=generator) / 4
-    proposed = torch.randint(NOTHING, VOCABULARY, shape, generator=generator)
+    proposed = torch.randint(NO_DRAFT, VOCABULARY, shape, generator=generator)
     starts = torch.randint(0, 3, (shape[0],), generator=generator)
     sequence = torch.randint(EOS, VOCABULARY, (shape[0], 3 + shape[1]), generator=generator)
     every = Ragged.full(*shape, proposed.device)
@@ -86,7 +86,7 @@ def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: 
         drafted, scores = int(proposed[row, column]), all_scores[row, column]
         own = int(choices.tokens[row * shape[1] + column])
         passed = drafted == own
-        if drafted != NOTHING and scores[drafted] > -math.inf:
+        if drafted != NO_DRAFT and scores[drafted] > -math.inf:
             better = int((scores > scores[drafted]).sum())
             passed |= (beta is None or better < beta) and bool(scores[own] - scores[drafted] <= tolerance)
         assert bool(verdict.passed[row, column]) == passed

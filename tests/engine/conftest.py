@@ -11,5 +11,5 @@ from fairseq_aggdec.engine.arithmetic import linear
 def packed_layers() -> Iterator[None]:
     """Layers of small random models are worth packing in these tests; elsewhere they run unpacked."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linear, "_WORTH_PREPACKING", 0)
+        patch.setattr(linear, "_MIN_MULTIPLICATIONS", 0)
         yield

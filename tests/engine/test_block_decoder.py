@@ -139,7 +139,7 @@ def test_ragged_blocks_equal_the_full_forward_pass(shape: str, seed: int, rows: 
 def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: int, ragged: bool) -> None:
     model = model_of_shape(shape, seed, VOCABULARY, VOCABULARY)
     walk = Walk([model], BlockDecoder(model.decoder), seed, rows)
-    with mock.patch.object(block_decoder, "_PART", tokens), torch.no_grad():
+    with mock.patch.object(block_decoder, "_LOGITS_CHUNK", tokens), torch.no_grad():
         for _ in range(2):
             walk.step(widest=9, ragged=ragged)
         rows = len(walk.rows)

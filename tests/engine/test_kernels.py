@@ -114,7 +114,7 @@ def test_layers_of_large_models_keep_weights_in_16_bits(monkeypatch: pytest.Monk
         return narrowed(weight)
 
     monkeypatch.setattr(modules, "_narrowed", watched)
-    monkeypatch.setattr(modules, "_CACHED", 0)
+    monkeypatch.setattr(modules, "_WEIGHTS_IN_CACHE", 0)
     assert torch.equal(BlockEncoder(encoder)(tokens)["encoder_out"][0], expected)
     assert packed == [torch.float16] * (4 * len(encoder.layers) if NAMES else 0)
 

@@ -24,7 +24,7 @@ def test_packed_or_not_the_result_is_the_same(rows: int, activation: linear.Acti
     expected = module(x) if activation is None else activation(module(x))
     for worth in (0, 10**12):  # always packed, never packed
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(linear, "_WORTH_PREPACKING", worth)
+            patch.setattr(linear, "_MIN_MULTIPLICATIONS", worth)
             torch.testing.assert_close(layer(x), expected, atol=1e-5, rtol=1e-5)
             strided = x.transpose(0, 1)
             torch.testing.assert_close(layer(strided), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)

@@ -36,7 +36,7 @@ class OracleDrafter(Drafter):
         self.seeds = [f"{seed} {target}" for target in self.targets]
         self.longest = longest
 
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         assert outputs.known_lengths == outputs.lengths.tolist()
         drafts, claimed = [], []
         for target, seed, length in zip(self.targets, self.seeds, outputs.known_lengths, strict=True):

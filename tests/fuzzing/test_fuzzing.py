@@ -44,11 +44,12 @@ def test_cases_have_every_kind_mode_adversary_and_number_of_heads() -> None:
 
 def test_a_fault_is_found_and_its_case_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows in the wrong order, once one has left. hypothesis would also make the case smaller, for a minute."""
-    right = Outputs._keep
+    right = Outputs._remove_ended
 
-    def swapped(self: Any, staying: list[int]) -> Tensor:
-        remaining = right(self, staying)
-        self.texts.reverse()
+    def swapped(self: Any) -> Tensor | None:
+        remaining = right(self)
+        if remaining is not None:
+            self.texts.reverse()
         return remaining
 
     def test(case: Case) -> None:
@@ -56,7 +57,7 @@ def test_a_fault_is_found_and_its_case_repeats_it(monkeypatch: pytest.MonkeyPatc
 
     quick = {**run.COMMON, "phases": (Phase.generate,)}
     with monkeypatch.context() as patch:
-        patch.setattr(Outputs, "_keep", swapped)
+        patch.setattr(Outputs, "_remove_ended", swapped)
         with pytest.raises((AssertionError, RuntimeError)) as error:
             settings(max_examples=100, derandomize=True, **quick)(given(cases())(test))()
         notes = "\n".join(error.value.__notes__)

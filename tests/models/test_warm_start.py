@@ -90,7 +90,9 @@ def test_a_checkpoint_with_another_frozen_encoder_does_not_take_its_place(tmp_pa
     warm_start(model, str(save_verifier(tmp_path / "first")), None)
     warm_start(other, str(save_verifier(tmp_path, seed=2)), None)
     model.load_state_dict(model.state_dict())
-    with pytest.raises(AggdecError, match=r"has another encoder\.\S+ than --encoder-from .*/v\.pt, which is to stay"):
+    with pytest.raises(
+        AggdecError, match=r"has another encoder\.\S+ than --encoder-from .*/v\.pt, where this weight is frozen"
+    ):
         other.load_state_dict(model.state_dict())
 
 

@@ -17,7 +17,7 @@ def steps(schedule: AheadGoodput, sentences: int = 1) -> int:
     reach = schedule.reach(5, sentences, drafted=False)
     count = 0
     while count < 40 and reach.pays():
-        reach.go_on(5)
+        reach.extend(5)
         count += 1
     return count
 

@@ -59,4 +59,4 @@ def test_what_a_drafter_costs_in_rows_of_its_verifier(cpu: Processor | None) -> 
 
 
 def test_the_kernels_and_the_schedules_take_models_from_one_size_on_to_be_read_from_memory() -> None:
-    assert modules._CACHED == costs._CACHED
+    assert modules._WEIGHTS_IN_CACHE == costs._WEIGHTS_IN_CACHE

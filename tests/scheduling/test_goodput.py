@@ -54,16 +54,16 @@ class Decoding:
         """
         outputs, verified = outputs_of([[]] * len(lengths)), []
         while max(outputs.known_lengths) <= tokens:
-            longest = self.goodput.longest(outputs)
+            limits = self.goodput.limits(outputs)
             draft = Draft.none(len(lengths), torch.device("cpu"))
-            if any(longest):
-                draft = self.goodput.trim(draft_of(lengths, kinds).cut(longest))
+            if any(limits):
+                draft = self.goodput.trim(draft_of(lengths, kinds).cut(limits))
             known = draft.known or []
             could = [passes if isinstance(passes, int) else passes() for passes in passing]
             accepted = [min(pair) for pair in zip(known, could, strict=True)]
             committed = [1 + passed for passed in accepted]
             self.goodput.learn(draft, Outcome(known, accepted, committed, None))
-            self._count(known, accepted, max(longest))
+            self._count(known, accepted, max(limits))
             for row, length in enumerate(known):
                 outputs.texts[row] += [0] * committed[row]
                 if length:
@@ -74,7 +74,7 @@ class Decoding:
     def trimmed(self, lengths: Sequence[int], kinds: Sequence[str] | None = None) -> list[int] | None:
         """What is verified of the first drafts of a batch."""
         outputs = outputs_of([[]] * len(lengths))
-        return self.goodput.trim(draft_of(lengths, kinds).cut(self.goodput.longest(outputs))).known
+        return self.goodput.trim(draft_of(lengths, kinds).cut(self.goodput.limits(outputs))).known
 
     def _count(self, verified: Sequence[int], accepted: Sequence[int], drafted: int) -> None:
         costs, rows = self.goodput.costs, len(verified)
@@ -183,7 +183,7 @@ def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
     decoding = Decoding(RAGGED)
     assert decoding.trimmed([0] * 4) == [0] * 4
     outputs = outputs_of([[], []])
-    decoding.goodput.longest(outputs)
+    decoding.goodput.limits(outputs)
     unknown = Draft(torch.zeros(2, 3, dtype=torch.long), None, unknown=torch.tensor([3, 2]))
     assert decoding.goodput.trim(unknown) is unknown
     decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))

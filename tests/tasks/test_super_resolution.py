@@ -125,7 +125,7 @@ def test_refused_options(data: Path, options: dict[str, Any], message: str) -> N
 
 def test_refused_search_options_and_data(data: Path) -> None:
     made = task(data, "greedy")
-    with pytest.raises(AggdecError, match="--max-len-b 30: the image's size decides"):
+    with pytest.raises(AggdecError, match="--max-len-b 30: the image size determines"):
         made.build_generator([model_for(made)], Namespace(max_len_b=30))
     with pytest.raises(AggdecError, match="dev: no such split of images"):
         made.load_dataset("dev")

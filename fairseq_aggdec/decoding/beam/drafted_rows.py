@@ -1,4 +1,4 @@
-"""Rows by a block drafter: what it says of the next positions, each given that the ones before are its own choice."""
+"""Rows guessed by a block drafter: its scores of the next positions, each behind its own draft."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from fairseq_aggdec.decoding.search_rules import best_entries
 
 
 class ReturningModel(BlockModel, Protocol):
-    """A `BlockModel` that can be asked behind another prefix than the one that it has read."""
+    """A `BlockModel` that can return to an earlier prefix."""
 
     def go_back(self, lengths: Sequence[int]) -> None:
-        """Forget what each row held behind so many tokens."""
+        """Roll each row back to its first `lengths` tokens."""
 
 
 class RowDrafter:
-    """Asks behind the best hypothesis, whenever half of the searches have used up what was drafted last."""
+    """Drafts rows behind the best hypothesis, whenever half of the searches have used up their last draft."""
 
     def __init__(self, model: ReturningModel, block_size: int, entries: int) -> None:
-        """Draft blocks of k tokens, k at most what the model was trained for; a row keeps its best `entries`."""
+        """Draft blocks of k tokens, at most as in the model's training; a row stores its best `entries`."""
         self._model = model
         self._block_size = block_size
         self._entries = entries
-        self._read: dict[int, list[int]] = {}  # by sentence, the prefix behind which it was drafted last
-        self._rows: dict[int, dict[int, Row]] = {}  # and the rows, by depth
+        self._read: dict[int, list[int]] = {}  # by sentence, the prefix of the last draft
+        self._rows: dict[int, dict[int, Row]] = {}  # by sentence, the drafted rows by depth
 
     def behind(self, sentences: Sequence[Sentence]) -> list[dict[int, Row]]:
-        """Of each sentence, drafted rows by depth."""
+        """The drafted rows of each sentence, by depth."""
         out = [sentence.search.taken not in self._rows.get(sentence.number, {}) for sentence in sentences]
         if 2 * sum(out) >= len(out):
             self._draft(sentences)
         return [self._rows[sentence.number] for sentence in sentences]
 
     def keep(self, rows: Tensor) -> None:
-        """Forget all sentences but these; the next call has them in this order."""
+        """Keep only these sentences, in this order."""
         self._model.keep(rows)
 
     def _draft(self, sentences: Sequence[Sentence]) -> None:
@@ -51,7 +51,7 @@ class RowDrafter:
             self._rows = {sentence.number: {} for sentence in sentences}
             return
         read = [self._read.get(sentence.number, []) for sentence in sentences]
-        # how many tokens each text begins with that were read before
+        # the length of each text's common prefix with the text of the last draft
         self._model.go_back([sum(takewhile(bool, map(eq, *both))) for both in zip(texts, read, strict=True)])
         scores = self._model.score(texts, size).float().log_softmax(dim=-1)  # B x k x V
         values, names = best_entries(scores.flatten(0, 1), self._entries)

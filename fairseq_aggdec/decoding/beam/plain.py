@@ -1,8 +1,8 @@
-"""fairseq's beam search of a whole batch, a step a pass: where looking ahead does not pay.
+"""fairseq's beam search of a whole batch with one pass for each step, where looking ahead does not pay.
 
-It is the search of `search`, which says what decides a step. All sentences take it together, over tensors that hold the
-hypotheses of a batch. The verifier's cache is not reordered: a hypothesis has a path, the slots that its tokens were
-read into, and every new one has a slot of its own.
+The rules of a step are those of `search`. All sentences take a step together, over tensors of all hypotheses. The
+verifier's cache is not reordered: each hypothesis has a path, the cache slots of its tokens, and every new hypothesis
+takes a slot of its own.
 """
 
 from __future__ import annotations
@@ -19,41 +19,44 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier, best_entries_behind
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, best_of_all, output_of
-from fairseq_aggdec.decoding.outputs import moving_few
+from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.roles import Ragged
 from fairseq_aggdec.decoding.search_rules import LogProbs, SearchRules
 
 
 @dataclass
 class Beams:
-    """The hypotheses of B sentences, M in all, sentence by sentence, of T tokens each."""
+    """The hypotheses of B sentences, M in all, sentence by sentence, of T tokens each.
+
+    Tensors of hypotheses may have more than M rows; rows behind M are undefined.
+    """
 
     counts: Tensor
-    """B, how many each sentence has, at most N"""
+    """B, the number of hypotheses of each sentence, at most N"""
     texts: Tensor
-    """M x T, and rows that are none: what the decoder has read, and the token that it reads next"""
+    """M x T: the tokens that the decoder has read, then the token that it reads next"""
     paths: Tensor
-    """as `texts`: the slots of the sentence's cache that have these tokens"""
+    """M x T: the cache slots of these tokens"""
     sums: Tensor
-    """as `texts`: cumulative log-probabilities"""
+    """M x T: cumulative log-probabilities"""
 
     @classmethod
-    def begun(cls, first_tokens: Tensor) -> Beams:
-        """A hypothesis for each sentence, the decoder's first input, B."""
+    def start(cls, first_tokens: Tensor) -> Beams:
+        """One hypothesis for each sentence: the decoder's first input, B."""
         texts = first_tokens[:, None].clone()
         return cls(
             torch.ones_like(first_tokens), texts, torch.zeros_like(texts), torch.zeros(texts.shape, dtype=torch.float)
         )
 
     def block(self, widths: Sequence[int], size: int) -> TreeBlock:
-        """What reads every hypothesis's last token; `widths`: `counts`, as the host knows them; `size`: N."""
+        """The block of every hypothesis's last token; `widths`: `counts` on the host; `size`: N."""
         rows, length = sum(widths), self.texts.size(1)
         tokens = self.texts[:rows, -1].contiguous()
         positions, ragged = torch.full_like(tokens, length - 1), Ragged.of(widths, tokens.device)
         return TreeBlock(tokens, positions, length - 1, self.paths[:rows], length * size, ragged)
 
     def keep(self, sentences: Sequence[int], widths: Sequence[int]) -> Beams:
-        """Those of some sentences, in this order; `widths` as in `block`."""
+        """The hypotheses of these sentences, in this order; `widths` as in `block`."""
         firsts = [0, *accumulate(widths)]
         rows = torch.tensor([firsts[sentence] + own for sentence in sentences for own in range(widths[sentence])])
         return Beams(self.counts[list(sentences)], self.texts[rows], self.paths[rows], self.sums[rows])
@@ -61,35 +64,35 @@ class Beams:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The best ways on of each sentence, falling: up to the N-th that is not EOS."""
+    """The best candidates of each sentence, in descending order, up to the N-th that is not EOS."""
 
     sums: Tensor
     """B x 2N, cumulative"""
     parents: Tensor
-    """B x 2N, the hypotheses that they follow, counted from a sentence's first one"""
+    """B x 2N, the hypotheses that they extend, counted from a sentence's first one"""
     tokens: Tensor
     """B x 2N"""
     found: Tensor
-    """B, how many; minus one where equal sums leave open which"""
+    """B, the number of candidates; -1 where equal sums leave them open"""
 
 
 Ends = tuple[int, int, float]
-"""Sentence, row of `Beams` and cumulative score of what EOS finishes."""
+"""A hypothesis finished by EOS: its sentence, its row of `Beams`, and its cumulative score with EOS."""
 
 
 class BeamStep(Protocol):
-    """A step of the search, of all sentences."""
+    """A step of the search for all sentences."""
 
     def take(
-        self, beams: Beams, values: Tensor, names: Tensor, settle: Callable[[Candidates], None]
+        self, beams: Beams, values: Tensor, names: Tensor, resolve_ties: Callable[[Candidates], None]
     ) -> tuple[Beams, list[Ends]]:
-        """The hypotheses after a step, and what finishes, sentence by sentence, best first.
+        """Take a step; return the new hypotheses, and the finished ones sentence by sentence, best first.
 
         Args:
-            beams: before the step.
-            values: M x E, the best log-probabilities behind each hypothesis, falling; E = N + 2.
-            names: M x E, whose they are.
-            settle: is called where candidates are open, and puts fairseq's in their place.
+            beams: the hypotheses before the step.
+            values: M x E, the best log-probabilities behind each hypothesis, in descending order; E = N + 2.
+            names: M x E, the tokens of `values`.
+            resolve_ties: called where candidates are open, to fill in fairseq's.
         """
 
 
@@ -102,14 +105,14 @@ def plain_beam_search(
     last_lengths: list[int | None] = [None] * len(found)
     if rules.source_lengths is not None:
         last_lengths = rules.source_lengths.tolist()
-    going, widths = list(range(len(found))), [1] * len(found)  # sentences by number, and how many hypotheses each has
-    beams = Beams.begun(first_tokens)
+    going, widths = list(range(len(found))), [1] * len(found)  # sentence numbers, and their numbers of hypotheses
+    beams = Beams.start(first_tokens)
     for taken in range(options.max_len + 1):
         values, names, whole = _best_entries(verifier, rules, options, beams, widths)
         for number, width in zip(going, widths, strict=True):
             stats[number].add(width, width, 1)
         before = beams
-        beams, ends = step.take(before, values, names, partial(_settle, before, widths, whole, options))
+        beams, ends = step.take(before, values, names, partial(_resolve_ties, before, widths, whole, options))
         full = set()
         for place, row, score in ends:
             number = going[place]
@@ -120,7 +123,7 @@ def plain_beam_search(
             if len(found[number]) == options.size:
                 full.add(place)
         widths = beams.counts.tolist()
-        staying = moving_few([place for place, width in enumerate(widths) if width and place not in full])
+        staying = fewest_moves([place for place, width in enumerate(widths) if width and place not in full])
         if not staying or taken == options.max_len:
             break
         if len(staying) < len(going):  # finished sentences leave the batch
@@ -135,30 +138,30 @@ def plain_beam_search(
 def _best_entries(
     verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, beams: Beams, widths: Sequence[int]
 ) -> tuple[Tensor, Tensor, list[LogProbs | Tensor]]:
-    """Behind each hypothesis the best log-probabilities and their tokens, twice M x E; and all of them, in pieces."""
+    """The best log-probabilities behind each hypothesis and their tokens, twice M x E, and all, in chunks."""
     block = beams.block(widths, options.size)
     texts = beams.texts[: sum(widths)] if rules.no_repeat_ngram_size > 1 else None
-    pieces = best_entries_behind(verifier, rules, options, block, block.last_position, texts)
-    values, names, whole = map(list, zip(*pieces, strict=True))
+    chunks = best_entries_behind(verifier, rules, options, block, block.last_position, texts)
+    values, names, whole = map(list, zip(*chunks, strict=True))
     if len(whole) == 1:
         return values[0], names[0], whole
     return torch.cat(values), torch.cat(names), whole
 
 
-def _settle(
+def _resolve_ties(
     beams: Beams,
     widths: Sequence[int],
     whole: Sequence[LogProbs | Tensor],
     options: BeamOptions,
     candidates: Candidates,
 ) -> None:
-    """Of sentences whose candidates are open, take fairseq's; `whole`: all log-probabilities, in pieces."""
-    rows = [(piece, row) for piece in whole for row in range(len(piece))]
+    """Fill in fairseq's candidates for sentences with open ones; `whole`: all log-probabilities, in chunks."""
+    rows = [(chunk, row) for chunk in whole for row in range(len(chunk))]
     for sentence, (end, width) in enumerate(zip(accumulate(widths), widths, strict=True)):
         if candidates.found[sentence] >= 0:
             continue
         own = slice(end - width, end)
-        log_probs = [piece[row] for piece, row in rows[own]]
+        log_probs = [chunk[row] for chunk, row in rows[own]]
         best = best_of_all(log_probs, beams.sums[own, -1].tolist(), beams.texts.size(1) == 1, options)
         finite = [candidate for candidate in best if candidate[0] > -math.inf]
         candidates.found[sentence] = len(finite)

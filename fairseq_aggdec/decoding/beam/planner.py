@@ -1,15 +1,14 @@
-"""A planner that runs a copy of the search ahead of it, on rows that are guessed where none is known.
+"""A planner that runs a copy of the search ahead, on guessed rows where none is known.
 
-Every prefix that the copy comes to and that is not scored yet is worth scoring. A beam changes at most steps: to
-foresee one hypothesis saves nothing unless the others that live beside it are foreseen too, and where the copy takes
-the steps of a beam search, it comes to all of them.
+Every prefix that the copy reaches and that is not scored yet is worth scoring. To foresee one hypothesis saves nothing
+unless the others of its beam are foreseen, too; a copy that takes the steps of a beam search reaches all of them.
 
-The row behind a prefix that is not scored is borrowed from a scored prefix that probably goes on alike, in this order:
+The row behind a prefix that is not scored is borrowed from a scored prefix with a similar continuation, in this order:
 
-    own track     the prefix that the last row came from, one token on: the same text behind an earlier difference
-    rejoining     a scored prefix near by that ends in the same token: another text that has come to the same place
-    draft         what a model has drafted for the place
-    substitution  of the last row's prefix, the likeliest token instead of this one: a word in place of another
+    own track     the source of the parent's row, extended by this token: the same text behind an earlier difference
+    rejoining     a scored prefix near by that ends in the same token: another text that has reached the same place
+    draft         the row that a model has drafted for the place
+    substitution  the source of the parent's row, extended by its likeliest scored token: one word for another
 """
 
 from __future__ import annotations
@@ -24,41 +23,41 @@ from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
 from fairseq_aggdec.decoding.beam.roles import Planner, Sentence
 
-_NEAR = 4
-"""positions within which two prefixes can have come to the same place"""
+_MAX_SHIFT = 4
+"""largest difference in depth between prefixes that may have reached the same place"""
 
 
 class Reach(Protocol):
-    """How far one sentence's simulation goes in a pass: step by step from the one behind what the search waits for."""
+    """Decides step by step how far the simulation of a sentence goes in a pass."""
 
     def pays(self) -> bool:
         """Whether the prefixes of the next step are worth scoring."""
 
-    def go_on(self, prefixes: int) -> None:
-        """Take in that so many prefixes of that step will be scored."""
+    def extend(self, prefixes: int) -> None:
+        """Add the next step, of `prefixes` prefixes."""
 
 
 class AheadSchedule(Protocol):
     """Decides how far to simulate."""
 
     def pays(self, beam: int, sentences: int) -> bool:
-        """Whether to score anything ahead, in batches of so many sentences."""
+        """Whether to look ahead at all, in batches of `sentences` sentences."""
 
     def reach(self, needed: int, sentences: int, drafted: bool) -> Reach:
-        """Begin a simulation where the search waits for `needed` prefixes; `drafted`: a model's draft is there."""
+        """Begin a simulation where the search waits for `needed` prefixes; `drafted`: with a model's draft."""
 
     def draft_pays(self, beam: int, sentences: int) -> bool:
-        """Whether to ask a model for its drafts, for so many sentences at once."""
+        """Whether a model should draft for `sentences` sentences at once."""
 
     def learn(self, scored: Sequence[tuple[int, bool]], drafted: bool) -> None:
-        """Take in of each prefix how many steps ahead it was scored, and whether the search has come to it."""
+        """Learn from prefixes: the steps ahead at which each was scored, and whether the search reached it."""
 
 
 class FixedBudget(AheadSchedule):
-    """Whole steps, until so many prefixes of a sentence are in a pass."""
+    """Looks ahead by whole steps until a pass has a number of prefixes for each sentence."""
 
     def __init__(self, prefixes: int) -> None:
-        """Score this many prefixes of a sentence in a pass, beside those that the search waits for."""
+        """`prefixes`: the number scored ahead, beside those that the search waits for."""
         self._prefixes = prefixes
 
     def pays(self, beam: int, sentences: int) -> bool:
@@ -75,7 +74,7 @@ class FixedBudget(AheadSchedule):
 
 
 class _Budget(Reach):
-    """What is left of a `FixedBudget`."""
+    """The rest of a `FixedBudget`."""
 
     def __init__(self, prefixes: int) -> None:
         self._left = prefixes
@@ -83,30 +82,30 @@ class _Budget(Reach):
     def pays(self) -> bool:
         return self._left > 0
 
-    def go_on(self, prefixes: int) -> None:
+    def extend(self, prefixes: int) -> None:
         self._left -= prefixes
 
 
 class Resemblance:
-    """How much outputs have resembled their sources of late: the share of a source's words that its output has, too."""
+    """Running mean of the resemblance of outputs to sources: the share of a source's words that its output has, too."""
 
-    _ENOUGH = 0.4
-    """where the whole source is worth scoring"""
-    _NEWS = 0.1
-    """the share of the last sentence in the mean"""
+    _MIN_RESEMBLANCE = 0.4
+    """least mean at which the whole source is worth scoring"""
+    _SMOOTHING = 0.1
+    """weight of the last sentence in the mean"""
 
     def __init__(self) -> None:
         self._mean = 1.0
 
     @property
     def is_enough(self) -> bool:
-        return self._mean >= self._ENOUGH
+        return self._mean >= self._MIN_RESEMBLANCE
 
     def learn(self, source: Sequence[int], output: Sequence[int]) -> None:
-        """Take in what became of a sentence."""
+        """Update the mean by a sentence."""
         words = set(source)
         if words:
-            self._mean += self._NEWS * (len(words & set(output)) / len(words) - self._mean)
+            self._mean += self._SMOOTHING * (len(words & set(output)) / len(words) - self._mean)
 
 
 class LookAhead(Planner):
@@ -121,25 +120,24 @@ class LookAhead(Planner):
     ) -> None:
         """
         Args:
-            schedule: how far to look ahead.
-            sources: what each sentence's output perhaps resembles, EOS left out; scored in its first pass.
-            resemblance: whether outputs do; None for yes.
+            schedule: decides how far to look ahead.
+            sources: the sources without EOS, to be scored in the first pass as guesses of the outputs.
+            resemblance: whether sources are good guesses; None: they are.
             drafter: ready to draft for this batch.
         """
         self._schedule = schedule
         self._sources = sources
         self._resemblance = resemblance or Resemblance()
         self._drafter = drafter
-        self._waiting: dict[int, list[_Ahead]] = {}  # by sentence, what was scored ahead and may still be used
+        self._waiting: dict[int, list[_Ahead]] = {}  # by sentence, prefixes scored ahead that may still be used
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
-        """See `roles.Planner.plan`."""
         beam = sentences[0].search.size
         drafts: Sequence[dict[int, Row]] = [{}] * len(sentences)
         if self._drafter is not None and self._schedule.draft_pays(beam, len(sentences)):
             drafts = self._drafter.behind(sentences)
         plans: list[Sequence[Node]] = []
-        pays: dict[tuple[int, bool], bool] = {}  # by how many prefixes are waited for, and whether there is a draft
+        pays: dict[tuple[int, bool], bool] = {}  # by the number of needed prefixes, and whether there is a draft
         for sentence, draft in zip(sentences, drafts, strict=True):
             if self._sources is not None and sentence.tree.root.row is None:
                 looks_ahead = self._schedule.reach(beam, len(sentences), False).pays()
@@ -153,14 +151,13 @@ class LookAhead(Planner):
         return plans
 
     def _ahead(self, sentence: Sentence, draft: Mapping[int, Row], sentences: int) -> Sequence[Node]:
-        """What a simulation comes to; it is remembered, for `learn`."""
+        """The prefixes that a simulation reaches; they are stored for `learn`."""
         reach = self._schedule.reach(len(sentence.needed), sentences, bool(draft))
         ahead = _Simulation(sentence, draft).prefixes(reach)
         self._waiting.setdefault(sentence.number, []).extend(ahead)
         return [one.node for one in ahead]
 
-    def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
-        """See `roles.Planner.learn`."""
+    def learn(self, sentences: Sequence[Sentence]) -> None:
         for sentence in sentences:
             if self._waiting.get(sentence.number):
                 self._learn(sentence)
@@ -169,7 +166,7 @@ class LookAhead(Planner):
                 self._resemblance.learn(self._sources[sentence.number], best[0].tokens if best else ())
 
     def _learn(self, sentence: Sentence) -> None:
-        """What has become of prefixes that the search is past."""
+        """Learn from the prefixes that the search has passed."""
         past = math.inf if sentence.search.has_ended else sentence.search.taken
         waiting: list[_Ahead] = []
         scored: tuple[list[tuple[int, bool]], ...] = ([], [])
@@ -190,17 +187,17 @@ class LookAhead(Planner):
 
 
 class _Ahead(NamedTuple):
-    """A prefix that was scored before the search asked for it."""
+    """A prefix scored before the search needed it."""
 
     distance: int
     """steps ahead of the search"""
     node: Node
     drafted: bool
-    """whether a model's draft was there to be borrowed from"""
+    """whether the simulation had a model's draft"""
 
 
 def _chain(tree: PrefixTree, tokens: Sequence[int]) -> list[Node]:
-    """A text, prefix by prefix."""
+    """All prefixes of a text."""
     chain = [tree.root]
     for token in tokens:
         chain.append(chain[-1].child(token))
@@ -208,17 +205,17 @@ def _chain(tree: PrefixTree, tokens: Sequence[int]) -> list[Node]:
 
 
 class _Simulation:
-    """A search ahead of the search."""
+    """A copy of a sentence's search that runs ahead."""
 
     def __init__(self, sentence: Sentence, drafts: Mapping[int, Row]) -> None:
-        """Simulate from where a sentence is; `drafts` has, by depth, the rows that a model has drafted."""
+        """Simulate from the present state of a sentence; `drafts`: rows drafted by a model, by depth."""
         self._sentence = sentence
         self._drafts = drafts
         self._borrowed: dict[Node, tuple[Row | None, Node | None]] = {}
-        """of a prefix that is not scored, the row that it borrows, and the scored prefix whose row that is, if any"""
+        """by prefix without a row, the borrowed row, and the scored prefix that it comes from, if any"""
 
     def prefixes(self, reach: Reach) -> list[_Ahead]:
-        """What is not scored and the search comes to, beside what it waits for."""
+        """The prefixes to score ahead, without those that the search waits for."""
         search = self._sentence.search.copy()
         drafted = bool(self._drafts)
         ahead: list[_Ahead] = []
@@ -228,12 +225,12 @@ class _Simulation:
             rows = [hypothesis.node.row or self._borrowed_row(hypothesis.node) for hypothesis in live]
             if not any(rows):
                 break
-            least = search.go_ahead(rows)
-            if distance > 0:  # what the search waits for is scored anyway
+            least = search.step_on_guesses(rows)
+            if distance > 0:  # the prefixes at distance 0 are scored anyway: the search waits for them
                 group = [one.node for one in live if one.node.row is None and one.score >= least]
                 if group and not reach.pays():
                     break
-                reach.go_on(len(group))
+                reach.extend(len(group))
                 ahead += [_Ahead(distance, node, drafted) for node in group]
             distance += 1
         return ahead
@@ -264,12 +261,12 @@ class _Simulation:
         return None, None
 
     def _alike(self, node: Node, before: int) -> Node | None:
-        """A scored prefix near by that ends in the same token, best behind the same token before."""
-        found, closest = None, 2 * _NEAR + 1
+        """A scored prefix near by that ends in the same token, preferably behind the same token."""
+        found, closest = None, 2 * _MAX_SHIFT + 1
         for other in self._sentence.tree.ending_in.get(node.token, ()):
             distance = abs(other.depth - node.depth)
-            if distance <= _NEAR and other.parent is not None:
-                distance += 0 if other.parent.token == before else _NEAR + 1
+            if distance <= _MAX_SHIFT and other.parent is not None:
+                distance += 0 if other.parent.token == before else _MAX_SHIFT + 1
                 if distance <= closest:
                     found, closest = other, distance
         return found

@@ -1,8 +1,8 @@
-"""The prefixes of one sentence's outputs, and what is known behind them.
+"""The prefixes of one sentence's outputs, their cache slots and their rows.
 
-A prefix has a slot of the verifier's cache once it has been read there, and a row once it has been scored, which is the
-same pass. Both stay: whichever hypothesis comes to a prefix, by whatever way, finds them. Nothing is ever reordered.
-What no live hypothesis can come to any more gives its slot back when slots run short.
+One pass reads a prefix into a slot of the verifier's cache, and scores the row behind it. Slot and row stay with the
+prefix, whichever hypothesis reaches it; nothing is reordered. Prefixes that no live hypothesis can reach give their
+slots back when slots run short.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import LogProbs
 
-_SPARE = 256
-"""slots in use from which on those of dead branches are looked for: every slot is one more key to attend to"""
+_SLOTS_BEFORE_CLEANUP = 256
+"""number of slots in use from which dead branches are freed; every slot is one more key to attend to"""
 
-
-_UNREAD = array("q")
+_NO_PATH = array("q")
 
 
 class Row:
-    """What may follow a prefix, the search rules applied."""
+    """The scores of the next token behind a prefix, after the search rules."""
 
     __slots__ = ("number", "scores", "tokens", "whole")
 
     def __init__(
         self, scores: list[float], tokens: list[int], whole: LogProbs | Tensor | None = None, number: int = 0
     ) -> None:
-        """Hold the best log-probabilities, falling, and their tokens.
+        """Store the best log-probabilities, in descending order, and their tokens.
 
-        `whole` has all log-probabilities of several rows, n x V, of which this is row `number`; None where this row is
-        a guess or no longer needed.
+        `whole`: all log-probabilities of several rows, n x V, of which this is row `number`; None where this row is a
+        guess or no longer needed.
         """
         self.scores = scores
         self.tokens = tokens
@@ -42,32 +41,32 @@ class Row:
 
 
 class Node:
-    """A prefix: its last token, behind the prefix of all others."""
+    """A prefix: its last token, and the prefix before it."""
 
     __slots__ = ("children", "depth", "parent", "path", "row", "token", "was_live")
 
     def __init__(self, token: int, parent: Node | None) -> None:
-        """Append a token to the prefix `parent`, which is None for the start symbol alone."""
+        """Append a token to the prefix `parent`; None: the token is the start symbol."""
         self.token = token
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         """the position at which the verifier reads the token"""
         self.children: dict[int, Node] = {}
-        self.path = _UNREAD
-        """slots of the verifier's cache that have the prefix, token by token; none where it was not read"""
+        self.path = _NO_PATH
+        """the cache slot of each token of the prefix; empty where it was not read"""
         self.row: Row | None = None
         self.was_live = False
-        """whether the search has held it"""
+        """whether the prefix has been a hypothesis of the search"""
 
     def child(self, token: int) -> Node:
-        """The prefix that is one token longer."""
+        """The prefix extended by a token."""
         node = self.children.get(token)
         if node is None:
             node = self.children[token] = Node(token, self)
         return node
 
     def tokens(self) -> list[int]:
-        """All of them, the start symbol first."""
+        """All tokens of the prefix, the start symbol first."""
         tokens = []
         node: Node | None = self
         while node is not None:
@@ -77,27 +76,26 @@ class Node:
 
 
 class PrefixTree:
-    """All prefixes of one sentence that a search or a planner has come to."""
+    """All prefixes of one sentence that a search or a planner has reached."""
 
     def __init__(self, first_token: int) -> None:
-        """Begin with the start symbol."""
         self.root = Node(first_token, None)
         self.ending_in: defaultdict[int, list[Node]] = defaultdict(list)
-        """by last token, the prefixes that are scored"""
-        self._slots: list[Node | None] = []  # what has each slot
-        self._free: list[int] = []  # slots that nothing has
-        self._whole: defaultdict[int, list[Row]] = defaultdict(list)  # by depth
+        """the scored prefixes by last token"""
+        self._slots: list[Node | None] = []  # the prefix in each slot
+        self._free: list[int] = []  # empty slots
+        self._whole: defaultdict[int, list[Row]] = defaultdict(list)  # rows with `whole`, by depth
 
     @property
     def slots(self) -> int:
-        """Every slot in use is below."""
+        """Upper bound of the slots in use, exclusive."""
         return len(self._slots)
 
     def admit(self, wanted: Iterable[Node], vocabulary: int, longest: int) -> list[Node]:
-        """Give slots to the prefixes to be read next, and return them with all their parents, each behind its parent.
+        """Give slots to the wanted prefixes and their unread parents, and return them, each behind its parent.
 
-        `wanted` may be in any order. A prefix that has a slot, is deeper than `longest`, or holds a token outside the
-        `vocabulary` of V symbols is left out.
+        Prefixes that have a slot, are deeper than `longest`, or contain a token outside the `vocabulary` of V symbols
+        are left out.
         """
         admitted: list[Node] = []
         for node in wanted:
@@ -115,7 +113,7 @@ class PrefixTree:
         return admitted
 
     def take_in(self, nodes: Sequence[Node], rows: Sequence[Row]) -> None:
-        """What a pass has said behind the prefixes that it has read."""
+        """Store the rows that a pass has scored behind these prefixes."""
         ending_in, whole = self.ending_in, self._whole
         for node, row in zip(nodes, rows, strict=True):
             node.row = row
@@ -123,15 +121,15 @@ class PrefixTree:
             whole[node.depth].append(row)
 
     def move_on(self, live: Sequence[Node], depth: int) -> None:
-        """Give back what a search needs no more that goes on from these prefixes, all of that depth."""
+        """Free the memory that a search with these live prefixes, all of this depth, no longer needs."""
         for past in [past for past in self._whole if past < depth]:
             for row in self._whole.pop(past):
                 row.whole = None
-        if self.slots - len(self._free) > _SPARE:
+        if self.slots - len(self._free) > _SLOTS_BEFORE_CLEANUP:
             self._free_dead(live)
 
     def forget(self) -> None:
-        """Let go of all prefixes: they hold each other, and would wait for Python's collector of cycles."""
+        """Break the reference cycles between prefixes, so that their memory is freed at once."""
         below = [self.root]
         while below:
             node = below.pop()
@@ -140,16 +138,16 @@ class PrefixTree:
             node.parent = None
 
     def _free_dead(self, live: Sequence[Node]) -> None:
-        """Take the slots of all that neither stands before a live prefix nor behind one."""
+        """Free the slots of prefixes that are neither parents nor extensions of a live prefix."""
         in_use: set[int] = set()
         below = list(live)
         while below:
             node = below.pop()
             in_use.update(node.path, () if node.parent is None else node.parent.path)
             below += node.children.values()
-        for slot, having in enumerate(self._slots):
-            if having is not None and slot not in in_use:
-                having.path = _UNREAD
+        for slot, holder in enumerate(self._slots):
+            if holder is not None and slot not in in_use:
+                holder.path = _NO_PATH
                 self._slots[slot] = None
                 self._free.append(slot)
 

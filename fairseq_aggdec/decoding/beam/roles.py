@@ -1,4 +1,4 @@
-"""Who plans, who scores, and what they hand to each other."""
+"""The roles of aggressive beam search, planner and verifier, and the data that they exchange."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ from fairseq_aggdec.decoding.search_rules import LogProbs, SearchRules
 
 @dataclass(frozen=True)
 class TreeBlock:
-    """What one pass reads: tokens of B sentences, each behind a prefix of its own."""
+    """The input of one pass: tokens of B sentences, each behind a prefix of its own."""
 
     tokens: Tensor
     """N, sentence by sentence"""
     positions: Tensor
-    """N, at which they are read"""
+    """N, the position of each token"""
     last_position: int
-    """the largest"""
+    """the largest position"""
     paths: Tensor
-    """N x L: the slots of the sentence's row of the cache that a token sees, in their order; at its own position, and
-    behind it, the one that takes it"""
+    """N x L: the cache slots that a token attends to, position by position; its own slot from its position on"""
     end: int
-    """every slot in use is below"""
+    """upper bound of the slots in use, exclusive"""
     ragged: Ragged
-    """whose the tokens are"""
+    """the sentence of each token"""
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[Node]], end: int, device: torch.device) -> TreeBlock:
@@ -52,18 +51,13 @@ class TreeBlock:
 
 
 class TreeVerifier(Protocol):
-    """The model whose beam search is wanted."""
+    """The model that is decoded."""
 
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
-        """Read a block.
-
-        Returns:
-            what follows each of the block's N tokens, piece by piece: n x V logits or log-probabilities, the
-            temperature applied, of the first n tokens; then of the next.
-        """
+        """Read a block. Returns scores as `decoding.roles.Verifier.score`."""
 
     def keep(self, rows: Tensor) -> None:
-        """Forget all sentences but these; the next call has them in this order."""
+        """Keep only these sentences, in this order."""
 
 
 def best_entries_behind(
@@ -74,10 +68,10 @@ def best_entries_behind(
     earliest: int,
     sequences: Tensor | None,
 ) -> Iterator[tuple[Tensor, Tensor, LogProbs | Tensor]]:
-    """What `SearchRules.find_entries` returns behind the first n of a block's N tokens; then behind the next.
+    """The results of `SearchRules.find_entries` behind the N tokens of a block, in chunks.
 
-    No token is read at a position below `earliest`. `sequences` has the decoder's inputs up to each token, N x L,
-    padding behind it, for rules that look back.
+    `earliest`: lower bound of the positions. `sequences`: the decoder's inputs up to each token, N x L, padded behind
+    it, for the n-gram rule; None without that rule.
     """
     first = 0
     for scores in verifier.score_tree(block):  # n x V
@@ -91,25 +85,24 @@ def best_entries_behind(
 
 @dataclass
 class Sentence:
-    """A sentence on its way."""
+    """A sentence while it is searched."""
 
     number: int
-    """in the batch as it began"""
+    """its number in the batch"""
     tree: PrefixTree
     search: BeamSearch
-    """as far as the rows reach"""
     needed: list[Node]
-    """what the search waits for"""
+    """the prefixes that the search waits for"""
 
 
 class Planner(Protocol):
-    """Says which prefixes will probably be needed soon. The output does not depend on it."""
+    """Chooses prefixes that will probably be needed soon. The output does not depend on the planner."""
 
     def plan(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Node]]:
-        """The prefixes worth scoring beside what is needed, of each sentence that is left; `Node.child` makes them."""
+        """The prefixes of each sentence to score beside the needed ones; `Node.child` makes them."""
 
-    def learn(self, sentences: Sequence[Sentence], steps: Sequence[int]) -> None:
-        """Take in how many steps each sentence's search has made with what was planned last."""
+    def learn(self, sentences: Sequence[Sentence]) -> None:
+        """Learn from the progress of each search with the last plan."""
 
     def keep(self, rows: Tensor) -> None:
-        """Forget all sentences but these; the next call has them in this order."""
+        """Keep only these sentences, in this order."""

@@ -1,19 +1,18 @@
-"""fairseq's beam search for one sentence, step by step over rows that somebody has scored.
+"""fairseq's beam search for one sentence, step by step over rows that a verifier has scored.
 
 It follows `fairseq.sequence_generator.SequenceGenerator._generate` and `fairseq.search.BeamSearch`:
 
-    candidates   the best 2N of all (hypothesis, next token), by cumulative score; at the first step of one row
+    candidates   the best 2N pairs of hypothesis and next token by cumulative score; at the first step of one row
     EOS          finishes a hypothesis if it is among the best N candidates; behind them it is dropped
     beam         the best N candidates that are not EOS go on
     end          N hypotheses are finished, or some are at the longest length
 
-Sums are rounded to single precision after each addition, as fairseq's are. Of a row, the best N + 1 entries decide:
-behind them come entries that are worse than N of the same row that are not EOS, and those fill the beam. One entry more
-shows whether the last one is tied. Equal sums are the exception: their order is what `torch.topk` makes of the whole
-N x V matrix, which is then built as fairseq builds it, and asked.
+Sums are rounded to single precision after each addition, as in fairseq. The best N + 1 entries of a row decide a step:
+N of them are not EOS and fill the beam before any later entry. One entry more shows whether the last one is tied. The
+order of equal sums is that of `torch.topk` over the whole N x V matrix, which is then built as in fairseq.
 
-A hypothesis of score minus infinity (where a forced prefix leaves a single candidate) is left out here. fairseq carries
-it along, but nothing of it ever finishes, and all that is finite comes before what follows it.
+Hypotheses of score minus infinity (a forced prefix leaves a single candidate) are left out here. fairseq keeps them,
+but they never finish, and all finite candidates come before their extensions.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from torch import Tensor
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, Row
 
 _ROUNDING = 1e-5
-"""by how much the log-probability of a token can be computed too high"""
+"""largest rounding error of a log-probability"""
 
 
 @dataclass(frozen=True)
 class BeamOptions:
-    """What decides a search beside its rows."""
+    """The options of a search."""
 
     size: int
     """N"""
@@ -49,21 +48,21 @@ class BeamOptions:
     """divide the score of a finished hypothesis by (its length) ** `len_penalty`"""
     len_penalty: float = 1.0
     highest: float = 0.0
-    """no entry of a row is above: 0, or what a negative penalty adds to unknown words"""
+    """upper bound of a row's entries: 0, or the amount that a negative penalty adds to unknown words"""
 
     @property
     def entries(self) -> int:
-        """How many of a row's best entries the search looks at."""
+        """The number of a row's best entries that the search reads."""
         return self.size + 2
 
 
 class Hypothesis:
-    """A prefix that the search holds."""
+    """A prefix in the beam."""
 
     __slots__ = ("before", "node", "score")
 
     def __init__(self, node: Node, score: float, before: Hypothesis | None) -> None:
-        """A cumulative log-probability, in single precision, and the hypothesis `before`, one token shorter."""
+        """`score`: cumulative log-probability, in single precision; `before`: the hypothesis one token shorter."""
         self.node = node
         self.score = score
         self.before = before
@@ -76,31 +75,30 @@ class Output:
     tokens: list[int]
     """with EOS"""
     score: float
-    """normalised where the options say so"""
+    """normalised by length where the options ask for it"""
     log_probs: list[float]
-    """of each token: differences of cumulative scores"""
+    """the log-probability of each token: differences of cumulative scores"""
 
 
 @dataclass
 class BeamStats:
-    """What one sentence took; an entry a pass."""
+    """Counters of one sentence; lists have an entry for each pass."""
 
     positions: list[int] = field(default_factory=list)
-    """prefixes that were scored"""
+    """scored prefixes"""
     needed: list[int] = field(default_factory=list)
-    """those that the search was waiting for"""
+    """scored prefixes that the search waited for"""
     steps: list[int] = field(default_factory=list)
-    """steps that the search made with what the pass had brought"""
+    """steps of the search after the pass"""
 
     def add(self, positions: int, needed: int, steps: int) -> None:
-        """Take in a pass."""
         self.positions.append(positions)
         self.needed.append(needed)
         self.steps.append(steps)
 
 
 Candidate = tuple[float, int, int]
-"""Cumulative score, number of the hypothesis it follows, token."""
+"""Cumulative score, number of the hypothesis that is extended, token."""
 
 
 class BeamSearch:
@@ -112,19 +110,19 @@ class BeamSearch:
         """
         Args:
             root: the prefix of the start symbol alone.
-            options: of the search.
-            prefix: the sentence's forced beginning. The rows know it; of interest here is where it ends the sentence.
-            last_length: outputs that are longer get the score minus infinity (fairseq's --match-source-len).
+            options: the options of the search.
+            prefix: the sentence's forced prefix. Rows apply it; the search reads only where it ends the sentence.
+            last_length: longer outputs get the score minus infinity (fairseq's --match-source-len).
         """
         self.live = [Hypothesis(root, 0.0, None)]
         """in the order of fairseq's beam"""
         self.taken = 0
-        """steps; the next one decides the token at this position"""
+        """number of steps taken: the position of the next token"""
         self.has_ended = False
         self._options = options
         self._prefix = prefix
         self._last_length = last_length
-        self._finished: list[tuple[Hypothesis, float]] = []  # what EOS follows, and the score with EOS
+        self._finished: list[tuple[Hypothesis, float]] = []  # hypotheses without EOS, and their scores with EOS
         self._outputs: list[Output] | None = None
 
     @property
@@ -133,16 +131,16 @@ class BeamSearch:
         return self._options.size
 
     def copy(self) -> BeamSearch:
-        """The same search, to go ahead of this one."""
+        """A copy that can run ahead of this search."""
         copy = BeamSearch.__new__(BeamSearch)
         copy.__dict__.update(self.__dict__)
         copy._finished = list(self._finished)
         return copy
 
     def step(self, rows: Sequence[Row | None]) -> list[int]:
-        """Take a step if the rows behind the live hypotheses suffice, of which None is not known.
+        """Take a step if the known rows behind the live hypotheses suffice; None stands for a missing row.
 
-        Returns the numbers of the hypotheses with missing rows; none where the step was taken.
+        Returns the numbers of the hypotheses with missing rows that the step needs; none where it was taken.
         """
         missing = [number for number, row in enumerate(rows) if row is None] if None in rows else []
         if missing and len(missing) == len(rows):
@@ -150,7 +148,7 @@ class BeamSearch:
         ranked, fills_the_beam = self._ranked(rows)
         best = _rounded(ranked, fills_the_beam)
         if missing:
-            if best is not None and fills_the_beam:  # no candidate beats the hypothesis that it follows
+            if best is not None and fills_the_beam:  # no candidate scores above the hypothesis that it extends
                 least = best[-1][0] - self._options.highest - _ROUNDING
                 missing = [number for number in missing if self.live[number].score >= least]
             if missing:
@@ -158,10 +156,10 @@ class BeamSearch:
         self._take(self._best_of_all(rows) if best is None else best)
         return []
 
-    def go_ahead(self, rows: Sequence[Row | None]) -> float:
-        """Take a step on guessed rows, of which None has no candidates; ties come in any order.
+    def step_on_guesses(self, rows: Sequence[Row | None]) -> float:
+        """Take a step on guessed rows, with ties in any order; None stands for a row without candidates.
 
-        Returns the score below which a hypothesis has no part in the step.
+        Returns the least score of a hypothesis that affects the step.
         """
         ranked, fills_the_beam = self._ranked(rows)
         if fills_the_beam:
@@ -170,7 +168,7 @@ class BeamSearch:
         return ranked[-1][0] if fills_the_beam else -math.inf
 
     def outputs(self) -> list[Output]:
-        """What has finished, best first; as many as fairseq has, which can be fewer than N."""
+        """The finished hypotheses, best first; as in fairseq there can be fewer than N."""
         if self._outputs is not None:
             return self._outputs
         outputs = best_first([self._output(*finished) for finished in self._finished])
@@ -179,15 +177,15 @@ class BeamSearch:
         return outputs
 
     def _ranked(self, rows: Sequence[Row | None]) -> tuple[list[Candidate], bool]:
-        """Of the known rows, the best candidates up to the N-th that is not EOS, and one behind it.
+        """The best candidates of the known rows, up to the N-th that is not EOS, and one more.
 
         Returns:
-            them, their sums not rounded, all finite but that of the one behind; and whether there are N that are not
-            EOS, and so the one behind.
+            the candidates, with sums that are not rounded and finite except for the last one's; and whether there are N
+            candidates that are not EOS, and so the additional one.
         """
         last, eos, words = self._options.entries - 1, self._options.eos, self._options.size
         before = [hypothesis.score for hypothesis in self.live]
-        # of each row the best sum that was not taken yet, negated, its hypothesis and its place in the row
+        # the best remaining sum of each row, negated, with its hypothesis and its place in the row
         heads = [(-before[number] - row.scores[0], number, 0) for number, row in enumerate(rows) if row is not None]
         heapify(heads)
         ranked: list[Candidate] = []
@@ -209,13 +207,13 @@ class BeamSearch:
         return ranked, False
 
     def _best_of_all(self, rows: Sequence[Row | None]) -> list[Candidate]:
-        """fairseq's own candidates; needs all rows."""
+        """fairseq's own candidates, from all rows."""
         whole = [row.whole[row.number] for row in rows if row is not None and row.whole is not None]
         assert len(whole) == len(self.live)
         return best_of_all(whole, [hypothesis.score for hypothesis in self.live], self.taken == 0, self._options)
 
     def _take(self, candidates: list[Candidate]) -> None:
-        """Finish what EOS follows, and go on with the best others."""
+        """Finish the hypotheses that EOS extends, and go on with the best other candidates."""
         size, eos, live = self._options.size, self._options.eos, self.live
         going = []
         finishes = False
@@ -238,7 +236,7 @@ class BeamSearch:
             self.live = self.live[:1] * size  # where the prefix ends the sentence, fairseq copies the first hypothesis
 
     def _output(self, hypothesis: Hypothesis, score: float) -> Output:
-        """What finishes with EOS behind a hypothesis, the two of that cumulative score."""
+        """The output of a hypothesis extended by EOS; `score`: cumulative, EOS included."""
         tokens, sums = [self._options.eos], [score]
         last: Hypothesis | None = hypothesis
         while last is not None and last.before is not None:
@@ -249,7 +247,7 @@ class BeamSearch:
 
 
 def output_of(tokens: list[int], sums: list[float], options: BeamOptions, last_length: int | None) -> Output:
-    """A finished hypothesis: its tokens with EOS, and the cumulative log-probability behind each."""
+    """Make an output from its tokens with EOS and the cumulative log-probability of each."""
     length, score = len(tokens), sums[-1]
     log_probs = _single([after - before for before, after in pairwise([0.0, *sums])])
     if options.normalize:
@@ -261,17 +259,17 @@ def output_of(tokens: list[int], sums: list[float], options: BeamOptions, last_l
 
 
 def best_first(outputs: Sequence[Output]) -> list[Output]:
-    """In fairseq's order, by fairseq's own call: of more than 16, equal ones change places."""
-    scores = torch.tensor([output.score for output in outputs])  # as there, in the default type
+    """Sort outputs by fairseq's own call, which is not stable for more than 16 outputs."""
+    scores = torch.tensor([output.score for output in outputs])  # in the default type, as in fairseq
     return [outputs[place] for place in torch.sort(scores, descending=True)[1].tolist()]
 
 
 def best_of_all(
     rows: Sequence[Tensor], scores: Sequence[float], is_first: bool, options: BeamOptions
 ) -> list[Candidate]:
-    """The best 2N candidates by fairseq's own call on its own matrix, which decides between equal ones.
+    """The best 2N candidates by fairseq's own `topk` over its own matrix, so that ties are resolved as there.
 
-    `rows` has all log-probabilities behind each live hypothesis, V each, `scores` those of the hypotheses.
+    `rows`: all log-probabilities behind each live hypothesis, V each; `scores`: those of the hypotheses.
     """
     size, vocabulary = options.size, options.vocabulary
     matrix = torch.stack(list(rows))
@@ -287,7 +285,7 @@ def best_of_all(
 
 
 def _rounded(ranked: Sequence[Candidate], has_one_behind: bool) -> list[Candidate] | None:
-    """The candidates, the one behind left out, with their sums as fairseq has them; None where some are equal."""
+    """The candidates with rounded sums, without the additional one; None where some sums are equal."""
     sums = _single([score for score, _, _ in ranked])
     best: list[Candidate] = []
     last = math.nan
@@ -302,5 +300,5 @@ def _rounded(ranked: Sequence[Candidate], has_one_behind: bool) -> list[Candidat
 
 
 def _single(numbers: list[float]) -> list[float]:
-    """Rounded to single precision. (Of a sum or quotient of two such numbers, that is what single precision gives.)"""
+    """Round to single precision; for a sum or quotient of two such numbers this equals single-precision arithmetic."""
     return array("f", numbers).tolist()

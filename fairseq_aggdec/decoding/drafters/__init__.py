@@ -1,1 +1,1 @@
-"""The papers' drafters and ours, a file each."""
+"""The drafters, each in a file of its own."""

@@ -18,11 +18,11 @@ def draft_alone(
     keep_drafts: bool = False,
     temperature: float = 1.0,
 ) -> list[Decoded]:
-    """Decode block after block.
+    """Decode block after block, without a verifier.
 
-    The search rules hold for the drafter's scores, which the temperature divides; n-grams are blocked against the
-    tokens that it prefers by itself. The longest output fits into the model's positions. Arguments and result are those
-    of `draft_verify_accept`; log-probabilities are the drafter's.
+    The search rules apply to the drafter's scores, divided by the temperature; n-grams are blocked against the
+    drafter's best tokens. The longest output must fit into the model's positions. Arguments and result as of
+    `draft_verify_accept`; log-probabilities are the drafter's.
     """
     outputs = Outputs(first_tokens, rules, keep_drafts)
     while outputs.rows:

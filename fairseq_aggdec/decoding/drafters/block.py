@@ -12,46 +12,44 @@ from fairseq_aggdec.decoding.search_rules import best
 
 
 class BlockModel(Protocol):
-    """The drafter's network, started with a batch of sources."""
+    """The drafter's network, after it has encoded a batch of sources."""
 
     max_positions: int
-    """how many positions it has, the start symbol's included"""
+    """number of positions, the start symbol's included"""
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        """Predict a block of tokens after each row's prefix, all at once.
+        """Predict the next k tokens of each row, all at once.
 
         Args:
-            texts: of B rows the start symbol, then the output. What a row held at the last call it still holds.
+            texts: the start symbol and the output of each of B rows; each extends that row's text of the last call.
             block_size: k.
 
         Returns:
-            B x k tokens, without padding and BOS: those that follow the texts.
+            B x k tokens, never padding or BOS.
         """
 
     def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        """What `draft` chooses from; the arguments are the same.
+        """The logits from which `draft` chooses, B x k x V; the caller may overwrite them.
 
-        Returns:
-            logits, B x k x V, which the caller may overwrite; where a model's tokens depend on each other, after the
-            drafted ones before.
+        Where tokens of a block depend on each other, each position is conditioned on the draft tokens before it.
         """
 
     def keep(self, rows: Tensor) -> None:
-        """Forget all rows but these; the next call has them in this order."""
+        """Keep only these rows, in this order."""
 
 
 class BlockDrafter(Drafter):
-    """A `roles.Drafter`: a block of a model's own choice (the draft step of §3.2)."""
+    """A `roles.Drafter` that drafts blocks by a model (the draft step of §3.2)."""
 
     def __init__(self, model: BlockModel, block_size: int, eos: int) -> None:
-        """A block of k tokens, at most what the model was trained for; what follows an `eos` is cut off."""
+        """Draft k tokens at once, at most as in the model's training; a draft ends with its first `eos`."""
         self.block_size = block_size
         self._model = model
         self._eos = eos
 
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
-        tokens = self._model.draft(outputs.texts, min(self.block_size, max(longest)))
+        tokens = self._model.draft(outputs.texts, min(self.block_size, max(limits)))
         draft = Draft.up_to_end(tokens, self._eos)
         return draft.cut([max(0, self._model.max_positions - len(text)) for text in outputs.texts])
 
@@ -60,12 +58,12 @@ class BlockDrafter(Drafter):
 
 
 def best_tokens(logits: Tensor, never: Sequence[int]) -> Tensor:
-    """The best token at each position, each for itself: ... x V, overwritten, -> ...; `never` one such as padding."""
+    """The best token at each position except those of `never`, ... x V -> ...; parts of the logits are overwritten."""
     exclude(logits, never)
     return best(logits)[1]
 
 
 def exclude(logits: Tensor, never: Sequence[int]) -> None:
-    """Set the scores (... x V) of tokens that are not taken to minus infinity, in place."""
+    """Set the scores (... x V) of the tokens of `never` to minus infinity, in place."""
     for token in never:
         logits[..., token].fill_(-torch.inf)

@@ -1,13 +1,12 @@
 """Blockwise parallel decoding: the verifier's own further heads draft (papers/004 §3 and §4).
 
-One forward pass of the verifier both verifies the last draft and proposes the next (§4). The pass reads, in each row,
-the last committed token and the draft, and at each of these positions head 1 says which token comes next and the heads
-2 to k propose the tokens after it. Where the accepted part of the draft ends, head 1's token is committed, as always in
-the loop, and the proposals made there are the next draft. The first pass reads the start symbol alone: an output of m
-tokens in blocks of k-hat takes m / k-hat + 1 passes.
+One forward pass of the verifier both verifies the last draft and proposes the next (§4). In each row the pass reads the
+last committed token and the draft; at each of these positions head 1 predicts the next token and heads 2 to k propose
+the tokens after it. Where the accepted part of the draft ends, head 1's token is committed, and the proposals made
+there are the next draft. The first pass reads the start symbol alone: an output of m tokens in blocks of k-hat takes
+m / k-hat + 1 passes.
 
-The paper counts head 1's token as the first of the next block, which passes by definition: its block of k is a draft of
-k - 1 here.
+The paper counts head 1's token as the first token of the next block: its block of k is a draft of k - 1 here.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from fairseq_aggdec.decoding.roles import Draft, Drafter
 
 
 class ProposingModel(Protocol):
-    """A `roles.Verifier` with proposal heads, which remembers its last forward pass."""
+    """A `roles.Verifier` with proposal heads that stores the features of its last forward pass."""
 
     def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
         """Logits of the heads 2 to `last_head` at the position where head 1 chose each row's last token.
@@ -32,26 +31,24 @@ class ProposingModel(Protocol):
 
 
 class HeadDrafter(Drafter):
-    """A `roles.Drafter`: the best token of each head, each for itself (the predict substep of §3)."""
+    """A `roles.Drafter` that drafts the best token of each head (the predict substep of §3)."""
 
     def __init__(self, model: ProposingModel, heads: int, eos: int, never: Sequence[int]) -> None:
-        """Draft with this many heads, head 1 included, of the verifier that the loop has; the loop drops its rows.
+        """Draft with `heads` heads of the verifier, head 1 included.
 
-        A draft ends with `eos` and contains no token of `never`, such as padding.
+        A draft ends with its first `eos` and contains no token of `never`, such as padding.
         """
         self.block_size = heads - 1
         self._model = model
         self._eos = eos
         self._never = never
 
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
-        """See `roles.Drafter.propose`; drafts end with the first EOS."""
-        size = min(self.block_size, max(longest))
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
+        size = min(self.block_size, max(limits))
         logits = None if size == 0 else self._model.proposals(outputs.lengths, size + 1)
         if logits is None:
             return Draft.none(len(outputs.rows), outputs.device)
-        tokens = best_tokens(logits, self._never)
-        return Draft.up_to_end(tokens, self._eos)
+        return Draft.up_to_end(best_tokens(logits, self._never), self._eos)
 
     def keep(self, rows: Tensor) -> None:
-        """The verifier has forgotten the other rows already."""
+        """Do nothing: the loop drops the rows of the verifier, which is the model here."""

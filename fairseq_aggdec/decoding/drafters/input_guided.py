@@ -11,48 +11,51 @@ from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Draft, Drafter
 
 FOREIGN = -1
-"""A source token that no output token equals."""
-LONGEST_KIND = 4
-"""copies behind longer suffixes are about equally good"""
+"""stands for a source token that is not in the target's vocabulary"""
+MAX_KIND = 4
+"""copies behind longer suffixes count as this kind"""
 
 
 class SourceMatcher:
-    """Finds, in one source, the place that an output has reached.
+    """Finds the position in the source that an output has reached.
 
-    Algorithm 1, line 3 looks for the shortest suffix of the output that occurs exactly once in the source: absent means
-    no match, ambiguous means one token longer. With c(i) the length of the longest suffix of the output that ends at
-    source position i, such a suffix exists exactly where c has a single maximum, and that position is the match. A
-    token more of the output makes c(i + 1) of c(i) where the source has that token, and 0 elsewhere.
+    Algorithm 1, line 3 looks for the shortest suffix of the output that occurs exactly once in the source. If it is
+    absent there is no match; if it is ambiguous one token more is compared. Let c(i) be the length of the longest
+    suffix of the output that ends at source position i. The wanted suffix exists where c has a single maximum, and
+    that position is the match. A further output token updates c(i + 1) to c(i) + 1 where the source has that token,
+    and to 0 elsewhere.
 
-    Unlike the first implementations, matching covers the start symbol and the draft runs to EOS, so that an unedited
+    Unlike in the first implementations, matching covers the start symbol and the draft runs to EOS, so that an unedited
     sentence takes one iteration.
     """
 
     def __init__(self, source: Sequence[int], eos: int, start: int | None = None, max_draft_len: int = 0) -> None:
-        """Copy from `source`: tokens in the target's vocabulary, EOS last; `FOREIGN` where there is none.
-
-        `start` is the decoder's first input, x_0 = o_0 of Algorithm 1, None for `eos`; `max_draft_len` is L_max of
-        papers/002 Table 3, 0 for any.
         """
-        # An output holds EOS nowhere but at its start, so one inside the source, its last or a literal `</s>`, is no
-        # context: with x_0 in front this needs no special case.
+        Args:
+            source: tokens in the target's vocabulary or `FOREIGN`, EOS last.
+            eos: end of sentence.
+            start: the decoder's first input, x_0 = o_0 of Algorithm 1; None for `eos`.
+            max_draft_len: L_max of papers/002 Table 3; 0: no limit.
+        """
+        # an output holds EOS only at its start, so an EOS in the source (its last token or a literal `</s>`) never
+        # matches
         context = [eos if start is None else start, *(FOREIGN if token == eos else token for token in source)]
-        self._places: dict[int, list[int]] = {}  # of each token, where it stands in start symbol and source
+        self._places: dict[int, list[int]] = {}  # positions of each token in start symbol and source
         for place, token in enumerate(context):
             self._places.setdefault(token, []).append(place)
         longest = max_draft_len or len(source)
-        copyable = [0]  # how many tokens can follow each place, from the end: up to an EOS, to before a foreign token
+        copyable = [0]  # from the end: the number of tokens to copy behind each place, up to EOS or a foreign token
         for token in reversed(source):
             copyable.append(0 if token == FOREIGN else 1 if token == eos else copyable[-1] + 1)
         self._copyable = [min(tokens, longest) for tokens in reversed(copyable)]
         self._source = list(source)
-        self._read = 0  # tokens of the output
-        self._suffixes: dict[int, int] = {}  # c(i) of each place i where the last token stands
+        self._read = 0  # number of output tokens matched so far
+        self._suffixes: dict[int, int] = {}  # c(i) for each place i of the last output token
 
     def copy(self, output: Sequence[int]) -> tuple[list[int], int]:
-        """The draft behind an output (the start symbol first, longer than at the last call), and its kind.
+        """The draft behind an output, and its kind. The output begins with the start symbol and only grows.
 
-        The kind is the length of the suffix that was found, at most `LONGEST_KIND`; 0 for the start symbol alone.
+        The kind is the length of the suffix found, at most `MAX_KIND`; 0 for the start symbol alone.
         """
         for token in output[self._read :]:
             self._suffixes = {place: self._suffixes.get(place - 1, 0) + 1 for place in self._places.get(token, ())}
@@ -63,18 +66,16 @@ class SourceMatcher:
             return [], 0
         place = places[0]
         draft = self._source[place : place + self._copyable[place]]
-        return draft, min(longest, LONGEST_KIND) if len(output) > 1 else 0
+        return draft, min(longest, MAX_KIND) if len(output) > 1 else 0
 
 
 class SourceCopyDrafter(Drafter):
-    """Drafts what follows, in each row's source, the place that its output has reached."""
+    """A `roles.Drafter` that copies from each row's source, from the position that the output has reached."""
 
     def __init__(self, matchers: Iterable[SourceMatcher]) -> None:
-        """`matchers`: of the rows' sources."""
         self._matchers = list(matchers)
 
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
-        """See `roles.Drafter.propose`; drafts end with the first EOS."""
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         found = [matcher.copy(text) for matcher, text in zip(self._matchers, outputs.texts, strict=True)]
         lengths = [len(draft) for draft, _ in found]
         width = max(lengths)
@@ -87,16 +88,13 @@ class SourceCopyDrafter(Drafter):
 
 
 def align_source(source: Tensor, pad: int, eos: int, to_target: Sequence[int] | None = None) -> list[list[int]]:
-    """A padded batch of source sentences as a `SourceMatcher` takes them.
+    """Convert a padded batch of source sentences into the input of `SourceMatcher`: the tokens of each, EOS last.
 
     Args:
         source: B x S, padded on either side; a `pad` between other tokens is text.
         pad: padding symbol.
         eos: end of sentence; appended where the source has none.
         to_target: V_source, the target symbol of every source symbol or `FOREIGN`; None where dictionaries are shared.
-
-    Returns:
-        the tokens of each sentence, EOS last.
     """
     sentences = []
     for symbols in source.tolist():

@@ -1,4 +1,4 @@
-"""Greedy decoding as a drafter: every block is the last token alone."""
+"""Greedy decoding as a drafter without drafts."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from fairseq_aggdec.decoding.roles import Draft, Drafter
 
 
 class NoDrafter(Drafter):
-    """A `roles.Drafter` that has no idea."""
+    """A `roles.Drafter` that drafts nothing: every block is the last token alone."""
 
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         return Draft.none(len(outputs.rows), outputs.device)
 
     def keep(self, rows: Tensor) -> None:

@@ -1,1 +1,1 @@
-"""Products with weights: how they are prepacked, in which precision, and with which bits."""
+"""Matrix products with weights: prepacking, precision, and reproducible bits."""

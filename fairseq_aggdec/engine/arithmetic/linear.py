@@ -1,7 +1,7 @@
-"""Linear layers as the engine runs them: projections of one input fused, weights prepacked where that is faster.
+"""Linear layers of the engine: projections of one input are fused, weights are prepacked where that is faster.
 
-oneDNN makes machine code for every number of rows that it meets, about a millisecond for every shape of layer: so
-numbers of rows are rounded up to a few.
+oneDNN compiles machine code for every number of rows and shape of layer, in about a millisecond: so numbers of rows are
+rounded up to a few.
 """
 
 from collections.abc import Callable
@@ -10,20 +10,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.arithmetic.fixed_shapes import ROWS_OF_AMX, exact_rows, has_amx
+from fairseq_aggdec.engine.arithmetic.fixed_shapes import AMX_MAX_ROWS, exact_rows, has_amx
 from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic, Prepacked, product_with
 from fairseq_aggdec.engine.arithmetic.weights import fused_weights
 from fairseq_aggdec.engine.native.modules import PackedProduct, kernels_for
 
 Activation = Callable[[Tensor], Tensor]
 
-_WORTH_PREPACKING = 400_000  # multiplications; below, oneDNN's fixed cost of a call is more than it saves
-_STEP = 16  # rows; of many, those that are added take longer than new machine code now and then
-_WIDE = 512  # inputs and outputs; models of such layers read their weights from memory, and half as many are enough
+_MIN_MULTIPLICATIONS = 400_000  # with fewer multiplications oneDNN's fixed cost of a call is more than it saves
+_ROW_STEP = 16  # largest step of rounding; more additional rows would take longer than compiling now and then
+_WIDE_LAYER = 512  # inputs and outputs; such weights are read from memory, and half as many multiplications pay
 
 
 class Linear:
-    """x W^T + b, then an activation where one is given. For inference: no gradients."""
+    """activation(x W^T + b), without gradients."""
 
     def __init__(
         self,
@@ -32,28 +32,22 @@ class Linear:
         activation: Activation | None = None,
         arithmetic: Arithmetic = AS_THE_MODEL,
     ) -> None:
-        """
-        Args:
-            weight: O x I.
-            bias: O.
-            activation: applied to the result.
-            arithmetic: of the product.
-        """
+        """`weight`: O x I; `bias`: O; `activation`: applied to the result."""
         weight, bias = weight.detach(), None if bias is None else bias.detach()
         is_relu = activation in (F.relu, torch.relu)
         self._product = product_with(weight, bias, is_relu, arithmetic.precision)
         self._behind = None if is_relu else activation
-        self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE else 1)  # for each input
+        self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE_LAYER else 1)  # multiplications per input
         self._fixed_rows = arithmetic.fixed_shapes
         in_bf16 = arithmetic.precision == "bf16" or weight.dtype == torch.bfloat16
         by_amx = in_bf16 and isinstance(self._product, Prepacked) and has_amx()
-        self._most_rows = ROWS_OF_AMX if self._fixed_rows and by_amx else None
-        self._always = self._product is not None and arithmetic.fixed_shapes  # `F.linear` has other results
+        self._most_rows = AMX_MAX_ROWS if self._fixed_rows and by_amx else None
+        self._always = self._product is not None and arithmetic.fixed_shapes  # `F.linear` rounds differently
         self._plain = None if self._always else (weight, bias, activation)
 
     def __call__(self, x: Tensor) -> Tensor:
         """... x I -> ... x O."""
-        is_prepacked = self._product is not None and (self._always or x.numel() * self._gain >= _WORTH_PREPACKING)
+        is_prepacked = self._product is not None and (self._always or x.numel() * self._gain >= _MIN_MULTIPLICATIONS)
         rows = computed = x.numel() // x.size(-1)
         if is_prepacked:
             computed = rounded_rows(rows)
@@ -83,8 +77,8 @@ class Linear:
 
 
 def rounded_rows(rows: int) -> int:
-    """The number of rows to compute where `rows` are wanted: four numbers an octave, and from 64 on multiples of 16."""
-    step = min(1 << max(0, (rows - 1).bit_length() - 3), _STEP)
+    """Round a number of rows up: to one of four numbers per power of two, from 64 on to a multiple of 16."""
+    step = min(1 << max(0, (rows - 1).bit_length() - 3), _ROW_STEP)
     return -(-rows // step) * step
 
 
@@ -94,11 +88,7 @@ def linear(
     activation: Activation | None = None,
     arithmetic: Arithmetic = AS_THE_MODEL,
 ) -> "Linear | PackedProduct":
-    """A linear layer as it is fastest here, see `Linear`: by this plugin's kernels where there are any for it.
-
-    Raises:
-        AggdecError: see `kernels_for`.
-    """
+    """The fastest linear layer: by this plugin's kernels, else a `Linear`. Raises `AggdecError` as `kernels_for`."""
     found = kernels_for(weight, arithmetic, activation)
     if found is None:
         return Linear(weight, bias, activation, arithmetic)

@@ -1,8 +1,8 @@
 """Matrix products with prepacked weights, in the precisions that the engine offers.
 
-On a CPU a block has few rows, and PyTorch's matrix product then spends most of its time on arranging the weights for
-the processor's vector units, in every call anew. oneDNN, which PyTorch carries, takes weights that were arranged once.
-Its functions are PyTorch's own, but not among its documented ones: they are tried out before they are used.
+A block has few rows, and PyTorch's matrix product on a CPU then spends most of its time on rearranging the weights for
+the vector units, in every call. oneDNN, a part of PyTorch, takes weights that were rearranged once. PyTorch does not
+document these functions, so they are tried out before they are used.
 """
 
 from collections.abc import Callable
@@ -18,40 +18,38 @@ from fairseq_aggdec.engine.native.library import kernels
 
 Precision = Literal["own", "bf16", "int8"]
 
-_TYPICAL_ROWS = 16  # what weights are prepacked for; any number of rows can be multiplied
-_PREPACKABLE = (torch.float32, torch.bfloat16)
+_TYPICAL_ROWS = 16  # weights are prepacked for this number of rows; any number can be multiplied
+_PREPACKED_TYPES = (torch.float32, torch.bfloat16)
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How the engine computes, for all layers of all models alike."""
+    """The arithmetic of the engine's layers."""
 
     precision: Precision = "own"
-    """Of the matrix products with weights: the model's own, bfloat16, or 8-bit integers with a scale for every row of
-    weights and for every row of inputs, found when the row is met. What stands between the products (sums, norms,
-    attention) keeps the model's precision."""
+    """Precision of matrix products with weights: the model's own, bfloat16, or 8-bit integers with a scale for every
+    row of weights and every row of inputs. Sums, norms and attention have the model's precision."""
     bit_exact: bool = False
-    """Whether `same_bits` are asked for, which only this plugin's kernels keep in the model's own precision."""
-
+    """Whether `same_bits` are wanted in the model's own precision, for which this plugin's kernels are needed."""
     is_judged: bool = False
-    """Whether the results are drafts that a verifier judges, so that no rounding of theirs shows in the output."""
+    """Whether a verifier judges the results, so that their rounding does not change the output."""
 
     @property
     def same_bits(self) -> bool:
-        """Whether a token's result must not depend, to the last bit, on what is computed together with it.
+        """Whether a token's result must not depend, to the last bit, on the other tokens of the batch.
 
-        A low precision needs that, too: where numbers are rounded to few bits, a difference in the last of many becomes
-        a whole step now and then, and verification would differ from one-token decoding far from ties.
+        A low precision needs this, too: rounding to few bits turns a tiny difference into a whole step now and then,
+        and verification would differ from one-token decoding far from ties.
         """
         return not self.is_judged and (self.bit_exact or self.precision != "own")
 
     @property
     def fixed_shapes(self) -> bool:
-        """Whether PyTorch computes with the `same_bits`, in the shapes of `fixed_shapes`: the kernels need none."""
+        """Whether PyTorch's operations need fixed shapes for `same_bits`; the kernels do not."""
         return self.same_bits and self.precision == "bf16"
 
     def for_drafts(self, like: Tensor) -> "Arithmetic":
-        """Return how a drafter computes whose drafts are judged: in 8-bit integers where there are kernels for them.
+        """The arithmetic of a drafter with verified drafts: 8-bit integers where there are kernels for them.
 
         Args:
             like: a weight of the verifier, for its device and type.
@@ -61,7 +59,7 @@ class Arithmetic:
         return Arithmetic("int8" if found is not None and found.quantises else self.precision, is_judged=True)
 
     def options(self) -> str:
-        """As on a command line, for messages; empty for the defaults."""
+        """The options of the command line, for messages; empty for the defaults."""
         precision = [] if self.precision == "own" else [f"--{self.precision}"]
         return " ".join([*precision, *["--bit-exact"] * self.bit_exact])
 
@@ -69,21 +67,14 @@ class Arithmetic:
 AS_THE_MODEL = Arithmetic()
 
 Product = Callable[[Tensor], Tensor]
-"""... x I -> ... x O, of the input's type."""
+"""... x I -> ... x O, in the input's type."""
 
 
 def product_with(weight: Tensor, bias: Tensor | None, relu: bool, precision: Precision) -> Product | None:
-    """x W^T + b with the weights prepacked; None where there is nothing better than `F.linear`.
-
-    Args:
-        weight: O x I.
-        bias: O.
-        relu: whether negative results become zero.
-        precision: of the product.
-    """
+    """x W^T + b with prepacked weights, O x I, then a ReLU if `relu`; None where `F.linear` is as good."""
     if precision == "bf16":
         weight, bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
-    if weight.device.type == "cpu" and weight.dtype in _PREPACKABLE and can_prepack(weight.dtype):
+    if weight.device.type == "cpu" and weight.dtype in _PREPACKED_TYPES and can_prepack(weight.dtype):
         return Prepacked(weight, bias, relu)
     return Plain(weight, bias, relu) if precision == "bf16" else None
 
@@ -116,7 +107,7 @@ class Plain:
 
 @cache
 def can_prepack(dtype: torch.dtype) -> bool:
-    """Whether PyTorch has oneDNN, for this type, with functions that do as they did when this was written."""
+    """Whether PyTorch has oneDNN's functions for this type, with the expected behaviour."""
     if not torch.backends.mkldnn.is_available():
         return False
     weight, x = torch.linspace(-1, 1, 96).view(12, 8).to(dtype), torch.linspace(-2, 1, 48).view(1, 6, 8).to(dtype)

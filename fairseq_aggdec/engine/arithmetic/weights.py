@@ -1,4 +1,4 @@
-"""How a model's weights are put together for the engine's products."""
+"""Fusing a model's weights for the engine's products."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 
 def fused_weights(*projections: nn.Linear, order: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-    """O x I weights and O biases of several projections of the same input; of a single one the model's own.
+    """Concatenate the weights, O x I, and biases, O, of projections of the same input; a single one is not copied.
 
     Args:
-        projections: their outputs stand one behind the other.
-        order: numbers of all outputs as they are to stand instead.
+        projections: concatenated in this order; a missing bias is zero.
+        order: O, a permutation of the outputs.
     """
     weights = [projection.weight.detach() for projection in projections]
     biases = [None if projection.bias is None else projection.bias.detach() for projection in projections]
@@ -28,6 +28,6 @@ def fused_weights(*projections: nn.Linear, order: Tensor | None = None) -> tuple
 
 
 def head_by_head(attention: Any) -> Tensor:
-    """The order in which outputs of key and value projection, one behind the other, stand head by head, keys first."""
+    """The permutation of concatenated keys and values, 2D, that groups them by head, each head's keys first."""
     outputs = torch.arange(2 * attention.embed_dim)
     return outputs.view(2, attention.num_heads, -1).transpose(0, 1).flatten()

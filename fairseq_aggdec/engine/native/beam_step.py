@@ -13,7 +13,7 @@ from fairseq_aggdec.engine.native.library import Kernels, kernels
 
 
 class _CStep(ctypes.Structure):
-    """`Step` of beams.c, which says what each is."""
+    """`Step` of beams.c, where the fields are described."""
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("sentences", "size", "eos", "length", "entries", "slot")),
@@ -24,16 +24,9 @@ class _CStep(ctypes.Structure):
 
 
 class CBeamStep(BeamStep):
-    """A `decoding.beam.plain.BeamStep` for one batch."""
+    """A `decoding.beam.plain.BeamStep` for one batch of at most `sentences` sentences; `size` is N."""
 
     def __init__(self, found: Kernels, sentences: int, size: int, eos: int) -> None:
-        """
-        Args:
-            found: the kernels.
-            sentences: at most.
-            size: N.
-            eos: the token.
-        """
         self._kernels, self._size, self._eos = found, size, eos
         shape = (sentences, 2 * size)
         self._best = Candidates(
@@ -50,9 +43,8 @@ class CBeamStep(BeamStep):
         self._own = {name: tensor.data_ptr() for name, tensor in zip(names, tensors, strict=True)}
 
     def take(
-        self, beams: Beams, values: Tensor, names: Tensor, settle: Callable[[Candidates], None]
+        self, beams: Beams, values: Tensor, names: Tensor, resolve_ties: Callable[[Candidates], None]
     ) -> tuple[Beams, list[Ends]]:
-        """See `decoding.beam.plain.BeamStep.take`."""
         values, names = values.contiguous(), names.contiguous()
         length, sentences = beams.texts.size(1), beams.counts.size(0)
         counts = torch.empty_like(beams.counts)
@@ -79,7 +71,7 @@ class CBeamStep(BeamStep):
         )
         address = ctypes.addressof(step)
         if self._kernels.candidates(address):
-            settle(self._best)
+            resolve_ties(self._best)
         ended = self._kernels.take(address)
         ends: list[Ends] = []
         if ended:
@@ -89,6 +81,6 @@ class CBeamStep(BeamStep):
 
 
 def beam_step(sentences: int, size: int, eos: int) -> CBeamStep | None:
-    """The step in C, for one batch; None where there are no kernels. See `CBeamStep`."""
+    """A `CBeamStep`; None without kernels."""
     found = kernels()
     return None if found is None else CBeamStep(found, sentences, size, eos)

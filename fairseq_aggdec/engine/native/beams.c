@@ -1,5 +1,5 @@
-/* A step of fairseq's beam search, of all sentences of a batch (decoding/beam/plain.py says what it is for, search.py what
-   decides it). Compiled with kernels.c, and called in the same way. */
+/* A step of fairseq's beam search for all sentences of a batch (used by decoding/beam/plain.py; rules in search.py).
+   Compiled with kernels.c, and called in the same way. */
 
 #include <math.h>
 #include <stdint.h>
@@ -8,26 +8,26 @@
 typedef struct {
     int64_t sentences, size, eos;        /* B; N */
     int64_t length, entries;             /* T, tokens of a hypothesis before the step; E, entries behind each */
-    int64_t slot;                        /* a sentence's new hypotheses have slots from this one on */
+    int64_t slot;                        /* the first slot of a sentence's new hypotheses */
     /* before: M hypotheses, sentence by sentence */
-    const int64_t *counts;               /* B, how many each sentence has, at most N */
+    const int64_t *counts;               /* B, the number of each sentence's hypotheses, at most N */
     const int64_t *texts, *paths;        /* M x T, tokens, and their slots */
     const float *sums;                   /* M x T, cumulative log-probabilities */
-    const float *values;                 /* M x E, the best log-probabilities behind each, falling */
-    const int64_t *names;                /* M x E, whose they are */
-    /* the best ways on of each sentence, falling: up to the N-th that is not EOS, so at most 2N */
-    int64_t *found;                      /* B, how many; -1 where equal sums leave open which */
+    const float *values;                 /* M x E, the best log-probabilities behind each, in descending order */
+    const int64_t *names;                /* M x E, the tokens of `values` */
+    /* the candidates of each sentence, in descending order, up to the N-th that is not EOS, so at most 2N */
+    int64_t *found;                      /* B, the number of candidates; -1 where equal sums leave them open */
     float *best;                         /* B x 2N, cumulative */
     int64_t *parents, *tokens;           /* B x 2N; parents are counted from a sentence's first hypothesis */
     /* after */
     int64_t *new_counts;                 /* B */
     int64_t *new_texts, *new_paths;      /* at most B N x (T + 1) */
     float *new_sums;
-    int64_t *ends;                       /* at most B N x 2, what EOS finishes: a sentence, and which of all hypotheses */
+    int64_t *ends;                       /* at most B N x 2, hypotheses finished by EOS: sentence and number */
     float *scores;                       /* at most B N, cumulative */
 } Step;
 
-/* Finds the best ways on. Returns how many sentences' are open. */
+/* Finds the candidates. Returns the number of sentences with open ones. */
 int64_t aggdec_candidates(const Step *s) {
     int64_t first = 0, open = 0;
     for (int64_t sentence = 0; sentence < s->sentences; first += s->counts[sentence++]) {
@@ -49,7 +49,7 @@ int64_t aggdec_candidates(const Step *s) {
                 found = -1, open++;
                 break;
             }
-            if (words == 0) break; /* the one behind was looked at for a tie */
+            if (words == 0) break; /* one more entry was compared, to detect a tie */
             last = best;
             const int64_t token = s->names[(first + who) * s->entries + taken[who]++];
             s->best[from + found] = best, s->parents[from + found] = who, s->tokens[from + found++] = token;
@@ -60,7 +60,7 @@ int64_t aggdec_candidates(const Step *s) {
     return open;
 }
 
-/* Takes the best ways on. Returns the number of ends. */
+/* Extends the hypotheses by the candidates. Returns the number of ends. */
 int64_t aggdec_take(const Step *s) {
     const int64_t length = s->length;
     int64_t first = 0, ends = 0, row = 0;

@@ -2,10 +2,10 @@
    or with 8-bit integers in the products.
 
    Compiled once for each set of vector instructions (setup.py), loaded by library.py, and called with addresses of
-   tensors: so it needs neither Python's nor PyTorch's headers.
+   tensors, so that no headers of Python or PyTorch are needed.
 
-   A number does not depend on how many others are computed with it, nor on the number of threads: all sums are taken in
-   one order, over a product's inputs in parts of PART, over an attention's keys by their places in the cache. */
+   A result does not depend on the other rows or on the number of threads: sums have a fixed order, over the inputs of a
+   product in chunks of PART, over the keys of attention by their places in the cache. */
 
 #include <immintrin.h>
 #include <linux/futex.h>
@@ -26,16 +26,16 @@
 #define TILE 6
 #endif
 #define PANEL (2 * LANES) /* outputs of a product that are computed at once */
-#define PART 512          /* inputs that are added up in one go */
-#define AHEAD 1024        /* bytes; weights are asked for so early */
-#define LINE 64           /* bytes that come from memory at once */
-#define LEVELS 127.0f     /* of a byte on either side of ZERO */
+#define PART 512          /* inputs of a product that are summed in one chunk */
+#define AHEAD 1024        /* prefetch distance of weights, in bytes */
+#define LINE 64           /* bytes of a cache line */
+#define LEVELS 127.0f     /* levels of a byte on either side of ZERO */
 #define ZERO 128
-#define LOOP_SPINS 1000   /* looks at a word before a thread sleeps until it changes: some 20 microseconds in a job, */
-#define JOB_SPINS 60000   /* and a millisecond between jobs, which is longer than Python takes from one to the next */
-#define MEMBERS 256       /* a team has fewer */
-#define LOSS 20           /* one part in so many, of the time, is what may be lost to teams that are slower than one thread */
-#define GAP 16            /* numbers behind a row: rows a power of two apart would share few places of the first cache */
+#define LOOP_SPINS 1000   /* spins before a thread sleeps, within a job: about 20 microseconds */
+#define JOB_SPINS 60000   /* spins before a thread sleeps, between jobs: a millisecond, longer than Python takes in between */
+#define MEMBERS 256       /* upper bound of a team's size, exclusive */
+#define LOSS 20           /* at most 1 / LOSS of the time is lost to teams that are slower than one thread */
+#define GAP 16            /* padding of a row, in numbers: rows a power of two apart share few places of the first cache */
 
 typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
@@ -43,18 +43,18 @@ typedef uint32_t uvec __attribute__((vector_size(LANES * 4), aligned(4), may_ali
 typedef uint8_t bvec __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 enum { NO_ACTIVATION, RELU, GELU };
-enum { SINGLE, HALF, BFLOAT }; /* how weights are kept; inputs, sums and outputs are in single precision */
+enum { SINGLE, HALF, BFLOAT }; /* storage types of weights; inputs, sums and outputs are in single precision */
 
 typedef struct {
     const void *weight;     /* numbers, panels x inputs x PANEL; integers, panels x inputs / 4 x PANEL x 4 */
     const float *bias;      /* panels x PANEL */
-    const float *scales;    /* of integers, panels x PANEL: what one stands for, a row's largest input aside; or NULL */
+    const float *scales;    /* of integers, panels x PANEL: value of a unit, divided by the row's largest input; or NULL */
     const int32_t *offsets; /* of integers, panels x PANEL: the sum of an output's weights times ZERO */
     int64_t inputs, outputs;
     int64_t kept; /* SINGLE, HALF or BFLOAT */
 } Product;
 
-/* a product's inputs as bytes around ZERO, `stride` bytes a row, and each row's largest absolute value */
+/* inputs of a product as bytes around ZERO, `stride` bytes per row, and each row's largest absolute value */
 typedef struct {
     uint8_t *bytes;
     float *peaks;
@@ -78,46 +78,46 @@ typedef struct {
     int64_t count, dim, heads, inner, activation, norm_first;
 } Stack;
 
-/* what a decoder reads */
+/* the input and output of a decoder's layers */
 typedef struct {
-    const float *x;         /* N x D, what the first layer reads */
-    float *y;               /* M x D, what the last one returns */
+    const float *x;         /* N x D, input of the first layer */
+    float *y;               /* M x D, output of the last layer */
     const int64_t *rows;    /* N, each token's row of the batch; NULL: `width` tokens of each row */
-    const int64_t *columns; /* N, its place in the row's block; NULL as above */
-    const int64_t *starts;  /* B, where a row's first token stands */
-    const int64_t *reach;   /* B x W, the last slot that a token sees; NULL: its own */
-    const int64_t *depths;  /* N, of trees: how many other tokens each sees; NULL: those before it */
-    const int64_t *paths;   /* N x `longest`, of trees: the slots of what it sees in their order, its own the last */
+    const int64_t *columns; /* N, each token's column of the block; NULL as above */
+    const int64_t *starts;  /* B, the position of each row's first token */
+    const int64_t *reach;   /* B x W, the last slot that a token attends to; NULL: its own */
+    const int64_t *depths;  /* N, of trees: the number of other tokens that a token attends to; NULL: those before it */
+    const int64_t *paths;   /* N x `longest`, of trees: the slots that a token attends to, in order, its own last */
     const int64_t *wanted;  /* B x `wanted_columns`, the columns to return; NULL: all N tokens */
     float *memory;          /* layers x B x H x capacity x 2D/H, keys first */
-    const float *cross;     /* layers x B x H x S x 2D/H, the source's */
-    const uint8_t *padding; /* B x S, what no token sees of it; or NULL */
+    const float *cross;     /* layers x B x H x S x 2D/H, keys and values of the source */
+    const uint8_t *padding; /* B x S, the hidden positions of the source; or NULL */
     int64_t tokens, width, longest, wanted_columns;
-    int64_t memory_layer, memory_row, capacity; /* distances in numbers; positions */
+    int64_t memory_layer, memory_row, capacity; /* strides in numbers; positions */
     int64_t cross_layer, cross_row, source;
     int64_t threads;
 } Block;
 
 /* ---- threads ---- */
 
-/* The threads that wait for work: not OpenMP's, which wait awake for so long that on a busy machine two threads take up to
-   thirty times as long as one. One caller at a time has them; another one works alone meanwhile. */
+/* The worker threads. OpenMP's threads spin so long that on a busy machine two threads take up to thirty times as long as
+   one. One caller at a time uses the workers; another one works alone meanwhile. */
 static struct {
     atomic_flag taken;
-    _Atomic uint32_t job;  /* MEMBERS times how many jobs there were, plus the members of the last: one word to wait for */
-    _Atomic uint32_t loop; /* how many loops all members have done */
+    _Atomic uint32_t job;  /* MEMBERS times the number of jobs, plus the members of the last job: one word to wait for */
+    _Atomic uint32_t loop; /* number of loops that all members have finished */
     _Atomic uint32_t arrived, asleep;
-    _Atomic uint64_t alone; /* until when callers work alone, in ticks of the processor's clock */
+    _Atomic uint64_t alone; /* time until which callers work alone, in ticks of the processor's clock */
     int64_t workers;
     void (*work)(const void *);
-    const void *what; /* of the job: what `work` is called with */
+    const void *what; /* the argument of `work` */
 } team = {.taken = ATOMIC_FLAG_INIT};
 
 static __thread int64_t member = 0, members = 1; /* the number of this thread in its team, and its team's size */
-static __thread uint64_t waited;                 /* for its team, in ticks */
+static __thread uint64_t waited;                 /* time that this thread has waited for its team, in ticks */
 
-/* Waits until the word is no longer `old`: awake for a moment, which is enough where every thread has a core, and then
-   asleep, so as not to keep a core from the thread that is waited for. */
+/* Waits until the word is no longer `old`: spinning at first, which is enough where every thread has a core, and then
+   asleep, to leave the core to the other thread. */
 static void wait_for_change(_Atomic uint32_t *word, uint32_t old, int spins) {
     for (int i = 0; i < spins; i++) {
         if (*word != old) return;
@@ -133,7 +133,7 @@ static void change(_Atomic uint32_t *word, uint32_t value) {
     if (team.asleep) syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-/* Returns 0 when all members of the team are here. */
+/* Waits for all members of the team; returns 0. */
 static int64_t meet(void) {
     if (members == 1) return 0;
     uint32_t loop = team.loop;
@@ -148,14 +148,14 @@ static int64_t meet(void) {
     return 0;
 }
 
-/* the first of `count` parts that a member of the team does; a single one is the caller's */
+/* the first of `count` items that a member of the team processes; a single item is the caller's */
 static inline int64_t share(int64_t count, int64_t number) { return (count * number + members - 1) / members; }
 
-/* A loop over i = 0 ... count - 1, each done by one member of the team; none goes on before all have done theirs. */
+/* A loop over i = 0 ... count - 1, divided among the members of the team, with a barrier at the end. */
 #define SHARED(i, count) \
     for (int64_t i = share(count, member), i##_end = share(count, member + 1); i < i##_end || meet(); i++)
 
-/* `start`: the worker's number, times 2^32, plus the job that stood when it was started */
+/* `start`: the worker's number times 2^32, plus `team.job` when it was started */
 static void *worker(void *start) {
     uint32_t job = (uint32_t)(uintptr_t)start;
     member = (int64_t)((uintptr_t)start >> 32);
@@ -168,16 +168,16 @@ static void *worker(void *start) {
     return NULL;
 }
 
-/* In a child process there are no workers, and the caller that had them may not be there either. */
+/* A child process has no workers, and perhaps not the thread that used them. */
 static void forget_workers(void) { memset(&team, 0, sizeof team); }
 
 __attribute__((constructor)) static void at_load(void) { pthread_atfork(NULL, NULL, forget_workers); }
 
-/* Runs work(what), whose last statement is a SHARED loop, in a team of at most so many threads, the caller the first.
+/* Runs work(what), which must end with a SHARED loop, in a team of at most `threads` threads, the caller included.
 
    Where other processes take the cores, members wait for one that is not running, and a team may take longer than one thread.
-   A job's time without the caller's waiting, times the members, is what the caller would have taken alone. Where a team takes
-   longer, callers work alone for LOSS times as long as was lost. */
+   The time of a single thread is estimated as the caller's time without waiting, times the members. Where a team takes
+   longer, callers work alone for LOSS times the lost time. */
 static void in_team(void (*work)(const void *), const void *what, int64_t threads) {
     uint64_t start = __rdtsc();
     if (threads < 2 || start < team.alone || atomic_flag_test_and_set(&team.taken)) {
@@ -203,8 +203,7 @@ static void in_team(void (*work)(const void *), const void *what, int64_t thread
 
 /* ---- sums over vectors ---- */
 
-/* Of two vectors in groups of 2 n numbers, the first (`second` = 0) or second n of every group: numbers of LANES out of
-   2 LANES. */
+/* Indices into two vectors, divided into groups of 2 n numbers: the first (`second` = 0) or second n of every group. */
 #define OF_GROUP(lane, n, second) ((lane) / (n) * 2 * (n) + (lane) % (n) + (second) * (n))
 #define EIGHT(at, n, second)                                                                                             \
     OF_GROUP(at, n, second), OF_GROUP(at + 1, n, second), OF_GROUP(at + 2, n, second), OF_GROUP(at + 3, n, second),      \
@@ -216,7 +215,7 @@ static void in_team(void (*work)(const void *), const void *what, int64_t thread
 #endif
 #define HALVED(a, b, n) (__builtin_shuffle(a, b, GROUPS(n, 0)) + __builtin_shuffle(a, b, GROUPS(n, 1)))
 
-/* The sum of every one of LANES vectors, which are spoilt: halves are added, of two vectors into one. */
+/* The sum of each of LANES vectors, which are overwritten: the halves of two vectors are added into one. */
 static inline vec sums_of(vec v[LANES]) {
 #if LANES == 16
     for (int i = 0; i < 8; i++) v[i] = HALVED(v[2 * i], v[2 * i + 1], 8);
@@ -327,7 +326,7 @@ static inline vec activated(vec x, int64_t activation) {
     return activation == GELU ? gelu(x) : x;
 }
 
-/* Rounds rows of inputs, each by its own scale, so that a row does not depend on others. */
+/* Rounds rows of inputs, each by a scale of its own, so that rows do not depend on each other. */
 static void quantise(const float *x, int64_t x_stride, int64_t rows, int64_t inputs, Levels *levels) {
     SHARED(r, rows) {
         const float *from = x + r * x_stride;
@@ -396,7 +395,7 @@ static void panel_times_bytes(int m, const int8_t *w, const uint8_t *x, int64_t 
 }
 #endif
 
-/* One panel of x W^T + b for some rows, at most TILE: sums in parts, or of integers. */
+/* One panel of x W^T + b for at most TILE rows: sums in chunks, or of integers. */
 static void panel_of(const Product *p, int64_t first, const float *x, int64_t x_stride, int64_t from, int64_t to,
                      const Levels *levels, vec found[][2]) {
     const vec *bias = (const vec *)(p->bias + first);
@@ -469,9 +468,9 @@ static void normalise(const Norm *norm, const float *x, int64_t rows, int64_t di
     }
 }
 
-/* What one query of a head finds in so many keys; `memory` has a position's key and value, `size` numbers each, every
-   `step` numbers. `places`: of the keys, by number; NULL: they are the first. `hidden`: which of these are not seen; or
-   NULL. */
+/* Attention of one query of a head to `keys` keys; `memory` has the key and the value of a position, `size` numbers each,
+   every `step` numbers. `places`: the position of each key; NULL: the first positions. `hidden`: which positions are
+   hidden; or NULL. */
 static void attend(const float *restrict query, const float *restrict memory, int64_t size, int64_t step, int64_t keys,
                    const int64_t *restrict places, const uint8_t *restrict hidden, float *restrict scores,
                    float *restrict found) {
@@ -524,8 +523,8 @@ static void attend(const float *restrict query, const float *restrict memory, in
 
 /* ---- memory for the work on a block ---- */
 
-/* All of it one behind the other, so that the caller frees `x`, which is NULL where there is none. Strides of x, normed
-   and attended are D + GAP, of qkv 3 D + GAP, of inner its width + GAP. */
+/* One allocation: the caller frees `x`, which is NULL where there is not enough memory. The strides of x, normed and
+   attended are D + GAP, of qkv 3 D + GAP, of inner its width + GAP. */
 typedef struct {
     float *x, *normed, *attended, *qkv, *inner;
     float *scores; /* `each` numbers for each thread */
@@ -558,7 +557,7 @@ static inline int64_t column_of(const Block *b, int64_t token) { return b->colum
 static inline int64_t slot_of(const Block *b, int64_t token) {
     return b->paths ? b->paths[token * b->longest + b->depths[token]] : b->starts[row_of(b, token)] + column_of(b, token);
 }
-/* how many slots a token sees */
+/* the number of slots that a token attends to */
 static inline int64_t keys_of(const Block *b, int64_t token) {
     if (b->paths) return b->depths[token] + 1;
     return (b->reach ? b->reach[row_of(b, token) * b->width + column_of(b, token)] : slot_of(b, token)) + 1;
@@ -578,7 +577,7 @@ static void run_decoder(const void *decoding) {
     float *scores = work.scores + member * work.each;
     const int64_t dim = d->dim, heads = d->heads, size = dim / heads, stride = dim + GAP, wide = 3 * dim + GAP;
     const int64_t returned = b->wanted ? b->tokens / b->width * b->wanted_columns : b->tokens;
-    int64_t tokens = b->tokens; /* of which the layer returns something */
+    int64_t tokens = b->tokens; /* tokens with an output of the layer */
     SHARED(n, tokens) memcpy(x + n * stride, b->x + n * dim, dim * sizeof *x);
 
     for (int64_t number = 0; number < d->count; number++) {
@@ -598,7 +597,7 @@ static void run_decoder(const void *decoding) {
                        qkv + n * wide + dim + h * 2 * size, 2 * size * sizeof *memory);
         if (wanted) tokens = returned;
 #define TOKEN(m) (wanted ? (m) / b->wanted_columns * b->width + wanted[m] : (m))
-        if (wanted) { /* the others' inputs are not looked at again */
+        if (wanted) { /* other inputs are not read again */
             SHARED(m, tokens) memcpy(normed + m * stride, x + TOKEN(m) * stride, dim * sizeof *x);
             SHARED(m, tokens) memcpy(x + m * stride, normed + m * stride, dim * sizeof *x);
         }
@@ -630,14 +629,14 @@ static void run_decoder(const void *decoding) {
 
 /* ---- an encoder's layers ---- */
 
-/* what an encoder reads: a batch without its padding */
+/* the input of an encoder: a batch without padding */
 typedef struct {
-    int64_t *places; /* N, where in B x S each token stands */
+    int64_t *places; /* N, the index of each token in B x S */
     int64_t *firsts; /* B + 1, the first token of each row, and N */
     int64_t width;   /* S */
 } Text;
 
-/* The tokens that are seen of B x S, row by row; `places` is freed by the caller, and NULL where no memory is to be had. */
+/* The tokens of B x S without padding, row by row. The caller frees `places`, which is NULL without enough memory. */
 static Text text_of(const uint8_t *padding, int64_t rows, int64_t width) {
     Text text = {.places = malloc(sizeof(int64_t) * (rows * width + rows + 1)), .width = width};
     if (!text.places) return text;
@@ -696,8 +695,8 @@ static void run_encoder(const void *encoding) {
     SHARED(n, tokens) memcpy(given->y + text->places[n] * dim, x + n * stride, dim * sizeof *x);
 }
 
-/* y = the layers' output for x, both B x S x D; `padding`: B x S, what no token sees, or NULL: 0 in y. Returns 0, or 1
-   where memory is not to be had. */
+/* y = the layers' output for x, both B x S x D; `padding`: B x S, the hidden positions, or NULL; y is 0 there. Returns 0,
+   or 1 where there is not enough memory. */
 int64_t aggdec_encode(const Stack *e, const float *x, float *y, const uint8_t *padding, int64_t rows, int64_t width,
                       int64_t threads) {
     Text text = text_of(padding, rows, width);
@@ -711,7 +710,7 @@ int64_t aggdec_encode(const Stack *e, const float *x, float *y, const uint8_t *p
     return failed;
 }
 
-/* 0, or 1 where memory is not to be had */
+/* Returns 0, or 1 where there is not enough memory. */
 int64_t aggdec_decode(const Stack *d, const Block *b) {
     int64_t tokens = b->tokens, keys = b->source;
     for (int64_t n = 0; n < tokens; n++) {
@@ -743,7 +742,7 @@ static void multiply(const void *multiplying) {
             m->activation, NULL, &levels);
 }
 
-/* y = activation(x W^T + b), x of `rows` rows one behind the other; 0, or 1 where memory is not to be had */
+/* y = activation(x W^T + b) of `rows` contiguous rows. Returns 0, or 1 where there is not enough memory. */
 int64_t aggdec_product(const Product *p, const float *x, float *y, int64_t rows, int64_t activation, int64_t threads) {
     int64_t stride = p->inputs;
     int apart = !p->scales && rows > TILE && stride % 512 == 0;
@@ -763,7 +762,7 @@ int64_t aggdec_product(const Product *p, const float *x, float *y, int64_t rows,
 
 /* ---- the best of many scores ---- */
 
-/* which numbers of a comparison's result are set, as bits */
+/* the result of a comparison as bits */
 static inline unsigned set_in(ivec found) {
 #if defined(__AVX512F__)
     return _mm512_test_epi32_mask((__m512i)found, (__m512i)found);
@@ -772,7 +771,7 @@ static inline unsigned set_in(ivec found) {
 #endif
 }
 
-/* Takes x in among the `held` highest, falling, behind its equals; returns how many there are then, at most `count`. */
+/* Inserts x into the `held` highest scores, in descending order, behind equal ones. Returns their number, at most `count`. */
 static inline int64_t take_in(float x, int64_t place, int64_t held, int64_t count, float *values, int64_t *places) {
     if (held == count && !(x > values[held - 1])) return held;
     int64_t at = held < count ? held++ : count - 1;
@@ -785,8 +784,8 @@ static inline int64_t take_in(float x, int64_t place, int64_t held, int64_t coun
     return held;
 }
 
-/* The `count` highest of `width` scores, falling, equal ones in their order, and their places; those at two places (-1 for
-   none), and what is no number, count as minus infinity. */
+/* The `count` highest of `width` scores and their places, in descending order, equal ones in order of place. NaN and the
+   scores at the places `one` and `other` (-1: none) count as minus infinity. */
 static void best_of_row(const float *from, int64_t width, int64_t count, int64_t one, int64_t other, float *values,
                         int64_t *places) {
     const int64_t step = 4 * LANES;
@@ -822,7 +821,7 @@ typedef struct {
     const uint8_t *early;
     float *values;
     int64_t *places;
-    float *normals; /* or NULL: the scores are to stay as they are */
+    float *normals; /* or NULL: the scores are not normalised */
 } Choice;
 
 static void choose(const void *choice) {
@@ -842,23 +841,22 @@ static void choose(const void *choice) {
     }
 }
 
-/* Of each row of `width` scores the `count` highest, at most as many as there are, as `best_of_row` has them. */
+/* `best_of_row` of each row of `width` scores; `count` is at most `width`. */
 void aggdec_best(const float *scores, int64_t rows, int64_t width, int64_t count, float *values, int64_t *places,
                  int64_t threads) {
     Choice choice = {scores, rows, width, count, -1, -1, NULL, values, places, NULL};
     in_team(choose, &choice, rows > 1 && rows * width > 20000 ? threads : 1);
 }
 
-/* As `aggdec_best`, of the rows' log-probabilities, those of the token `never` left out, and of `late` in the rows that are
-   `early` (or NULL). `normals`: rows x 2, the two numbers whose subtraction, one after the other, makes log-probabilities of a
-   row's scores. */
+/* `aggdec_best` of log-probabilities, with the token `never` banned in all rows and `late` in the rows that are `early` (or
+   NULL). `normals`: rows x 2, two numbers that are subtracted from a row's scores one after the other to normalise them. */
 void aggdec_likeliest(const float *scores, int64_t rows, int64_t width, int64_t count, int64_t never, int64_t late,
                       const uint8_t *early, float *values, int64_t *places, float *normals, int64_t threads) {
     Choice choice = {scores, rows, width, count, never, late, early, values, places, normals};
     in_team(choose, &choice, rows > 1 && rows * width > 20000 ? threads : 1);
 }
 
-/* ---- what a decoder reads ---- */
+/* ---- embeddings ---- */
 
 typedef struct {
     const float *words;
@@ -892,9 +890,9 @@ static void look_up(const void *reading) {
     }
 }
 
-/* x = `scale` times the rows of `words` (V x D) for N tokens, or for V and the numbers after it the rows of `further` (F x D) as
-   they are, plus the rows of `places` (P x D, or NULL for none) for their positions: those given, the last row behind the table,
-   or consecutive ones from `first` where `positions` is NULL. Returns 0, or 1 where a token is not below V + F. */
+/* Token plus position embeddings of N tokens. A token below V has the row of `words` (V x D) times `scale`, others the
+   row of `further` (F x D). A position has the row of `places` (P x D, or NULL: none), or the last row behind the table;
+   `positions` NULL: consecutive positions from `first`. Returns 0, or 1 where a token is not below V + F. */
 int64_t aggdec_embed(const float *words, int64_t symbols, double scale, const float *further, int64_t more, const float *places,
                      int64_t limit, const int64_t *tokens, const int64_t *positions, int64_t first, int64_t count, int64_t dim,
                      float *x, int64_t threads) {
@@ -908,17 +906,17 @@ int64_t aggdec_embed(const float *words, int64_t symbols, double scale, const fl
 /* ---- the draft of a transition head ---- */
 
 typedef struct {
-    const float *before, *after; /* V x H each: the rows of a token that stands before, and of one that comes after it */
-    const float *here;           /* rows x k x H, what the features of a position bring */
+    const float *before, *after; /* V x H each, tables of the token before and of the candidate */
+    const float *here;           /* rows x k x H, the term of each position's features */
     const int64_t *candidates;   /* rows x k x C, tokens */
-    const float *scores;         /* rows x k x C, of each for itself */
+    const float *scores;         /* rows x k x C, scores of the candidates without transitions */
     const int64_t *last;         /* rows, the token before each block */
     int64_t *tokens;             /* rows x k, the draft */
     int64_t rows, k, count, dim; /* count: C; dim: H */
 } Chain;
 
-/* At each position, one after the other, the candidate with the highest score + relu(before[token before] + here) .
-   after[candidate]; of equal ones the first. */
+/* Chooses position by position the candidate with the highest score + relu(before[token before] + here) .
+   after[candidate]; the first of equal ones. */
 void aggdec_chain(const Chain *c) {
     const int64_t dim = c->dim, whole = dim - dim % LANES;
     for (int64_t row = 0; row < c->rows; row++) {
@@ -943,7 +941,7 @@ void aggdec_chain(const Chain *c) {
     }
 }
 
-/* Whether products of integers are to be had on this processor. */
+/* Whether this processor has products of integers. */
 int64_t aggdec_quantises(void) {
 #if defined(__AVX512F__)
     return __builtin_cpu_supports("avx512vnni") != 0;
@@ -953,4 +951,4 @@ int64_t aggdec_quantises(void) {
 }
 
 const int64_t aggdec_panel = PANEL;
-const uint32_t aggdec_source = SOURCE; /* the checksum of this file, of which setup.py tells the compiler */
+const uint32_t aggdec_source = SOURCE; /* the checksum of the sources, defined by setup.py */

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 _FOLDER = Path(__file__).parent
 _SOURCES = ("kernels.c", "beams.c")
-_OFF = "AGGDEC_KERNELS"
+_SWITCH = "AGGDEC_KERNELS"
 _I64, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
 
 
@@ -24,22 +24,22 @@ class Kernels:
     def __init__(self, path: Path) -> None:
         """
         Raises:
-            OSError: the file is none that can be loaded here.
-            AttributeError, ValueError: it has not their functions.
+            OSError: the file cannot be loaded.
+            AttributeError, ValueError: the file lacks the functions.
         """
         library = ctypes.CDLL(str(path))
         self.checksum = ctypes.c_uint32.in_dll(library, "aggdec_source").value
-        """of the source that it was compiled from"""
+        """CRC-32 of the compiled sources"""
         self.panel: int = ctypes.c_int64.in_dll(library, "aggdec_panel").value
-        """outputs that stand together in packed weights"""
+        """number of outputs in a panel of packed weights"""
         self.quantises = library.aggdec_quantises() != 0
-        """whether there are products of 8-bit integers for this processor"""
+        """whether this processor has products of 8-bit integers"""
         self.product, self.encode, self.decode = library.aggdec_product, library.aggdec_encode, library.aggdec_decode
         self.product.argtypes = (_ADDRESS, _ADDRESS, _ADDRESS, _I64, _I64, _I64)
         self.encode.argtypes = (_ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _I64, _I64, _I64)
         self.decode.argtypes = (_ADDRESS, _ADDRESS)
         for function in (self.product, self.encode, self.decode):
-            function.restype = _I64  # 0, or 1 where memory is not to be had
+            function.restype = _I64  # 0; 1 where there is not enough memory
         self.best, self.likeliest = library.aggdec_best, library.aggdec_likeliest
         self.chain, self.embed = library.aggdec_chain, library.aggdec_embed
         scores, found = (_ADDRESS, _I64, _I64, _I64), (_ADDRESS, _ADDRESS)
@@ -57,9 +57,9 @@ class Kernels:
 
 
 def available_cpus(root: Path = Path("/")) -> int:
-    """How many CPUs this process may run on, at most as many as its cgroups' quotas pay for, rounded up.
+    """The number of CPUs that this process may use, limited by the quotas of its cgroups, rounded up.
 
-    `root`: where the folders proc and sys are.
+    `root`: the folder of proc and sys.
     """
     if not hasattr(os, "sched_getaffinity"):  # macOS, which has no cgroups, either
         return os.cpu_count() or 1
@@ -73,7 +73,7 @@ def available_cpus(root: Path = Path("/")) -> int:
         while folder != mount.parent:  # the quota of a folder above holds, too
             limit = [_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
             quota, period = _text(folder / "cpu.max").split() or limit
-            if quota.isdigit():  # otherwise it is "max", -1, or not there
+            if quota.isdigit():  # no quota: "max", -1, or no file
                 count = min(count, int(quota) / int(period))
             folder = folder.parent
     return max(1, math.ceil(count))
@@ -87,7 +87,7 @@ def _text(path: Path) -> str:
 def kernels() -> Kernels | None:
     """The kernels for this processor; None where there are none or AGGDEC_KERNELS is 0."""
     name = {"AVX512": "avx512", "AVX2": "avx2"}.get(torch.backends.cpu.get_cpu_capability())
-    if name is None or os.environ.get(_OFF) == "0":
+    if name is None or os.environ.get(_SWITCH) == "0":
         return None
     path = _FOLDER / f"kernels_{name}.so"
     try:
@@ -100,6 +100,6 @@ def kernels() -> Kernels | None:
         reason = "they were compiled from other sources"
     logger.warning(
         f"decoding on this CPU is slower than it could be: {path.name} cannot be used ({reason}). Install the plugin "
-        f"with a C compiler at hand (python setup.py build_ext --inplace in a checkout), or set {_OFF}=0 to hide this"
+        f"with a C compiler (python setup.py build_ext --inplace in a checkout), or set {_SWITCH}=0 to hide this"
     )
     return None

@@ -1,4 +1,4 @@
-"""Linear layers, and the layers of encoders and decoders, over the kernels."""
+"""Linear layers, encoder layers and decoder layers by the kernels."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 _ADDRESS, _I64 = ctypes.c_void_p, ctypes.c_int64
 ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c
 
-_KEPT = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # numbers in kernels.c
-_CACHED = 8_000_000
-"""numbers; more weights than these are read from memory whenever they are used"""
+_WEIGHT_TYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # numbers in kernels.c
+_WEIGHTS_IN_CACHE = 8_000_000
+"""number of weights above which a model is read from memory for every pass"""
 _LEVELS, _ZERO = 127, 128  # as in kernels.c
 
 
 class _CProduct(ctypes.Structure):
-    """`Product` of kernels.c, which says what each is."""
+    """`Product` of kernels.c, where the fields are described."""
 
     _fields_ = (
         *((name, _ADDRESS) for name in ("weight", "bias", "scales", "offsets")),
@@ -43,13 +43,12 @@ class _CProduct(ctypes.Structure):
 
 
 class PackedProduct:
-    """activation(x W^T + b), ... x I -> ... x O, over weights that are packed for the kernels.
+    """activation(x W^T + b), ... x I -> ... x O, with weights packed for the kernels.
 
-    Weights that are numbers of 16 bits, as those of a checkpoint trained with --fp16 or --bf16 are, can be kept in 16
-    bits and widened as they are read: the same numbers, and half as much to read from memory.
+    Weights of a checkpoint trained with --fp16 or --bf16 fit into 16 bits. They are stored so and widened when they are
+    read: the same numbers, with half as much to read from memory.
 
-    Of 8-bit integers: every row of weights has a scale of its own, and so has every row of inputs, found when it is
-    met. They are added up without rounding.
+    In 8-bit integers every row of weights and every row of inputs has a scale of its own; sums are not rounded.
     """
 
     def __init__(
@@ -61,9 +60,9 @@ class PackedProduct:
         quantised: bool = False,
         together: int = 0,
     ) -> None:
-        """Weights are O x I, single precision, on the CPU; biases O; they are copied.
+        """Copy a weight, O x I, in single precision on the CPU, and a bias, O.
 
-        `together`: weights of all products that are used one after the other; none for this one alone.
+        `together`: number of weights of the whole model, if the product is a part of one.
         """
         weight, bias = weight.detach(), None if bias is None else bias.detach()
         (outputs, inputs), panel = weight.shape, found.panel
@@ -80,14 +79,14 @@ class PackedProduct:
             offsets = rounded.sum(dim=1, dtype=torch.int32) * _ZERO
             packed = rounded.view(panels, panel, -1, 4).transpose(1, 2)
         else:
-            if max(together, weight.numel()) > _CACHED:
+            if max(together, weight.numel()) > _WEIGHTS_IN_CACHE:
                 weight = _narrowed(weight)
             packed = F.pad(weight, (0, 0, 0, more)).view(panels, panel, inputs).transpose(1, 2)
         biases = F.pad(torch.zeros(outputs, dtype=torch.float) if bias is None else bias, (0, more))
         self._alive = (packed.contiguous(), biases, scales, offsets)
         self._kernels, self._activation = found, ACTIVATIONS[activation]
-        self.as_c = _CProduct(*map(_address, self._alive), inputs, outputs, _KEPT[weight.dtype])
-        """valid while this object is"""
+        self.as_c = _CProduct(*map(_address, self._alive), inputs, outputs, _WEIGHT_TYPES[weight.dtype])
+        """valid as long as this object"""
 
     def __call__(self, x: Tensor) -> Tensor:
         if x.dtype != torch.float32 or x.size(-1) != self.as_c.inputs:
@@ -101,7 +100,7 @@ class PackedProduct:
 
 
 def _narrowed(weight: Tensor) -> Tensor:
-    """The same numbers in 16 bits, where these can hold them all."""
+    """The same numbers in 16 bits, or unchanged where 16 bits cannot represent them all."""
     for kept in (torch.float16, torch.bfloat16):
         narrow = weight.to(kept)
         if torch.equal(narrow.to(weight.dtype), weight):
@@ -133,7 +132,7 @@ class _CStack(ctypes.Structure):
 
 
 class _CBlock(ctypes.Structure):
-    """`Block` of kernels.c, which says what each is."""
+    """`Block` of kernels.c, where the fields are described."""
 
     _fields_ = (
         *((name, _ADDRESS) for name in ("x", "y", "rows", "columns", "starts", "reach", "depths", "paths", "wanted")),
@@ -145,15 +144,15 @@ class _CBlock(ctypes.Structure):
 
 
 class _Stack:
-    """Layers, copied as `Stack` of kernels.c."""
+    """A model's layers, copied into a `Stack` of kernels.c."""
 
     def __init__(self, model: TransformerEncoderBase | TransformerDecoderBase, found: Kernels, quantised: bool) -> None:
-        """The weights are taken as they are now; `quantised`: products are of 8-bit integers."""
+        """`quantised`: multiply in 8-bit integers."""
         self._kernels, self._quantised = found, quantised
         self._weights = sum(weight.numel() for weight in model.layers.parameters())
         self.narrow = False
-        """whether weights are kept in 16 bits"""
-        self._alive: list[Any] = []  # what the structures point to
+        """whether weights are stored in 16 bits"""
+        self._alive: list[Any] = []  # objects to which the structures point
         first = model.layers[0]
         self._dim, self._inner = first.self_attn.embed_dim, first.fc1.out_features
         layers = (_CLayer * len(model.layers))(*map(self._layer, layers_of(model)))
@@ -201,10 +200,10 @@ class _Stack:
             raise RuntimeError(f"{x.size(-1)} numbers of a token for layers of {self._dim}")
 
     def _product(self, shape: tuple[int, int], *projections: nn.Linear, order: Tensor | None = None) -> _CProduct:
-        """Pack the weights of a product; the kernels read as many as `shape`, outputs x inputs, says.
+        """Pack the weights of a product of `shape`, outputs x inputs, which the kernels take for granted.
 
         Raises:
-            ValueError: there are others, as in a pruned model.
+            ValueError: the weights have another shape, as in a pruned model.
         """
         weight, bias = fused_weights(*projections, order=order)
         if weight.shape != shape:
@@ -213,15 +212,15 @@ class _Stack:
             )
         product = PackedProduct(self._kernels, weight, bias, None, self._quantised, self._weights)
         self._alive.append(product)
-        self.narrow |= product.as_c.kept != _KEPT[torch.float32]
+        self.narrow |= product.as_c.kept != _WEIGHT_TYPES[torch.float32]
         return product.as_c
 
 
 class EncoderStack(_Stack):
-    """What a `TransformerEncoderBase` computes behind its embeddings, without dropout."""
+    """The layers and the last norm of a `TransformerEncoderBase`, without dropout."""
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
-        """B x S x C -> B x S x C, normalised where the encoder does; `padding`: booleans, B x S, what no token sees."""
+        """Run the layers, B x S x C -> B x S x C; `padding`: booleans, B x S, the hidden positions."""
         self._check_input(x)
         x, hidden = x.contiguous(), None if padding is None else padding.contiguous()
         y, threads = torch.empty_like(x), _threads()
@@ -231,10 +230,7 @@ class EncoderStack(_Stack):
 
 
 class DecoderStack(_Stack):
-    """What a `TransformerDecoderBase` computes between its embeddings and its projections, without dropout.
-
-    Its methods are those of `layers.DecoderLayers`.
-    """
+    """The layers and the last norm of a `TransformerDecoderBase`, without dropout, as `layers.DecoderLayers`."""
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
         if cross.size(2) * cross.size(4) != 2 * self._dim:
@@ -259,7 +255,7 @@ class DecoderStack(_Stack):
         return self._run(x, cache, block.ragged, depths=block.positions, paths=block.paths)
 
     def _run(self, x: Tensor, cache: KVCache, ragged: Ragged | None, **numbers: Tensor) -> Tensor:
-        """`aggdec_decode`; `numbers` by their names in `Block`."""
+        """Call `aggdec_decode`; `numbers`: tensors by their names in `Block`."""
         self._check_input(x)
         if ragged is not None:
             numbers |= {"rows": ragged.rows, "columns": ragged.columns}
@@ -290,7 +286,7 @@ class DecoderStack(_Stack):
 
 
 class Embedding:
-    """What the layers of a decoder read: tokens' embeddings, scaled, with those of their positions."""
+    """The input of a decoder's first layer: scaled token embeddings plus position embeddings."""
 
     def __init__(
         self,
@@ -300,14 +296,7 @@ class Embedding:
         positions: Positions | None,
         further: Tensor | None = None,
     ) -> None:
-        """
-        Args:
-            found: the kernels.
-            words: V x D, of the tokens; single precision.
-            scale: of `words`.
-            positions: added where there are any.
-            further: as of `BlockDecoder`.
-        """
+        """`words`: token embeddings, V x D, fp32, multiplied by `scale`; `further`: see `BlockDecoder`."""
         if positions is not None and positions.reaching(1).size(1) != words.size(1):
             raise ValueError("embeddings and positions differ in size")
         self._kernels = found
@@ -315,7 +304,7 @@ class Embedding:
         self._further = words.new_empty(0) if further is None else further.detach().contiguous()
 
     def __call__(self, tokens: Tensor, positions: Tensor | range, end: int) -> Tensor:
-        """... -> ... x D; `positions`: of the tokens, all below `end` but in padding; a range is of one row.
+        """Embed tokens, ... -> ... x D, at `positions`, below `end` except in padding; a range stands for one row.
 
         Raises:
             IndexError: a token is not in the vocabulary.
@@ -346,7 +335,7 @@ def encoder_stack(encoder: TransformerEncoderBase, arithmetic: Arithmetic) -> En
 
 
 def decoder_stack(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> DecoderStack | None:
-    """As `encoder_stack`, for a decoder."""
+    """A decoder's layers in C; None as for `encoder_stack`."""
     found = kernels_for(decoder.embed_tokens.weight, arithmetic, decoder.layers[0].activation_fn)
     return None if found is None else DecoderStack(decoder, found, arithmetic.precision == "int8")
 
@@ -354,10 +343,7 @@ def decoder_stack(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> De
 def embedding(
     decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None = None
 ) -> Embedding | None:
-    """What a decoder whose layers are in C reads, in C; None where more than a sum stands before its first layer.
-
-    `further`: as of `BlockDecoder`.
-    """
+    """A decoder's `Embedding`; None where the input of its first layer is more than a sum of embeddings."""
     found, words = kernels(), decoder.embed_tokens.weight
     if found is None or decoder.project_in_dim is not None or decoder.layernorm_embedding is not None:
         return None
@@ -365,10 +351,10 @@ def embedding(
 
 
 def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kernels | None:
-    """Return the kernels where they compute such layers; None where PyTorch does.
+    """The kernels for layers with such weights; None where PyTorch computes them.
 
     Raises:
-        AggdecError: there are none, and --int8 or --bit-exact need them.
+        AggdecError: there are no kernels, and --int8 or --bit-exact needs them.
     """
     found, is_int8 = kernels(), arithmetic.precision == "int8"
     if weight.device.type != "cpu":
@@ -393,7 +379,7 @@ def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kern
 
 
 def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """As `search_rules.best_entries`, in C where there are kernels for the scores; equal ones come in their order."""
+    """`search_rules.best_entries`, in C where there are kernels; equal scores are in the order of their tokens."""
     found = kernels() if scores.device.type == "cpu" and scores.dtype == torch.float32 else None
     if found is None or scores.numel() == 0:
         return search_rules.best_entries(scores, count)
@@ -405,7 +391,7 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def likeliest(logits: Tensor, count: int, bans: Bans) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
-    """As `search_rules.likeliest`, in C where there are kernels for the logits; equal ones come in their order."""
+    """`search_rules.likeliest`, in C where there are kernels; equal scores are in the order of their tokens."""
     found = kernels() if logits.device.type == "cpu" and logits.dtype == torch.float32 else None
     if found is None or logits.numel() == 0:
         return search_rules.likeliest(logits, count, bans)
@@ -419,7 +405,7 @@ def likeliest(logits: Tensor, count: int, bans: Bans) -> tuple[Tensor, Tensor, L
 
 
 class _CChain(ctypes.Structure):
-    """`Chain` of kernels.c, which says what each is."""
+    """`Chain` of kernels.c, where the fields are described."""
 
     _fields_ = (
         *((name, _ADDRESS) for name in ("before", "after", "here", "candidates", "scores", "last", "tokens")),
@@ -430,15 +416,15 @@ class _CChain(ctypes.Structure):
 def chain(
     found: Kernels, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
 ) -> Tensor:
-    """The best candidate of each position, given the one chosen before it (`transition_tables.TransitionTables`).
+    """The best candidate of each position, given the token chosen before it (`transition_tables.TransitionTables`).
 
     Args:
         found: the kernels.
-        before: V x H, what a token that stands before brings.
-        after: V x H, by which a token that comes after it is scored.
-        here: B x k x H, what the positions bring.
+        before: V x H, the table of A embed(a).
+        after: V x H, the table of W^T output(b).
+        here: B x k x H, B features + bias of each position.
         candidates: B x k x C tokens.
-        scores: B x k x C, of each candidate for itself.
+        scores: B x k x C, the scores of the candidates without transitions.
         last: B, the token before each block.
 
     Returns:
@@ -456,7 +442,7 @@ _CPUS = available_cpus()
 
 
 def _threads() -> int:
-    """How many threads a kernel gets."""
+    """The number of threads of a kernel."""
     return min(torch.get_num_threads(), _CPUS)
 
 

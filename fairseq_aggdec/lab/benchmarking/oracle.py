@@ -142,10 +142,10 @@ class OracleBlockDrafter(Drafter):
         self._drafts = F.pad(drafts, (0, 1), value=eos)  # B x (L+1): behind what is foreseen only EOS is drafted
         self._eos = eos
 
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`."""
-        self._drafter.propose(outputs, longest)
-        columns = torch.arange(min(self._block_size, max(longest)), device=self._drafts.device)
+        self._drafter.propose(outputs, limits)
+        columns = torch.arange(min(self._block_size, max(limits)), device=self._drafts.device)
         # an output that parts from the foreseen one at a near-tie may be longer
         places = (outputs.lengths[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
         tokens = self._drafts.gather(1, places)  # B x k

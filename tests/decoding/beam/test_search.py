@@ -75,7 +75,7 @@ def beam_of(options: dict[str, Any], size: int, max_len: int) -> BeamOptions:
 def few_slots() -> Iterator[None]:
     """So that slots are used again in every test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prefix_tree, "_SPARE", 10)
+        patch.setattr(prefix_tree, "_SLOTS_BEFORE_CLEANUP", 10)
         yield
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.drafters.input_guided import (
     FOREIGN,
-    LONGEST_KIND,
+    MAX_KIND,
     SourceCopyDrafter,
     SourceMatcher,
     align_source,
@@ -72,7 +72,7 @@ def test_drafts_follow_the_shortest_unique_suffix(
         if rng.random() < 0.6 or end == len(output):
             draft, kind = matcher.copy([EOS, *output[:end]])
             assert draft == slow_draft(source, output[:end], longest)
-            assert kind <= min(end + 1, LONGEST_KIND)
+            assert kind <= min(end + 1, MAX_KIND)
 
 
 def test_limits() -> None:

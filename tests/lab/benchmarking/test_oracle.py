@@ -48,7 +48,7 @@ def test_behind_the_foreseen_output_only_an_end_is_drafted() -> None:
     """An output that parts from it at a near-tie may become longer."""
 
     class Asked(Drafter):
-        def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
+        def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
             return Draft.none(len(outputs.rows), outputs.device)
 
         def keep(self, rows: Tensor) -> None:
