@@ -15,20 +15,16 @@ PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy
 """the modes that a name in --peers stands for"""
 
 _BEAM = "aggressive-beam"
-_OWN = tuple(name for name, mode in decoding_modes.MODES.items() if not mode.beam and not mode.stands_for)
-COPYING = tuple(name for name in _OWN if decoding_modes.MODES[name].drafter == decoding_modes.COPIES)
+_OWN = {name: mode for name, mode in decoding_modes.MODES.items() if not mode.beam and not mode.stands_for}
+COPYING = tuple(name for name, mode in _OWN.items() if mode.drafter == decoding_modes.COPIES)
 """modes that copy their drafts"""
-WITH_ORACLE = tuple(
-    name
-    for name in _OWN
-    if (row := decoding_modes.MODES[name]).drafter in (decoding_modes.COPIES, decoding_modes.BLOCK_MODEL)
-    and row.acceptance != "none"
-)
-"""modes whose drafts, of a random model, are made from outputs"""
 WHOLE = "+whole"
-CUT = tuple(name for name in _OWN if "drafts" in decoding_modes.MODES[name].options)
+CUT = tuple(name for name, mode in _OWN.items() if "drafts" in mode.options)
 """modes whose drafts are cut to what saves time"""
+_LEAST = {"beam": 1, "budget": 0, "top_beta": 1, "tolerance": 0}
+"""the least value of each number that a name can have"""
 _NUMBERS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+    **{name: ((), (0,)) for name in _OWN},
     "beam": (("beam",), (1,)),
     _BEAM: (("beam", "budget"), (1, 2)),
     "blockwise": (("top_beta",), (0, 1)),
@@ -36,14 +32,9 @@ _NUMBERS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
     "gad++": (("top_beta", "tolerance"), (0, 2)),
 }
 """fields of `Mode` that the numbers in a name set, and how many numbers there may be"""
-_NAME = re.compile(
-    rf"(?P<peer>{CTRANSLATE2}:)?(?P<kind>beam(?=\d)|(?:{'|'.join(map(re.escape, (_BEAM, *_OWN)))})(?=[:+~@]|$))"
-    r"(?P<numbers>\d*(?::-?[\d.]+)*)(?P<whole>\+whole)?(?:~(?P<oracle>[\d.]+))?(?:@(?P<precision>\w+))?",
-    re.ASCII,
-)
 _KNOWN = (
     f"beam5, beam1 (any beam), {', '.join(_OWN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
-    f"blockwise:BETA, {' and '.join(CUT)} with +whole, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
+    f"blockwise:BETA, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
     "ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
 )
 
@@ -66,18 +57,16 @@ class NatPeer:
         Raises:
             AggdecError: the text has another form, or the label is a mode's name.
         """
-        match = re.fullmatch(r"(?P<label>[\w.+-]+)=(?P<path>[^:]+)(:(?P<passes>\d+)(:(?P<beam>\d+))?)?", text, re.ASCII)
+        match = re.fullmatch(r"([\w.+-]+)=([^:]+)(?::([1-9]\d*))?(?::([1-9]\d*))?", text, re.ASCII)
         if match is None:
             raise AggdecError(
                 f"--nat-peer {text}: write LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]], such as cmlm=model.pt:10:5; PATH is "
                 "one model's, without a colon"
             )
-        iterations, length_beam = int(match["passes"] or cls.iterations), int(match["beam"] or cls.length_beam)
-        if min(iterations, length_beam) < 1:
-            raise AggdecError(f"--nat-peer {text}: iterations and length beam must be at least 1")
-        if match["label"] in _OWN or re.fullmatch(r"beam\d*", match["label"]):
-            raise AggdecError(f"--nat-peer {text}: {match['label']} is a mode's name; give the model another label")
-        return cls(match["label"], match["path"], iterations, length_beam)
+        label, path, *numbers = match.groups()
+        if label in _OWN or re.fullmatch(r"beam\d*", label):
+            raise AggdecError(f"--nat-peer {text}: {label} is a mode's name; give the model another label")
+        return cls(label, path, *(int(number) for number in numbers if number))
 
     @property
     def option(self) -> str:
@@ -104,9 +93,6 @@ class Mode:
     """one of `PRECISIONS`; None for the precision of the benchmark"""
     drafts: str = "auto"
     """a value of --drafts"""
-    oracle: float | None = None
-    """quality of a random model's drafts: mean accepted tokens (gad, gad++) or edit ratio (`COPYING`); None for that of
-    the benchmark"""
     budget: int | None = None
     """prefixes that aggressive-beam scores ahead in a pass, 0 for plain beam search; None for as many as pay"""
     nat: NatPeer | None = None
@@ -114,47 +100,39 @@ class Mode:
 
     @classmethod
     def parse(cls, name: str) -> "Mode":
-        """Read [PEER:]MODE[+whole][~ORACLE][@PRECISION].
+        """Read [PEER:]MODE[:NUMBER...][+whole][@PRECISION]; the number of `beam` has no colon.
 
         Raises:
             AggdecError: no such mode.
         """
+        rest, at, precision = name.partition("@")
+        whole, peer = rest.endswith(WHOLE), rest.startswith(f"{CTRANSLATE2}:")
+        kind, *texts = rest.removeprefix(f"{CTRANSLATE2}:").removesuffix(WHOLE).split(":")
+        if kind.startswith("beam"):
+            kind, texts = "beam", [kind.removeprefix("beam"), *texts]
+        fields, counts = _NUMBERS.get(kind, ((), ()))
         try:
-            match = _NAME.fullmatch(name)
-            if match is None:
-                raise ValueError
-            kind, peer, precision = match["kind"], match["peer"], match["precision"]
-            fields, counts = _NUMBERS.get(kind, ((), (0,)))
-            texts = [text for text in match["numbers"].split(":") if text]
-            if len(texts) not in counts:
-                raise ValueError
             numbers: dict[str, Any] = {
                 field: float(text) if field == "tolerance" else int(text)
                 for field, text in zip(fields, texts, strict=False)
             }
-            oracle = None if match["oracle"] is None else float(match["oracle"])
         except ValueError:
-            raise AggdecError(f"unknown mode {name}: choose from {_KNOWN}") from None
-        beta, tolerance = numbers.get("top_beta", 1), numbers.get("tolerance", 0)
-        wrong = {
-            "a beam has at least 1": numbers.get("beam", 1) < 1,
-            "top-beta must be at least 1, and the tolerance at least 0": beta < 1 or tolerance < 0,
-            "a pass scores 0 or more prefixes ahead": numbers.get("budget", 0) < 0,
-            f"unknown precision {precision}; choose from {', '.join(PRECISIONS)}": precision not in (None, *PRECISIONS),
-            f"{WHOLE} is for modes whose drafts are cut otherwise: {', '.join(CUT)}": match["whole"]
-            and (peer or kind not in CUT),
-            f"{CTRANSLATE2} decodes by greedy or beamN": peer and kind not in ("greedy", "beam"),
-            f"{CTRANSLATE2} has no bit-exact mode": peer and precision == "exact",
-            "there is no bit-exact beam search": kind == _BEAM and precision == "exact",
-            f"fairseq's own search has no {precision}": kind == "beam" and not peer and precision in ("int8", "exact"),
-            f"~ sets the oracle of {', '.join(WITH_ORACLE)} only": oracle is not None and kind not in WITH_ORACLE,
-        }
-        for reason, is_so in wrong.items():
-            if is_so:
-                raise AggdecError(f"mode {name}: {reason}")
-        drafts = "whole" if match["whole"] else "auto"
+            counts = ()
+        if (
+            len(texts) not in counts
+            or not all(number >= _LEAST[field] for field, number in numbers.items())
+            or (at and precision not in PRECISIONS)
+            or (whole and (peer or kind not in CUT))
+            or (peer and kind not in ("greedy", "beam"))
+        ):
+            raise AggdecError(f"unknown mode {name}: choose from {_KNOWN}")
+        if precision == "exact" and (peer or kind in ("beam", _BEAM)):
+            raise AggdecError(f"mode {name}: only this plugin's modes without a beam can be bit-exact")
+        if precision == "int8" and kind == "beam" and not peer:
+            raise AggdecError(f"mode {name}: fairseq's own search has no int8")
+        drafts = "whole" if whole else "auto"
         return cls(
-            name, kind, peer=CTRANSLATE2 if peer else None, precision=precision, drafts=drafts, oracle=oracle, **numbers
+            name, kind, peer=CTRANSLATE2 if peer else None, precision=precision or None, drafts=drafts, **numbers
         )
 
     @property

@@ -20,7 +20,7 @@ from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import COPYING, CTRANSLATE2, CUT, Mode
 from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner
-from fairseq_aggdec.lab.benchmarking.oracle import Oracle
+from fairseq_aggdec.lab.benchmarking.oracle import Texts, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.benchmarking.rounds import Runner
 from fairseq_aggdec.lab.benchmarking.search_settings import SOURCE_OPTIONS, given_settings
 from fairseq_aggdec.tasks import loading
@@ -29,7 +29,7 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 
 @dataclass(frozen=True)
 class OracleSettings:
-    """Quality of the drafts for a random model, for modes whose names do not give it."""
+    """Quality of the drafts for a random model."""
 
     edit_ratio: float
     """of `iad` and `iad++`: edits divided by tokens"""
@@ -195,10 +195,10 @@ class Runners:
             # fairseq's search sets the beam size of BART models, and they keep it
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
-        oracle = self._oracle(mode, precision, batch_size)
+        texts = self._oracle_texts(mode, precision, batch_size)
         if mode.decoding in CUT and mode.drafts == "auto":
             mode = replace(mode, drafts=self.subject.drafts)
-        return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
+        return FairseqRunner(task, models, batches, mode, texts, **self.subject.generation)
 
     def any_task(self) -> AggressiveTranslationTask:
         """A task, for its dictionaries; any precision will do."""
@@ -208,7 +208,7 @@ class Runners:
         """The texts that `iad` copies from, as token numbers of the source dictionary, EOS included."""
         if self.subject.oracle is None:
             return dict(enumerate(self.subject.sentences))
-        return self._copying_oracle(self.precision(mode), batch_size, self.subject.oracle.edit_ratio).texts
+        return self._texts_to_copy(self.precision(mode), batch_size, self.subject.oracle.edit_ratio)
 
     def _sentences(self) -> list[torch.Tensor]:
         return [torch.tensor(sentence) for sentence in self.subject.sentences]
@@ -243,21 +243,18 @@ class Runners:
         batches = self._batches(task, batch_size)
         return CTranslate2Runner(self._translators[precision], dictionaries, batches, mode, self.subject.generation)
 
-    def _oracle(self, mode: Mode, precision: str, batch_size: int) -> Oracle | None:
+    def _oracle_texts(self, mode: Mode, precision: str, batch_size: int) -> Texts | None:
+        """The texts that the drafts of a mode are made from; None where the model drafts by itself, or nobody."""
         settings = self.subject.oracle
-        if settings is None:
-            return None
-        if mode.decoding in COPYING:
-            ratio = settings.edit_ratio if mode.oracle is None else mode.oracle
-            return self._copying_oracle(precision, batch_size, ratio)
-        if mode.decoding in ("gad", "gad++"):
-            accepted = settings.accepted if mode.oracle is None else mode.oracle
+        if settings is not None and mode.decoding in COPYING:
+            return self._texts_to_copy(precision, batch_size, settings.edit_ratio)
+        if settings is not None and mode.decoding in ("gad", "gad++"):
             outputs = self._greedy_outputs(precision, batch_size)
-            return Oracle.to_propose(outputs, accepted, self.subject.block_size, self._vocabulary(precision))
+            return texts_to_propose(outputs, settings.accepted, self.subject.block_size, self._vocabulary(precision))
         return None
 
-    def _copying_oracle(self, precision: str, batch_size: int, ratio: float) -> Oracle:
-        return Oracle.to_copy_from(self._greedy_outputs(precision, batch_size), ratio, self._vocabulary(precision))
+    def _texts_to_copy(self, precision: str, batch_size: int, edit_ratio: float) -> Texts:
+        return texts_to_copy(self._greedy_outputs(precision, batch_size), edit_ratio, self._vocabulary(precision))
 
     def _vocabulary(self, precision: str) -> range:
         """Token numbers of the ordinary symbols of the target dictionary."""
