@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.json:
         check_result_file(args.json, "{")
     options.start(args.threads)
-    from fairseq_aggdec.lab.benchmarking import measure, report
+    from fairseq_aggdec.lab.benchmarking import measure, tables
     from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
 
     record, found = measure.measure(args, modes, options.command("bench", argv))
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if args.json:
             record.save(args.json)
     finally:  # also where the disk is full
-        print(report.markdown(record))
+        print(tables.markdown(record))
     refuse_differences(found)
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.results import ModeResult
-from fairseq_aggdec.lab.benchmarking.rounds import Runner
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Runner
 from fairseq_aggdec.lab.lossless.differences import Difference, differences, near_tie_of, stock_computes
 
 

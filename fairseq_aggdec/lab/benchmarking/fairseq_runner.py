@@ -10,7 +10,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq_aggdec.lab.benchmarking import module_times
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.oracle import OracleGenerator, Texts
-from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.lab.benchmarking.rounds import Output
 from fairseq_aggdec.lab.lossless.differences import Gap, beam_gap_of, gap_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 

@@ -21,8 +21,7 @@ from fairseq_aggdec.lab.benchmarking import machine
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, run_of
-from fairseq_aggdec.lab.benchmarking.results import ModeResult
-from fairseq_aggdec.lab.benchmarking.rounds import compare
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, compare
 from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.super_resolution import SuperResolutionTask

@@ -19,8 +19,7 @@ from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, missing_r
 from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import COPYING, Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, run_of, speed_up_by_edit_ratio
-from fairseq_aggdec.lab.benchmarking.results import ModeResult
-from fairseq_aggdec.lab.benchmarking.rounds import Runner, compare, run_once, warm_up
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Runner, compare, run_once, warm_up
 from fairseq_aggdec.lab.benchmarking.search_settings import given_settings
 from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners, Subject, read_subject
 from fairseq_aggdec.lab.evaluation.bleu import detokenised_bleu

@@ -24,7 +24,7 @@ CUT = tuple(name for name, mode in _OWN.items() if "drafts" in mode.options)
 _LEAST = {"beam": 1, "budget": 0, "top_beta": 1, "tolerance": 0}
 """the least value of each number that a name can have"""
 _NUMBERS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
-    **{name: ((), (0,)) for name in _OWN},
+    **dict.fromkeys(_OWN, ((), (0,))),
     "beam": (("beam",), (1,)),
     _BEAM: (("beam", "budget"), (1, 2)),
     "blockwise": (("top_beta",), (0, 1)),

@@ -14,7 +14,7 @@ from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import module_times
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
-from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.lab.benchmarking.rounds import Output
 from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options
 from fairseq_aggdec.tasks import loading
 

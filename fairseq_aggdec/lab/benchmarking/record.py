@@ -10,7 +10,7 @@ import numpy as np
 
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.results import ModeResult
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult
 from fairseq_aggdec.lab.lossless.differences import Difference
 
 PERCENTILES = (50, 95, 99)

@@ -15,8 +15,7 @@ from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import ctranslate2_runner, nat_runner
-from fairseq_aggdec.lab.benchmarking.ctranslate2_process import TranslatorProcess
-from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner
+from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner, TranslatorProcess
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import COPYING, CTRANSLATE2, CUT, Mode
 from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner

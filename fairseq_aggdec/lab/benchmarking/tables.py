@@ -1,14 +1,36 @@
-"""Tables of a record, computed from its times and counters."""
+"""A record as Markdown: tables computed from its times and counters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fairseq_aggdec.lab.benchmarking.record import PERCENTILES, Run
+from fairseq_aggdec.lab.benchmarking.machine import describe
+from fairseq_aggdec.lab.benchmarking.record import PERCENTILES, Record, Run
+from fairseq_aggdec.lab.benchmarking.search_settings import as_options
+from fairseq_aggdec.lab.grid import text_table
 
 Table = tuple[list[str], list[list[str]]]
 """headers and rows; a line feed in a header is a place where it may be broken"""
 
 BASELINES = ("beam5", "beam1", "greedy")
+
+
+def markdown(record: Record) -> str:
+    """A header, then for each batch size the tables of speeds and of modules."""
+    repeats = record.runs[0].rounds if record.runs else 0
+    lines = [
+        f"{record.title}, {repeats} rounds",
+        describe(record.machine),
+        f"command: {record.command}",
+        *([f"search: {as_options(record.search)}"] if record.search else []),
+        f"commit {record.commit or 'unknown'}, {record.date}",
+    ]
+    for batch_size in record.batch_sizes:
+        runs = record.at(batch_size)
+        lines += ["", f"Batch size {batch_size}:", "", text_table(*speed_table(runs))]
+        modules = module_table(runs)
+        if modules[1]:
+            lines += ["", "Milliseconds a sentence and share, by module:", "", text_table(*modules)]
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -80,17 +102,6 @@ def identical_to_greedy(run: Run) -> str:
     if run.near_ties:
         note += f" ({run.near_ties} near-tie{'s' * (run.near_ties > 1)})"
     return f"{run.identical} of {run.sentences}{note}"
-
-
-def ratio_table(runs: Sequence[Run]) -> Table:
-    """How many times faster the mode of a row is than the mode of a column: the ratio of the median times.
-
-    Args:
-        runs: runs of one batch size.
-    """
-    return ["mode", *(f"over {other.mode}" for other in runs)], [
-        [run.mode, *(f"{other.seconds / run.seconds:.2f}x" for other in runs)] for run in runs
-    ]
 
 
 def module_table(runs: Sequence[Run]) -> Table:

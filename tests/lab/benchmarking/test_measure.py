@@ -7,7 +7,7 @@ import pytest
 
 from fairseq_aggdec.cli.bench import main
 from fairseq_aggdec.lab.benchmarking.record import Record, load_record
-from fairseq_aggdec.lab.benchmarking.report import markdown
+from fairseq_aggdec.lab.benchmarking.tables import markdown
 from fairseq_aggdec.models import sizes
 from tests.lab.benchmarking.tiny import TINY
 
@@ -34,7 +34,7 @@ def test_the_tables_are_those_of_the_record(measured: tuple[Record, str]) -> Non
     greedy, iad = record.runs[2], record.runs[3]
     (cells,) = [
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.splitlines()[: text[: text.index("How many times")].count("\n")]
+        for line in text[: text.index("Milliseconds a sentence")].splitlines()
         if line.startswith("| iad ")
     ]
     assert cells[1].startswith(f"{iad.seconds:.4f} ({iad.fastest:.4f}-{iad.slowest:.4f})"[:6])

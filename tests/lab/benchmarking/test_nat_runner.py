@@ -16,7 +16,7 @@ import fairseq_aggdec
 from fairseq_aggdec.cli.bench import main
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
-from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.lab.benchmarking.rounds import Output
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject
 from tests.helpers import Generated, ToyModel, parse_generate
 from tests.random_nat import ARCHITECTURES, LENGTH_PREDICTORS, write_random_nat

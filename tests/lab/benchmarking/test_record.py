@@ -8,7 +8,7 @@ import pytest
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import load_record, run_of, speed_up_by_edit_ratio
-from fairseq_aggdec.lab.benchmarking.results import ModeResult, Output
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Output
 from fairseq_aggdec.lab.lossless.differences import Difference
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 

@@ -3,8 +3,7 @@
 import time
 
 from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.results import Output
-from fairseq_aggdec.lab.benchmarking.rounds import WARM_UP_BATCHES, compare
+from fairseq_aggdec.lab.benchmarking.rounds import WARM_UP_BATCHES, Output, compare
 
 
 class Sleeper:
