@@ -23,15 +23,14 @@ def missing_references(modes: Sequence[Mode], precision: Callable[[Mode], str]) 
         modes: all modes that are decoded.
         precision: gives the precision of a mode, one of `PRECISIONS`.
     """
-    wanted = dict.fromkeys(precision(mode) for mode in modes if mode.lossless)
-    present = {precision(mode) for mode in modes if _is_greedy(mode)}
-    missing = [f"greedy@{name}" for name in wanted if name not in present]
+    missing = {}
     for mode in modes:
-        alike = [other for other in modes if precision(other) == precision(mode)]
-        looks_ahead = mode.searches_as is not None and mode.budget != 0
-        if looks_ahead and all(_rank(mode, other) is None for other in alike):
-            missing.append(f"aggressive-beam:{mode.beam}:0@{precision(mode)}")
-    return [Mode.parse(name) for name in dict.fromkeys(missing)]
+        name = "greedy" if mode.searches_as is None else f"aggressive-beam:{mode.beam}:0"
+        needs = mode.budget != 0 if mode.searches_as else mode.lossless and not _is_greedy(mode)
+        alike = (other for other in modes if precision(other) == precision(mode))
+        if needs and all(_rank(mode, other) is None for other in alike):
+            missing[f"{name}@{precision(mode)}"] = None
+    return [Mode.parse(name) for name in missing]
 
 
 def compare_with_greedy(
@@ -58,8 +57,8 @@ def compare_with_greedy(
     found: dict[str, list[Difference]] = {}
     for result in results:
         mode, name = result.mode, precision(result.mode)
-        ranks = {number: _rank(mode, other.mode) for number, other in enumerate(results)}
-        fitting = [(rank, n) for n, rank in ranks.items() if rank is not None and precision(results[n].mode) == name]
+        alike = [(_rank(mode, other.mode), n) for n, other in enumerate(results) if precision(other.mode) == name]
+        fitting = [(rank, number) for rank, number in alike if rank is not None]
         if not fitting:
             continue
         _, best = min(fitting)

@@ -4,10 +4,10 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from fairseq import utils
 from fairseq.models import BaseFairseqModel
 
-from fairseq_aggdec.lab.benchmarking import module_times
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.oracle import OracleGenerator, Texts
 from fairseq_aggdec.lab.benchmarking.rounds import Output
@@ -42,7 +42,7 @@ class FairseqRunner:
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         self.device = device.type
-        self.wait: Callable[[], None] = module_times.device_wait(models)
+        self.wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
         task.cfg.decoding = mode.decoding
         task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
         task.cfg.drafts = mode.drafts

@@ -97,7 +97,11 @@ def decode(
     numbers = range(len(dataset))[: settings.limit]
     starts = range(0, len(numbers), settings.batch_size)
     batches = [dataset.collater([dataset[i] for i in numbers[first : first + settings.batch_size]]) for first in starts]
-    runners = [_runner(task, model, batches, mode, settings) for mode in (BASELINE, EXACT, APPROXIMATE)]
+    runners = []
+    for name, decoding in ((BASELINE, BASELINE), (EXACT, EXACT), (APPROXIMATE, EXACT)):
+        task.cfg.accept_distance = settings.distance if name == APPROXIMATE else None
+        task.cfg.block_size = settings.block_size
+        runners.append(FairseqRunner(task, [model], batches, Mode(name, decoding)))
     results = compare(runners, settings.repeats)
     inputs, originals = list(dataset.src.images[: len(numbers)]), list(dataset.tgt.images[: len(numbers)])
     outputs = {result.mode.name: _images(task, result) for result in results}
@@ -119,14 +123,6 @@ def decode(
         bicubic_psnr=psnr([_enlarged(image, task.sizes.output_size) for image in inputs], originals),
     )
     return record, [inputs, outputs[BASELINE], outputs[APPROXIMATE], originals]
-
-
-def _runner(
-    task: SuperResolutionTask, model: BaseFairseqModel, batches: Sequence[dict], mode: str, settings: Settings
-) -> FairseqRunner:
-    task.cfg.accept_distance = settings.distance if mode == APPROXIMATE else None
-    task.cfg.block_size = settings.block_size
-    return FairseqRunner(task, [model], batches, Mode(mode, BASELINE if mode == BASELINE else EXACT))
 
 
 def _images(task: SuperResolutionTask, result: ModeResult) -> list[np.ndarray]:
@@ -175,7 +171,7 @@ def same_pixels(images: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> f
 
 
 def _enlarged(image: np.ndarray, size: int) -> np.ndarray:
-    """An image enlarged to `size` pixels a side by bicubic interpolation, the baseline of super-resolution."""
+    """The image with `size` pixels a side, by bicubic interpolation: the baseline of super-resolution."""
     return np.asarray(_pixels(image).resize((size, size), Image.Resampling.BICUBIC)).reshape(size, size, -1)
 
 

@@ -14,12 +14,13 @@ from tqdm import tqdm
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
-from fairseq_aggdec.lab.benchmarking import machine, module_times, random_models
+from fairseq_aggdec.lab.benchmarking import machine, random_models
 from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, missing_references, print_differences
 from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import COPYING, Mode
+from fairseq_aggdec.lab.benchmarking.module_times import profile
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, run_of, speed_up_by_edit_ratio
-from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Runner, compare, run_once, warm_up
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, compare
 from fairseq_aggdec.lab.benchmarking.search_settings import given_settings
 from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners, Subject, read_subject
 from fairseq_aggdec.lab.evaluation.bleu import detokenised_bleu
@@ -159,15 +160,6 @@ def _greedy(results: Sequence[ModeResult], precision: str, runners: Runners) -> 
     """The result of `greedy` in a precision, or in another one where that was not decoded."""
     found = [result for result in results if result.mode.decoding == "greedy" and result.mode.peer is None]
     return min(found, key=lambda result: runners.precision(result.mode) != precision, default=None)
-
-
-def profile(runner: Runner) -> dict[str, float]:
-    """Seconds by module of one round of a mode of this plugin; reading the clocks adds a little."""
-    warm_up(runner)
-    result = ModeResult(runner.mode, runner.batches)
-    with module_times.measured(runner.wait) as seconds:
-        run_once(runner, result)
-    return {module: round(time, 6) for module, time in module_times.with_rest(seconds, result.seconds).items()}
 
 
 def _bleu(runners: Runners, result: ModeResult, references: Sequence[str]) -> float:

@@ -21,22 +21,21 @@ COPYING = tuple(name for name, mode in _OWN.items() if mode.drafter == decoding_
 WHOLE = "+whole"
 CUT = tuple(name for name, mode in _OWN.items() if "drafts" in mode.options)
 """modes whose drafts are cut to what saves time"""
-_LEAST = {"beam": 1, "budget": 0, "top_beta": 1, "tolerance": 0}
-"""the least value of each number that a name can have"""
-_NUMBERS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
-    **dict.fromkeys(_OWN, ((), (0,))),
-    "beam": (("beam",), (1,)),
-    _BEAM: (("beam", "budget"), (1, 2)),
-    "blockwise": (("top_beta",), (0, 1)),
-    "iad++": (("top_beta", "tolerance"), (0, 2)),
-    "gad++": (("top_beta", "tolerance"), (0, 2)),
-}
-"""fields of `Mode` that the numbers in a name set, and how many numbers there may be"""
-_KNOWN = (
-    f"beam5, beam1 (any beam), {', '.join(_OWN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
-    f"blockwise:BETA, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
-    "ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
+_FORMS = (
+    r"(?P<decoding>beam)(?P<beam>[1-9]\d*)",
+    rf"(?P<decoding>{_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
+    r"(?P<decoding>blockwise)(:(?P<top_beta>[1-9]\d*))?",
+    r"(?P<decoding>[ig]ad\+\+)(:(?P<top_beta>[1-9]\d*):(?P<tolerance>\d+(\.\d+)?))?",
+    rf"(?P<decoding>{'|'.join(map(re.escape, _OWN))})",
 )
+"""the names of modes without peer, +whole and precision; the groups are fields of `Mode`"""
+KNOWN = (
+    f"beam5, beam1 (any beam), {', '.join(_OWN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
+    f"blockwise:BETA, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, aggressive-beam:5:PREFIXES (at most "
+    "PREFIXES scored ahead in a pass), ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or "
+    "@exact (bit-exact) where wanted"
+)
+"""the modes, for help texts and errors"""
 
 
 @dataclass(frozen=True)
@@ -107,32 +106,28 @@ class Mode:
         """
         rest, at, precision = name.partition("@")
         whole, peer = rest.endswith(WHOLE), rest.startswith(f"{CTRANSLATE2}:")
-        kind, *texts = rest.removeprefix(f"{CTRANSLATE2}:").removesuffix(WHOLE).split(":")
-        if kind.startswith("beam"):
-            kind, texts = "beam", [kind.removeprefix("beam"), *texts]
-        fields, counts = _NUMBERS.get(kind, ((), ()))
-        try:
-            numbers: dict[str, Any] = {
-                field: float(text) if field == "tolerance" else int(text)
-                for field, text in zip(fields, texts, strict=False)
-            }
-        except ValueError:
-            counts = ()
+        rest = rest.removeprefix(f"{CTRANSLATE2}:").removesuffix(WHOLE)
+        match = next(filter(None, (re.fullmatch(form, rest, re.ASCII) for form in _FORMS)), None)
+        decoding = match["decoding"] if match else ""
         if (
-            len(texts) not in counts
-            or not all(number >= _LEAST[field] for field, number in numbers.items())
+            match is None
             or (at and precision not in PRECISIONS)
-            or (whole and (peer or kind not in CUT))
-            or (peer and kind not in ("greedy", "beam"))
+            or (whole and (peer or decoding not in CUT))
+            or (peer and decoding not in ("greedy", "beam"))
         ):
-            raise AggdecError(f"unknown mode {name}: choose from {_KNOWN}")
-        if precision == "exact" and (peer or kind in ("beam", _BEAM)):
+            raise AggdecError(f"unknown mode {name}: choose from {KNOWN}")
+        if precision == "exact" and (peer or decoding in ("beam", _BEAM)):
             raise AggdecError(f"mode {name}: only this plugin's modes without a beam can be bit-exact")
-        if precision == "int8" and kind == "beam" and not peer:
+        if precision == "int8" and decoding == "beam" and not peer:
             raise AggdecError(f"mode {name}: fairseq's own search has no int8")
+        numbers: dict[str, Any] = {
+            field: float(value) if field == "tolerance" else int(value)
+            for field, value in match.groupdict().items()
+            if field != "decoding" and value is not None
+        }
         drafts = "whole" if whole else "auto"
         return cls(
-            name, kind, peer=CTRANSLATE2 if peer else None, precision=precision or None, drafts=drafts, **numbers
+            name, decoding, peer=CTRANSLATE2 if peer else None, precision=precision or None, drafts=drafts, **numbers
         )
 
     @property
@@ -168,14 +163,12 @@ def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> l
     """
     names = [name.strip() for name in modes.split(",") if name.strip()]
     for peer in (name.strip() for name in peers.split(",") if name.strip()):
-        if peer not in PEERS and peer.partition(":")[0] not in PEERS:
-            raise AggdecError(f"--peers {peer}: unknown; choose from {', '.join(PEERS)}")
         names += PEERS.get(peer, (peer,))
     others = [NatPeer.parse(text) for text in nat_peers]
-    if not names and not others:
+    labels = [*names, *(peer.label for peer in others)]
+    if not labels:
         raise AggdecError("--modes: none given")
-    for option, given in (("--modes", names), ("--nat-peer", [peer.label for peer in others])):
-        for name in given:
-            if given.count(name) > 1:
-                raise AggdecError(f"{option}: {name} is given twice")
+    for name in labels:
+        if labels.count(name) > 1:
+            raise AggdecError(f"--modes, --peers and --nat-peer: {name} is given twice")
     return [*map(Mode.parse, names), *(Mode(peer.label, "nat", nat=peer) for peer in others)]

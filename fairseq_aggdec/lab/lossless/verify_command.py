@@ -13,13 +13,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.measure import random_subject
 from fairseq_aggdec.lab.benchmarking.modes import CUT, WHOLE, Mode, parse_modes
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
-from fairseq_aggdec.lab.lossless.verification import (
-    EXACT,
-    default_precisions,
-    relative_cost,
-    seconds_per_sentence,
-    verify,
-)
+from fairseq_aggdec.lab.lossless.verification import EXACT, default_precisions, verify
 from fairseq_aggdec.lab.lossless.verification_report import Report
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 
@@ -51,7 +45,7 @@ class _Extent:
 
 
 def run(args: argparse.Namespace, command: str) -> Report:
-    """Verify what the options ask for, and say beforehand on stderr how long it will take.
+    """Verify what the options ask for, and say beforehand on stderr what will be decoded.
 
     Args:
         args: the options of `aggdec verify`, already checked.
@@ -60,7 +54,7 @@ def run(args: argparse.Namespace, command: str) -> Report:
     Raises:
         AggdecError: files or options cannot be used.
     """
-    extent, whole = _Extent.of(args, args.thorough), _Extent.of(args, thorough=True)
+    extent = _Extent.of(args, args.thorough)
     args.limit = extent.sentences
     given = None if args.modes is None else _modes(args.modes)
     with TemporaryDirectory(prefix="aggdec-verify-") as folder:
@@ -78,34 +72,18 @@ def run(args: argparse.Namespace, command: str) -> Report:
             raise AggdecError(f"{title}: has no sentence; name another split by --gen-subset")
         drafts = args.drafts or ("whole" if args.random_model else "auto")
         subject = replace(subject, drafts=drafts)
-        print(_announcement(subject, modes, extent, whole), file=sys.stderr)
+        print(_announcement(subject, modes, extent), file=sys.stderr)
         must_run = args.precisions is not None
         done = verify(subject, modes, extent.precisions, extent.batch_sizes, must_run)
     title = f"{title}, {len(subject.sentences)} sentences, {subject.device}"
     return Report(title, command, done, symbols, dict(subject.generation))
 
 
-def _announcement(subject: Subject, modes: Sequence[Mode], extent: _Extent, whole: _Extent) -> str:
-    """What is decoded and about how long it will take, and how long with --thorough."""
-    each = seconds_per_sentence(subject)
-
-    def duration(of: _Extent) -> str:
-        found = len(subject.sentences)
-        sentences = found if found < extent.sentences else of.sentences  # the split has no more
-        return _in_words(each * sentences * relative_cost(subject, modes, of.precisions, of.batch_sizes))
-
+def _announcement(subject: Subject, modes: Sequence[Mode], extent: _Extent) -> str:
+    """What is decoded: `20 sentences, 6 modes, fp32, alone, in batches of 8`."""
     batches = ["alone" if size == 1 else f"in batches of {size}" for size in extent.batch_sizes]
     counts = (("sentence", len(subject.sentences)), ("mode", len(modes)))
-    what = [*(f"{n} {name}{'s' * (n != 1)}" for name, n in counts), *extent.precisions, *batches]
-    text = f"{', '.join(what)}: about {duration(extent)}"
-    return text if extent == whole else f"{text}; --thorough: about {duration(whole)}"
-
-
-def _in_words(seconds: float) -> str:
-    """A duration, to be read at a glance: `25 seconds`, `7 minutes`, `3 hours`."""
-    if seconds < 100:
-        return f"{max(5, 5 * round(seconds / 5))} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 100 * 60 else f"{seconds / 3600:.0f} hours"
+    return ", ".join([*(f"{n} {name}{'s' * (n != 1)}" for name, n in counts), *extent.precisions, *batches])
 
 
 def _modes(names: str) -> list[Mode]:

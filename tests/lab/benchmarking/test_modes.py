@@ -64,7 +64,7 @@ def test_peers_come_after_the_modes() -> None:
         (["nat=a.pt:ten"], "--nat-peer nat=a.pt:ten: write LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]]"),
         (["nat=a.pt:0"], "such as cmlm=model.pt:10:5"),
         (["greedy=a.pt"], "greedy is a mode's name; give the model another label"),
-        (["nat=a.pt", "nat=b.pt"], "--nat-peer: nat is given twice"),
+        (["nat=a.pt", "nat=b.pt"], "--modes, --peers and --nat-peer: nat is given twice"),
     ],
 )
 def test_malformed_peers_are_refused(texts: list[str], reason: str) -> None:
