@@ -31,15 +31,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         check_result_file(args.json, "{")
     options.start(args.threads)
     from fairseq_aggdec.lab.benchmarking import measure, tables
-    from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
+    from fairseq_aggdec.lab.benchmarking.alarm import refuse_differing
 
-    record, found = measure.measure(args, modes, options.command("bench", argv))
+    record = measure.measure(args, modes, options.command("bench", argv))
     try:
         if args.json:
             record.save(args.json)
     finally:  # also where the disk is full
         print(tables.markdown(record))
-    refuse_differences(found)
+    refuse_differing({f"{run.mode} at batch size {run.batch_size}": run.differing or 0 for run in record.runs})
 
 
 def _parser() -> argparse.ArgumentParser:

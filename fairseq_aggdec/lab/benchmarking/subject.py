@@ -124,11 +124,10 @@ class Runners:
             raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
         self.subject = subject
         self._loaded: dict[tuple[str, str | None, int], Loaded] = {}
-        self._on_gpu = subject.device != "cpu"
         self._nat_models: dict[tuple[str, str], nat_runner.Loaded] = {}
         self._translators: dict[str, TranslatorProcess] = {}
-        self._converted: Path | None = None
         self._greedy: dict[tuple[str, int], dict[int, list[int]]] = {}
+        self._folder = subject.keep
         self._stack = ExitStack()
 
     def __enter__(self) -> "Runners":
@@ -154,17 +153,13 @@ class Runners:
         Raises:
             AggdecError: the engine does not have this precision.
         """
-        kept = precision if precision == "fp16" or (precision == "bf16" and (stock or self._on_gpu)) else "fp32"
+        whole = precision == "fp16" or (precision == "bf16" and (stock or self.subject.device != "cpu"))
+        kept = precision if whole else "fp32"
         key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam)
         if key not in self._loaded:
             subject, option = self.subject, key[1]
-            options: dict[str, Any] = {
-                "drafter_path": subject.drafter_path,
-                "block_size": subject.block_size,
-                "block_ngrams": subject.block_ngrams,
-            }
-            if option is not None:
-                options[option] = True
+            options: dict[str, Any] = {} if option is None else {option: True}
+            options |= {name: getattr(subject, name) for name in ("drafter_path", "block_size", "block_ngrams")}
             task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
             if subject.drafter_path:
                 task.load_drafter(subject.drafter_path, models)
@@ -213,9 +208,8 @@ class Runners:
         return [torch.tensor(sentence) for sentence in self.subject.sentences]
 
     def _batches(self, task: AggressiveTranslationTask, size: int, shuffled: bool = False) -> list[dict[str, Any]]:
-        order = None
-        if shuffled:
-            order = Random(1).sample(range(len(self.subject.sentences)), len(self.subject.sentences))
+        count = len(self.subject.sentences)
+        order = Random(1).sample(range(count), count) if shuffled else None
         return loading.batches_of(task, self._sentences(), size, by_length=size > 1, order=order)
 
     def _nat_runner(self, mode: Mode, precision: str, batch_size: int) -> NatRunner:
@@ -231,11 +225,11 @@ class Runners:
         task = self.any_task()
         languages = (task.cfg.source_lang, task.cfg.target_lang)
         if precision not in self._translators:
-            if self._converted is None:
-                keep = self.subject.keep or self._stack.enter_context(TemporaryDirectory(prefix="aggdec-bench-"))
-                folder = Path(keep)
-                self._converted = ctranslate2_runner.convert(self.subject.path, self.subject.data, languages, folder)
-            translator = TranslatorProcess(self._converted, precision, self.subject.device, torch.get_num_threads())
+            if self._folder is None:
+                self._folder = self._stack.enter_context(TemporaryDirectory(prefix="aggdec-bench-"))
+            subject = self.subject
+            converted = ctranslate2_runner.convert(subject.path, subject.data, languages, Path(self._folder))
+            translator = TranslatorProcess(converted, precision, subject.device, torch.get_num_threads())
             self._stack.callback(translator.close)
             self._translators[precision] = translator
         dictionaries = (task.source_dictionary, task.target_dictionary)

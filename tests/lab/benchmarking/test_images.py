@@ -18,9 +18,7 @@ def test_psnr_is_the_mean_over_images_and_does_not_overflow() -> None:
     assert psnr([BLACK, WHITE], [WHITE, BLACK]) == 0
     assert psnr([BLACK], [BLACK + 1]) == pytest.approx(48.13, abs=0.01)
     assert psnr([BLACK, WHITE], [BLACK, BLACK]) == math.inf
-
-
-def test_a_pixel_is_the_same_in_every_channel() -> None:
+    # a pixel is the same in every channel
     other = BLACK.copy()
     other[0, 0, 2] = 1
     assert same_pixels([BLACK, BLACK], [BLACK, other]) == 0.875

@@ -25,13 +25,6 @@ def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> 
     assert dtypes == [torch.float32, torch.float32, torch.bfloat16]
 
 
-def test_large_batches_hold_sentences_of_similar_length(tiny: RandomModel) -> None:
-    sentences = [[5] * 9 + [2], [5, 2], [5] * 8 + [2], [5, 5, 2]]
-    with Runners(replace(tiny_subject(tiny), sentences=sentences, oracle=None)) as runners:
-        assert runners.make(Mode.parse("greedy"), 1).batches == [[0], [1], [2], [3]]
-        assert [sorted(batch) for batch in runners.make(Mode.parse("greedy"), 2).batches] == [[1, 3], [0, 2]]
-
-
 def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:
     """Or those of several precisions would not fit into memory; tasks live as long as the program."""
     with Runners(tiny_subject(tiny)) as runners:

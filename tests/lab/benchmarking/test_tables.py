@@ -1,6 +1,5 @@
 """What `test_measure.py` does not see in the tables of `fairseq_aggdec.lab.benchmarking.tables`."""
 
-from fairseq_aggdec.lab.benchmarking.machine import describe
 from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy, speed_table
 from tests.lab.benchmarking.tiny import made_up_run
 
@@ -20,10 +19,3 @@ def test_identity_names_another_precision_and_near_ties() -> None:
     assert identical_to_greedy(made_up_run("iad@bf16", 1.0, precision="bf16")) == "4 of 4 (fp32)"
     assert identical_to_greedy(made_up_run("iad", 1.0, identical=2, near_ties=2)) == "2 of 4 (2 near-ties)"
     assert identical_to_greedy(made_up_run("iad", 1.0, identical=None)) == ""
-
-
-def test_a_cpu_without_kernels_is_named_and_a_gpu_needs_none() -> None:
-    facts = {"processor": "P", "threads": 1, "cores": 2, "kernels": "none", "versions": {"torch": "0"}}
-    assert describe(facts) == "P, 1 threads of 2 cores; torch 0; without this plugin's kernels"
-    assert describe(facts | {"kernels": "compiled"}) == "P, 1 threads of 2 cores; torch 0"
-    assert describe(facts | {"gpu": "G", "cuda": "12"}) == "G (CUDA 12), P, 1 threads of 2 cores; torch 0"
