@@ -23,7 +23,7 @@ def missing_references(modes: Sequence[Mode], precision: Callable[[Mode], str]) 
         modes: all modes that are decoded.
         precision: gives the precision of a mode, one of `PRECISIONS`.
     """
-    missing = {}
+    missing: dict[str, None] = {}
     for mode in modes:
         name = "greedy" if mode.searches_as is None else f"aggressive-beam:{mode.beam}:0"
         needs = mode.budget != 0 if mode.searches_as else mode.lossless and not _is_greedy(mode)
@@ -73,7 +73,7 @@ def compare_with_greedy(
 
 
 def _rank(mode: Mode, other: Mode) -> int | None:
-    """Of all modes whose output a mode must have, the one with the least rank is its reference; None: no such mode."""
+    """How well `other` serves as the reference of `mode`: 0 best, 1 if there is no better, None not at all."""
     is_fairseqs = other.implementation == "fairseq" and other.decoding == "beam" and other.beam == mode.beam
     if mode.searches_as is not None:
         if is_fairseqs:
@@ -107,13 +107,13 @@ def refuse_differences(found: Mapping[str, Sequence[Difference]]) -> None:
         found: the differences by mode.
 
     Raises:
-        AggdecError: some are no near-ties; the message names the modes.
+        AggdecError: there are differences that are no near-ties; the message names the modes.
     """
     refuse_differing({mode: sum(not one.near_tie for one in different) for mode, different in found.items()})
 
 
 def refuse_differing(found: Mapping[str, int]) -> None:
-    """Raise `AggdecError` if a mode has outputs that differ beyond rounding; `found` is {mode: how many}."""
+    """Raise `AggdecError` if a mode has outputs that differ beyond rounding; `found` counts them by mode."""
     faulty = [mode for mode, differing in found.items() if differing]
     if faulty:
         raise AggdecError(

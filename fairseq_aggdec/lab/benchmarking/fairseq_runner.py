@@ -60,7 +60,7 @@ class FairseqRunner:
         return self._task.inference_step(self.generator, self.models, self.samples[number])
 
     def gap(self) -> Gap:
-        """Measures by this mode how near to each other two tokens are, or candidates of a beam: see `differences`."""
+        """The function that measures with this mode how far two tokens, or candidates of a beam, are apart."""
         samples = {}
         for sentences, batch in zip(self.batches, self.samples, strict=True):
             for row, number in enumerate(sentences):

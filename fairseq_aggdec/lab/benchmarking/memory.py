@@ -1,7 +1,4 @@
-"""Measures the peak memory of each mode in a process of its own (papers/000 Table 16).
-
-One process that runs all modes cannot tell their memory apart.
-"""
+"""Measures the peak memory of each mode (papers/000 Table 16), each in a process of its own to tell them apart."""
 
 import logging
 import multiprocessing

@@ -223,7 +223,7 @@ def _decode(runners: Runners, way: _Way, progress: Progress) -> _Decoded:
 
 
 def _gap(runners: Runners, reference: Mode) -> Gap:
-    """The gap of two tokens by the reference, whose runner is made at the first call."""
+    """Measures the gap of two tokens by the reference; makes the runner of the reference at the first call."""
 
     @cache
     def made() -> Gap:
@@ -272,9 +272,9 @@ def _score_differences(expected: _Decoded, found: _Decoded) -> list[ScoreDiffere
 
 
 def never_accepted(checks: Sequence[Check]) -> Mapping[str, list[Check]]:
-    """By mode, the checks in which no draft token was accepted, which only test its greedy steps.
+    """By mode, the checks in which no draft token was accepted: they test greedy steps only.
 
-    Those are left out whose mode accepted whole drafts in the same batches.
+    A check is left out where the mode with `+whole` accepted draft tokens in the same batches.
     """
     where: dict[str, list[Check]] = {}
     whole = {(check.mode, check.precision, check.batches) for check in checks if check.accepted}

@@ -1,15 +1,18 @@
-"""Tests of `fairseq_aggdec.lab.benchmarking.subject`."""
+"""Models that are measured: when they are made, loaded and freed, and the memory that a mode takes."""
 
 import gc
 import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
+from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.subject import Runners
-from tests.lab.benchmarking.tiny import tiny_subject
+from fairseq_aggdec.tasks.loading import load
+from tests.lab.benchmarking.tiny import tiny_model, tiny_subject
 
 
 def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> None:
@@ -33,3 +36,21 @@ def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:
     del runners
     gc.collect()
     assert model() is None
+
+
+def test_peaks_of_another_process(tiny: RandomModel) -> None:
+    peaks = peak_memory(tiny_subject(tiny), Mode.parse("gad"), [1, 4], threads=1)
+    assert len(peaks) == 2
+    for host, device in peaks:
+        assert 50e6 < host < 4e9
+        assert device is None
+
+
+def test_the_same_model_is_made_again_and_taken_where_it_is(tiny: RandomModel, tmp_path: Path) -> None:
+    again = tiny_model(tmp_path)
+    _, (first,) = load(str(tiny.checkpoint), str(tiny.folder), "src", "tgt")
+    _, (second,) = load(str(again.checkpoint), str(tmp_path), "src", "tgt")
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    written = again.checkpoint.stat().st_mtime_ns
+    tiny_model(tmp_path)
+    assert again.checkpoint.stat().st_mtime_ns == written
