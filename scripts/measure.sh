@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Time the shipped models and random ones on this machine: the records of README, docs/measurements.md and
-# docs/aggressive-beam.md that are not older than the engine. usage: bash scripts/measure.sh [FOLDER]
+# Time the shipped models and random ones on this machine: records of README, docs/measurements.md and
+# docs/aggressive-beam.md. usage: bash scripts/measure.sh [FOLDER]
 # The records are FOLDER/NAME.json (default work/benchmarks, below the repository's root); one that is there stays, so that a
 # stopped call goes on: remove one that was measured while something else ran. Half an hour on two quiet cores, and some minutes
 # of preparing data before. docs/measurements.md says how the tables are written out of the records.

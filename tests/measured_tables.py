@@ -3,16 +3,13 @@
 A page holds a table between two comments, `<!-- figures: KIND NAME... -->` and `<!-- end of figures -->`. A record is
 named with its commit, as in `name.json` (commit 0123456789ab), which is kept up to date, too.
 
-    python -m tests.measured_tables       after something was measured, or the engine was changed: writes them anew
-
-It also lists the records that are older than the engine's code, in docs/benchmarks/README.md.
+    python -m tests.measured_tables       after something was measured: writes them anew
 """
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,12 +21,9 @@ from fairseq_aggdec.lab.grid import text_table
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
-RECORDS_PAGE = "docs/benchmarks/README.md"
-ENGINE = ("fairseq_aggdec/decoding", "fairseq_aggdec/engine", "fairseq_aggdec/scheduling")
 PAGES = ("README.md", "docs/measurements.md", "docs/aggressive-beam.md", "docs/verify.md", "docs/papers.md")
 _BLOCK = re.compile(r"(<!-- figures: (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 _COMMIT = re.compile(r"(`([\w-]+)\.json`\s\(commit\s)[0-9a-f]{12}\)")
-_OLDER = re.compile(r"(## Older than the engine\n.*?\n\n)((?:- `[^\n]*\n)*)\Z", re.DOTALL)
 _PLAIN, _AHEAD = "aggressive-beam:5:0", "aggressive-beam:5"
 
 
@@ -99,15 +93,6 @@ def speed(name: str) -> Table:
     return speed_table(_record(name).at(1), short=True)
 
 
-def by_size(name: str) -> Table:
-    """The modes of a record over fairseq's beam of 5, a column of times and gains for each batch size."""
-    record, rows = _record(name), []
-    for mode in _runs(name, record.batch_sizes[0]):
-        runs = [(_runs(name, size)[mode], _runs(name, size)["beam5"]) for size in record.batch_sizes]
-        rows.append([f"`{mode}`", *(f"{_per_sentence(run)}: {_faster(run, stock)}" for run, stock in runs)])
-    return ["milliseconds a sentence (range): over fairseq beam 5", *map(str, record.batch_sizes)], rows
-
-
 def modules(name: str) -> Table:
     """Where the time goes."""
     return module_table(_record(name).at(1))
@@ -126,18 +111,19 @@ def batches(*names: str) -> Table:
 
 
 def milliseconds(*names: str) -> Table:
-    """Of a sentence, a column for each RECORD=LABEL."""
-    columns = [(_runs(name), label) for name, label in (argument.split("=") for argument in names)]
-    modes = list(dict.fromkeys(mode for runs, _ in columns for mode in runs))
+    """Of a sentence, a column for each RECORD=LABEL at batch size 1, or RECORD=LABEL=SIZE."""
+    columns = {}
+    for name, label, *size in (argument.split("=") for argument in names):
+        columns[label.replace("_", " ")] = _runs(name, *map(int, size))
+    modes = list(dict.fromkeys(mode for runs in columns.values() for mode in runs))
     rows = []
     for mode in modes:
         cells = []
-        for runs, _ in columns:
+        for runs in columns.values():
             times, faster = _per_sentence(runs.get(mode)), _faster(runs.get(mode), runs.get("beam5"))
             cells.append(f"{times}: {faster}" if faster else times)
         rows.append([f"`{mode}`", *cells])
-    heads = [label.replace("_", " ") for _, label in columns]
-    return ["milliseconds a sentence (range): over fairseq beam 5", *heads], rows
+    return ["milliseconds a sentence (range): over fairseq beam 5", *columns], rows
 
 
 def _per_sentence(run: Run | None) -> str:
@@ -190,7 +176,7 @@ def verified(*names: str) -> Table:
 
 
 KINDS: dict[str, Callable[..., Table]] = {
-    "overview": overview, "beside": beside, "speed": speed, "by_size": by_size, "modules": modules, "batches": batches,
+    "overview": overview, "beside": beside, "speed": speed, "modules": modules, "batches": batches,
     "milliseconds": milliseconds, "beams": beams, "verified": verified,
 }  # fmt: skip
 
@@ -207,31 +193,9 @@ def filled(page: str) -> str:
     return _COMMIT.sub(lambda match: f"{match[1]}{(_record(match[2]).commit or '')[:12]})", _BLOCK.sub(table, page))
 
 
-def older_records() -> list[str]:
-    """Names of the records that were measured before a change to the engine's code, as far as git knows."""
-    commits = {path.name: (load_record(path).commit or "").partition("-")[0] for path in RECORDS}
-    return [name for name, commit in commits.items() if not commit or _has_changed_since(commit)]
-
-
-@cache
-def _has_changed_since(commit: str) -> bool:
-    command = ["git", "diff", "--quiet", commit, "--", *ENGINE]
-    return subprocess.run(command, cwd=ROOT, capture_output=True).returncode != 0
-
-
-def marked_older(page: str) -> str:
-    """docs/benchmarks/README.md with the list that it ends with; what stands behind a name's colon there is kept."""
-    match = _OLDER.search(page)
-    if match is None:
-        raise AggdecError(f"{RECORDS_PAGE} does not end with a section 'Older than the engine', some text and a list")
-    lines = {line.split("`")[1]: line for line in match[2].splitlines()}
-    return page[: match.end(1)] + "".join(f"{lines.get(name, f'- `{name}`')}\n" for name in older_records())
-
-
 def main(pages: Sequence[str] = PAGES) -> None:
     """Write the tables of all pages anew, or, where a record or a kind is misspelt, none."""
     texts = {name: filled((ROOT / name).read_text(encoding="utf-8")) for name in pages}
-    texts[RECORDS_PAGE] = marked_older((ROOT / RECORDS_PAGE).read_text(encoding="utf-8"))
     for name, text in texts.items():
         (ROOT / name).write_text(text, encoding="utf-8")
 

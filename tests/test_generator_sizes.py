@@ -19,7 +19,7 @@ from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
+from fairseq_aggdec.lab.benchmarking.oracle import OracleGenerator, texts_to_copy, texts_to_propose
 from tests.random_blockwise import random_blockwise
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_batch, random_model, stock_beam_one
@@ -66,11 +66,11 @@ def check(
         stock = stock_beam_one(models, WORDS, sample, max_len_b=14)
         answers = {row: hypothesis["tokens"].tolist() for row, hypothesis in enumerate(stock)}
         vocabulary = range(WORDS.nspecial, len(WORDS))
-        copies = Oracle.to_copy_from(answers, 0.15, vocabulary)
-        proposals = Oracle.to_propose(answers, 3, BLOCK, vocabulary)
+        copies = texts_to_copy(answers, 0.15, vocabulary)
+        proposals = texts_to_propose(answers, 3, BLOCK, vocabulary)
         for mode in modes:
-            oracle = proposals if mode == "gad" else copies
-            kind = AggressiveGenerator.of if mode == "greedy" else partial(OracleGenerator.of, oracle=oracle)
+            texts = proposals if mode == "gad" else copies
+            kind = AggressiveGenerator.of if mode == "greedy" else partial(OracleGenerator.of, texts=texts)
             generator = kind(
                 models,
                 WORDS,

@@ -1,5 +1,6 @@
 """What is recorded in docs/: lossless rows have greedy's output, and records are short."""
 
+import json
 import re
 from pathlib import Path
 
@@ -17,6 +18,11 @@ def test_a_recorded_lossless_row_has_greedys_output(path: Path) -> None:
         lossless = run.implementation == "fairseq_aggdec" and not re.search(r"\+\+|nar|beam", run.mode)
         if lossless and run.identical is not None and run.compared_with == run.precision:
             assert run.identical + (run.near_ties or 0) >= run.sentences, run.mode
+
+
+def test_recorded_verifications_have_passed() -> None:
+    for path in (ROOT / "docs" / "verify").glob("*.json"):
+        assert json.loads(path.read_text(encoding="utf-8"))["passed"], path
 
 
 def test_records_are_short() -> None:

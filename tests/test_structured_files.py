@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.record import load_record
-from fairseq_aggdec.lab.benchmarking.report import markdown
+from fairseq_aggdec.lab.benchmarking.tables import markdown
 from fairseq_aggdec.structured_files import read, read_yaml
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 

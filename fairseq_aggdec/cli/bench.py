@@ -8,7 +8,7 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.files import check_result_file
 from fairseq_aggdec.generation.modes import DRAFTS
-from fairseq_aggdec.lab.benchmarking.modes import parse_modes
+from fairseq_aggdec.lab.benchmarking.modes import KNOWN, parse_modes
 from fairseq_aggdec.lab.benchmarking.search_settings import check_peers, given_settings
 from fairseq_aggdec.tasks.search_options import add_search_options
 
@@ -30,16 +30,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.json:
         check_result_file(args.json, "{")
     options.start(args.threads)
-    from fairseq_aggdec.lab.benchmarking import measure, report
-    from fairseq_aggdec.lab.benchmarking.alarm import refuse_differences
+    from fairseq_aggdec.lab.benchmarking import measure, tables
+    from fairseq_aggdec.lab.benchmarking.alarm import refuse_differing
 
-    record, found = measure.measure(args, modes, options.command("bench", argv))
+    record = measure.measure(args, modes, options.command("bench", argv))
     try:
         if args.json:
             record.save(args.json)
     finally:  # also where the disk is full
-        print(report.markdown(record))
-    refuse_differences(found)
+        print(tables.markdown(record))
+    refuse_differing({f"{run.mode} at batch size {run.batch_size}": run.differing or 0 for run in record.runs})
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,12 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--modes",
         default="beam5,beam1,greedy,iad",
-        help="comma separated, from beamN (fairseq's own), greedy, iad, nar, gad, iad++, gad++, "
-        "iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
-        "blockwise, blockwise:BETA, aggressive-beam:N (at most PREFIXES ahead in a pass, 0 for none: "
-        "aggressive-beam:N:PREFIXES), iad and gad with +whole "
-        "(--drafts whole); in another precision with @fp32, @fp16, @bf16, @int8 or @exact "
-        "(bit-exact) (default: %(default)s)",
+        help=f"comma separated, from {KNOWN}; beamN is fairseq's own search, +whole is --drafts whole "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--peers",
@@ -119,12 +115,8 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     options.check_least(parser, args, 1, "repeats", "max_source_positions")
     if args.block_ngrams and not args.no_repeat_ngram_size:
         parser.error("--block-ngrams goes with --no-repeat-ngram-size")
-    named = (("--reference", args.reference), ("--nat-peer", args.nat_peer))
-    useless = [
-        *(name for name, value in named if value),
-        *(option_name(name) for name in given_settings(args)),
-    ]
-    options.check_random_model_options(parser, args, *useless)
+    others = [name for name in ("reference", "nat_peer") if getattr(args, name)]
+    options.check_random_model_options(parser, args, *map(option_name, [*others, *given_settings(args)]))
 
 
 if __name__ == "__main__":

@@ -161,14 +161,13 @@ def add_random_model_options(parser: argparse.ArgumentParser) -> None:
         "--edit-ratio",
         type=float,
         default=0.1,
-        help="for iad and iad++: edit ratio between the text that is copied and the output; iad~0.2 sets it "
-        "for one mode (default: 0.1)",
+        help="for iad and iad++: edit ratio between the text that is copied and the output (default: 0.1)",
     )
     random.add_argument(
         "--accepted",
         type=float,
         default=5.5,
-        help="for gad and gad++: mean accepted tokens in an iteration; gad~7 sets it for one mode (default: 5.5)",
+        help="for gad and gad++: mean accepted tokens in an iteration (default: 5.5)",
     )
     random.add_argument(
         "--trained-in",

@@ -165,7 +165,7 @@ def _print_records(words: list[str]) -> None:
     args = parser.parse_args(words)
 
     from fairseq_aggdec.lab.benchmarking.record import load_record
-    from fairseq_aggdec.lab.benchmarking.report import markdown
+    from fairseq_aggdec.lab.benchmarking.tables import markdown
 
     stems = [path.stem for path in args.records]
     twice = next((stem for stem in stems if stems.count(stem) > 1), None)

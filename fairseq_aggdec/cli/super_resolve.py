@@ -41,15 +41,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = options.read(Options, "super-resolve", argv, __doc__, epilog=_EPILOG)
     options.start(args.threads)
     from fairseq_aggdec.files import written_whole
-    from fairseq_aggdec.lab.benchmarking.images import Settings, decode, draw, load, table
+    from fairseq_aggdec.lab.benchmarking.images import decode, draw, load, table
     from fairseq_aggdec.lab.benchmarking.machine import describe
 
     task, model = load(args.path, args.data, args.device)
-    settings = Settings(
-        args.gen_subset, args.limit, args.block_size or 0, args.accept_distance, args.batch_size, args.repeats
-    )
-    title = f"{args.gen_subset} of {args.data} by {args.path}"
-    record, versions = decode(task, model, settings, title, options.command("super-resolve", argv))
+    record, versions = decode(task, model, args, options.command("super-resolve", argv))
     text = f"{record.title}; batch size {args.batch_size}; {describe(record.machine)}\n\n{table(record)}\n"
     print(text, end="")
     with written_whole(args.output / "table.md") as partial:

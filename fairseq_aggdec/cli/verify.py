@@ -48,8 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--thorough",
         action="store_true",
-        help="more sentences, and every precision of the machine, alone and in small and large batches; how long it "
-        "takes is said beforehand, also without this option",
+        help="100 sentences in place of 20, and every precision of the machine, alone and in small and large batches",
     )
     parser.add_argument(
         "--limit", type=int, help="only the first N sentences (default: 20; --thorough: 100; of a random model 8)"

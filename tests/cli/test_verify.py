@@ -23,8 +23,7 @@ def test_a_data_bin_and_a_checkpoint_are_enough(
     out = tmp_path / "verified.json"
     main([str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint), "--limit", "9", "--json", str(out)])
     printed, said = capsys.readouterr()
-    duration = r"about \d+ (seconds|minutes)"
-    assert re.match(rf"9 sentences, 4 modes, fp32, alone, in batches of 8: {duration}; --thorough: {duration}\n", said)
+    assert said.startswith("9 sentences, 4 modes, fp32, alone, in batches of 8\n")
     assert printed.startswith(f"test of {toy_model_dir.data} by {toy_model_dir.checkpoint}, 9 sentences, cpu\n")
     assert printed.rstrip().endswith("passed: no lossless mode differs from its reference")
     record = json.loads(out.read_text())
@@ -41,8 +40,7 @@ def test_thorough_verifies_every_precision_and_large_batches(
     model = [str(toy_model_dir.data), "--path", str(toy_model_dir.checkpoint)]
     main([*model, "--limit", "3", "--thorough", "--modes", "greedy,iad", "--json", str(out)])
     first, *_ = capsys.readouterr().err.splitlines()
-    assert first.startswith("3 sentences, 2 modes, fp32, bf16, int8, exact, alone, in batches of 8, in batches of 32: ")
-    assert "--thorough" not in first
+    assert first == "3 sentences, 2 modes, fp32, bf16, int8, exact, alone, in batches of 8, in batches of 32"
     record = json.loads(out.read_text())
     assert {check["precision"] for check in record["checks"]} | set(record["left_out"]) == {
         *("fp32", "bf16", "int8", "exact")

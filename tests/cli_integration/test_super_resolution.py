@@ -9,7 +9,7 @@ from PIL import Image
 
 from fairseq_aggdec.cli.super_resolve import main
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.images import Settings, decode, load
+from fairseq_aggdec.lab.benchmarking.images import load
 from fairseq_aggdec.lab.benchmarking.record import load_record
 from tests.cli_integration.correction import PLUGIN
 from tests.helpers import TRAINING, generate_here, parse_generate, run_cli
@@ -84,9 +84,8 @@ def test_fairseq_generate_gives_the_same(trained: Trained) -> None:
 def test_refusals(trained: Trained, tmp_path: Path) -> None:
     with pytest.raises(AggdecError, match="a model without proposal heads"):
         load(str(trained.base), str(trained.data))
-    task, model = load(str(trained.heads), str(tmp_path / "none.npz"))
     with pytest.raises(AggdecError, match="no such file"):
-        decode(task, model, Settings(), "title", "command")
+        main([str(tmp_path / "none.npz"), "--path", str(trained.heads), "--output", str(tmp_path)])
     if not torch.cuda.is_available():
         with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
             load(str(trained.heads), str(trained.data), "cuda")

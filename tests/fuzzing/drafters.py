@@ -11,7 +11,7 @@ from fairseq_aggdec.decoding.outputs import Outputs
 from fairseq_aggdec.decoding.roles import Draft, Drafter
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleBlockDrafter, padded
+from fairseq_aggdec.lab.benchmarking.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose
 
 _FAR = 1 << 40
 
@@ -139,7 +139,7 @@ class FuzzedGenerator(AggressiveGenerator):
             )
         words = range(self.tgt_dict.nspecial, self.vocab_size)
         if self.decoding == "iad":
-            texts = Oracle.to_copy_from(answers, edit_ratio=0.15, vocabulary=words).texts
+            texts = texts_to_copy(answers, edit_ratio=0.15, vocabulary=words)
             copied = padded([texts[number] for number in self._numbers], self.pad, net_input["src_tokens"].device)
             return super().make_drafter(batch._replace(net_input={**net_input, "src_tokens": copied}))
         drafter = super().make_drafter(batch)
@@ -147,7 +147,7 @@ class FuzzedGenerator(AggressiveGenerator):
         block_size = self.block_draft.block_size - (self.block_draft.drafter is None)  # heads draft one token less
         if block_size == 0:
             return drafter
-        texts = Oracle.to_propose(answers, 1 + 0.7 * block_size, block_size, words).texts
+        texts = texts_to_propose(answers, 1 + 0.7 * block_size, block_size, words)
         proposed = padded([texts[number] for number in self._numbers], self.eos, net_input["src_tokens"].device)
         # the drafter may also be asked at positions behind the longest output
         return OracleBlockDrafter(drafter, block_size, proposed, self.eos)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.results import ModeResult
-from fairseq_aggdec.lab.benchmarking.rounds import Runner
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Runner
 from fairseq_aggdec.lab.lossless.differences import Difference, differences, near_tie_of, stock_computes
 
 
@@ -24,15 +23,14 @@ def missing_references(modes: Sequence[Mode], precision: Callable[[Mode], str]) 
         modes: all modes that are decoded.
         precision: gives the precision of a mode, one of `PRECISIONS`.
     """
-    wanted = dict.fromkeys(precision(mode) for mode in modes if mode.lossless)
-    present = {precision(mode) for mode in modes if _is_greedy(mode)}
-    missing = [f"greedy@{name}" for name in wanted if name not in present]
+    missing: dict[str, None] = {}
     for mode in modes:
-        alike = [other for other in modes if precision(other) == precision(mode)]
-        looks_ahead = mode.searches_as is not None and mode.budget != 0
-        if looks_ahead and all(_rank(mode, other) is None for other in alike):
-            missing.append(f"aggressive-beam:{mode.beam}:0@{precision(mode)}")
-    return [Mode.parse(name) for name in dict.fromkeys(missing)]
+        name = "greedy" if mode.searches_as is None else f"aggressive-beam:{mode.beam}:0"
+        needs = mode.budget != 0 if mode.searches_as else mode.lossless and not _is_greedy(mode)
+        alike = (other for other in modes if precision(other) == precision(mode))
+        if needs and all(_rank(mode, other) is None for other in alike):
+            missing[f"{name}@{precision(mode)}"] = None
+    return [Mode.parse(name) for name in missing]
 
 
 def compare_with_greedy(
@@ -59,8 +57,8 @@ def compare_with_greedy(
     found: dict[str, list[Difference]] = {}
     for result in results:
         mode, name = result.mode, precision(result.mode)
-        ranks = {number: _rank(mode, other.mode) for number, other in enumerate(results)}
-        fitting = [(rank, n) for n, rank in ranks.items() if rank is not None and precision(results[n].mode) == name]
+        alike = [(_rank(mode, other.mode), n) for n, other in enumerate(results) if precision(other.mode) == name]
+        fitting = [(rank, number) for rank, number in alike if rank is not None]
         if not fitting:
             continue
         _, best = min(fitting)
@@ -75,7 +73,7 @@ def compare_with_greedy(
 
 
 def _rank(mode: Mode, other: Mode) -> int | None:
-    """Of all modes whose output a mode must have, the one with the least rank is its reference; None: no such mode."""
+    """How well `other` serves as the reference of `mode`: 0 best, 1 if there is no better, None not at all."""
     is_fairseqs = other.implementation == "fairseq" and other.decoding == "beam" and other.beam == mode.beam
     if mode.searches_as is not None:
         if is_fairseqs:
@@ -109,13 +107,13 @@ def refuse_differences(found: Mapping[str, Sequence[Difference]]) -> None:
         found: the differences by mode.
 
     Raises:
-        AggdecError: some are no near-ties; the message names the modes.
+        AggdecError: there are differences that are no near-ties; the message names the modes.
     """
     refuse_differing({mode: sum(not one.near_tie for one in different) for mode, different in found.items()})
 
 
 def refuse_differing(found: Mapping[str, int]) -> None:
-    """Raise `AggdecError` if a mode has outputs that differ beyond rounding; `found` is {mode: how many}."""
+    """Raise `AggdecError` if a mode has outputs that differ beyond rounding; `found` counts them by mode."""
     faulty = [mode for mode, differing in found.items() if differing]
     if faulty:
         raise AggdecError(

@@ -1,7 +1,15 @@
-"""Runs CTranslate2 on the same checkpoint (by its own converter for fairseq), the same sentences and length limits."""
+"""Runs CTranslate2 on the same checkpoint (by its own converter for fairseq), the same sentences and length limits.
 
+It has a process of its own. In one process with PyTorch, its threads join PyTorch's OpenMP library. That library then
+has more threads than processors, no longer waits actively, and slows every mode (docs/tried.md).
+"""
+
+import logging
+import multiprocessing
+import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from multiprocessing.managers import BaseManager
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +19,81 @@ from fairseq.data import Dictionary
 from fairseq_aggdec.compat.allowed_classes import allowed_globals
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.ctranslate2_process import TranslatorProcess
 from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.lab.benchmarking.rounds import Output
+
+_COMPUTE_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int8": "int8"}
+
+
+class _Translator:
+    """A converted model, which `_Manager` loads and runs in another process."""
+
+    def __init__(self, converted: str, options: Mapping[str, Any]) -> None:
+        import ctranslate2
+
+        ctranslate2.set_log_level(logging.ERROR)
+        self._translator = ctranslate2.Translator(converted, inter_threads=1, **options)
+
+    def translate(self, texts: Sequence[Sequence[str]], options: Mapping[str, Any]) -> list[list[str]]:
+        return [result.hypotheses[0] for result in self._translator.translate_batch(texts, **options)]
+
+    def pid(self) -> int:
+        return os.getpid()
+
+
+class _Manager(BaseManager):
+    """The process that translates."""
+
+
+_Manager.register("translator", _Translator)
+
+
+class TranslatorProcess:
+    """A converted model, loaded by a process that translates one batch after another."""
+
+    def __init__(self, converted: Path, precision: str, device: str, threads: int) -> None:
+        """
+        Args:
+            converted: folder from `convert`.
+            precision: a key of `_COMPUTE_TYPES`.
+            device: `cpu` or `cuda`.
+            threads: of one batch.
+
+        Raises:
+            AggdecError: CTranslate2 cannot compute in that precision on that device.
+        """
+        options = {"device": device, "compute_type": _COMPUTE_TYPES[precision], "intra_threads": threads}
+        self._name = f"ctranslate2 in {precision} on {device}"
+        self._manager = _Manager(ctx=multiprocessing.get_context("spawn"))
+        self._manager.start()
+        try:
+            self._translator: Any = self._manager.translator(str(converted), options)  # type: ignore[attr-defined]
+        except Exception as error:  # RemoteError, which holds the traceback of the other process as text
+            self.close()
+            reason = str(error).strip("-\n ").splitlines()[-1]
+            raise AggdecError(f"{self._name}: {reason}") from error
+        self.pid: int = self._translator.pid()
+
+    def translate(self, texts: Sequence[Sequence[str]], options: Mapping[str, Any]) -> list[list[str]]:
+        """The best hypothesis of each text, as symbols.
+
+        Args:
+            texts: symbols, without EOS.
+            options: arguments of CTranslate2's `translate_batch`.
+
+        Raises:
+            AggdecError: the process has ended, most likely killed for want of memory.
+        """
+        try:
+            return self._translator.translate(texts, options)
+        except (EOFError, ConnectionError) as error:
+            raise AggdecError(
+                f"{self._name}: its process ended; if it was killed, free some memory, or leave --peers out"
+            ) from error
+
+    def close(self) -> None:
+        """End the process."""
+        self._manager.shutdown()
 
 
 class CTranslate2Runner:

@@ -4,13 +4,13 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from fairseq import utils
 from fairseq.models import BaseFairseqModel
 
-from fairseq_aggdec.lab.benchmarking import module_times
-from fairseq_aggdec.lab.benchmarking.modes import WITH_ORACLE, Mode
-from fairseq_aggdec.lab.benchmarking.oracle import Oracle, OracleGenerator
-from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.lab.benchmarking.modes import Mode
+from fairseq_aggdec.lab.benchmarking.oracle import OracleGenerator, Texts
+from fairseq_aggdec.lab.benchmarking.rounds import Output
 from fairseq_aggdec.lab.lossless.differences import Gap, beam_gap_of, gap_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
 
@@ -24,7 +24,7 @@ class FairseqRunner:
         models: list[BaseFairseqModel],
         batches: Sequence[dict[str, Any]],
         mode: Mode,
-        oracle: Oracle | None = None,
+        texts: Texts | None = None,
         **generation: Any,
     ) -> None:
         """
@@ -33,7 +33,7 @@ class FairseqRunner:
             models: from `load`, on their device, in the mode's precision.
             batches: fairseq's samples, from `batches_of` or fairseq's iterator.
             mode: a mode of this plugin or of fairseq's search.
-            oracle: what is drafted in place of the source's tokens or the drafter's own drafts.
+            texts: drafts are made from these in place of the source's tokens or the drafter's own drafts.
             generation: fairseq's generation options (`lenpen=...`), except the beam, which is the mode's.
         """
         device = next(models[0].parameters()).device
@@ -42,18 +42,17 @@ class FairseqRunner:
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
         self.device = device.type
-        self.wait: Callable[[], None] = module_times.device_wait(models)
+        self.wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
         task.cfg.decoding = mode.decoding
         task.cfg.top_beta, task.cfg.tolerance = mode.top_beta, mode.tolerance
         task.cfg.drafts = mode.drafts
-        drafts = oracle is not None and mode.decoding in WITH_ORACLE
-        extra: dict[str, Any] = {"oracle": oracle} if drafts else {}
+        extra: dict[str, Any] = {} if texts is None else {"texts": texts}
         if mode.budget is not None:
             extra["budget"] = mode.budget
         self.generator = task.build_generator(
             models,
             Namespace(**generation, beam=mode.beam),
-            seq_gen_cls=OracleGenerator if drafts else None,
+            seq_gen_cls=None if texts is None else OracleGenerator,
             extra_gen_cls_kwargs=extra or None,
         )
 
@@ -61,7 +60,7 @@ class FairseqRunner:
         return self._task.inference_step(self.generator, self.models, self.samples[number])
 
     def gap(self) -> Gap:
-        """Measures by this mode how near to each other two tokens are, or candidates of a beam: see `differences`."""
+        """The function that measures with this mode how far two tokens, or candidates of a beam, are apart."""
         samples = {}
         for sentences, batch in zip(self.batches, self.samples, strict=True):
             for row, number in enumerate(sentences):

@@ -1,22 +1,17 @@
 """Draws figures of a record as PNG and SVG, after those of Ge et al. 2022 (papers/000)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import matplotlib
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairseq_aggdec.files import written_whole
-from fairseq_aggdec.lab.benchmarking.record import Record, Run
+from fairseq_aggdec.lab.benchmarking.record import Record
 from fairseq_aggdec.lab.benchmarking.tables import BASELINES
 
-_STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
+_STYLE: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 _COLOURS = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
 MARKERS = "osD^vP*X<>"
 
@@ -59,10 +54,6 @@ def save(figure: Figure, path: Path, tight: bool = False) -> None:
         figure.savefig(partial, format=kind, dpi=150, bbox_inches="tight" if tight else None, metadata=undated)
 
 
-def _baseline(runs: Sequence[Run]) -> Run:
-    return next((run for name in BASELINES for run in runs if run.mode == name), runs[0])
-
-
 def edit_ratio_figure(record: Record) -> Figure | None:
     """Speed-up over `greedy` of groups of sentences against their edit ratio, for modes that copy."""
     runs = [run for run in record.at(min(record.batch_sizes)) if run.speed_up_by_edit_ratio]
@@ -91,11 +82,12 @@ def batch_size_figure(record: Record) -> Figure | None:
         return None
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    baseline = {size: _baseline(record.at(size)) for size in sizes}
+    modes = list(dict.fromkeys(run.mode for run in record.runs))
+    name = next((name for name in BASELINES if name in modes), modes[0])
+    baseline = {run.batch_size: run for run in record.runs if run.mode == name}
     largest_size = max(sizes)
     largest = baseline[largest_size]
-    name = largest.mode
-    for number, mode in enumerate(dict.fromkeys(run.mode for run in record.runs)):
+    for number, mode in enumerate(modes):
         runs = sorted((run for run in record.runs if run.mode == mode), key=lambda run: run.batch_size)
         look = {
             "color": _COLOURS[number % len(_COLOURS)],
@@ -117,7 +109,9 @@ def batch_size_figure(record: Record) -> Figure | None:
         axis.minorticks_off()
         axis.set_xlabel("batch size")
         axis.grid(alpha=0.3)
-    _plain_ticks(left)
+    # matplotlib's default labels powers of ten only
+    left.yaxis.set_major_locator(matplotlib.ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    left.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     figure.legend(loc="outside right center", frameon=False)
     return figure
 
@@ -127,9 +121,3 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "batch_sizes": batch_size_figure,
 }
 """how a file's name ends, and the function that draws it; it returns None where the record lacks the numbers"""
-
-
-def _plain_ticks(axis: Axes) -> None:
-    """Label a logarithmic axis at 1, 2 and 5 times powers of ten; matplotlib's default labels powers of ten only."""
-    axis.yaxis.set_major_locator(matplotlib.ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axis.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))

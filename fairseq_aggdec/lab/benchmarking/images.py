@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,8 +21,7 @@ from fairseq_aggdec.lab.benchmarking import machine
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import Record, run_of
-from fairseq_aggdec.lab.benchmarking.results import ModeResult
-from fairseq_aggdec.lab.benchmarking.rounds import compare
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, compare
 from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks.super_resolution import SuperResolutionTask
@@ -32,21 +31,6 @@ BASELINE, EXACT, APPROXIMATE = "greedy", "blockwise", "approximate"
 _CELL, _GAP = 128, 8  # pixels of a picture's side and between pictures
 
 Loaded = tuple[SuperResolutionTask, BaseFairseqModel]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to decode."""
-
-    split: str = "test"
-    limit: int | None = None
-    """number of images, from the first one; None for all"""
-    block_size: int = 0
-    """number of proposal heads to use; 0 for all"""
-    distance: float = 2.0
-    """ε: approximate decoding accepts an intensity that differs from the model's by at most this, of 255"""
-    batch_size: int = 1
-    repeats: int = 3
 
 
 def load(path: str, data: str, device: str = "cpu") -> Loaded:
@@ -77,14 +61,14 @@ def load(path: str, data: str, device: str = "cpu") -> Loaded:
 
 
 def decode(
-    task: SuperResolutionTask, model: BaseFairseqModel, settings: Settings, title: str, command: str
+    task: SuperResolutionTask, model: BaseFairseqModel, args: Any, command: str
 ) -> tuple[Record, list[list[np.ndarray]]]:
     """Decode a split in all three modes.
 
     Args:
         task, model: from `load`.
-        settings: how to decode.
-        title, command: for the record.
+        args: the options of `aggdec super-resolve`.
+        command: the command line, for the record.
 
     Returns:
         the record, and four versions of the images, each H x W x C, uint8: small input, greedy and approximate output,
@@ -93,22 +77,27 @@ def decode(
     Raises:
         AggdecError: the split, the images or the settings cannot be used.
     """
-    task.load_dataset(settings.split)
-    dataset = task.dataset(settings.split)
-    numbers = range(len(dataset))[: settings.limit]
-    starts = range(0, len(numbers), settings.batch_size)
-    batches = [dataset.collater([dataset[i] for i in numbers[first : first + settings.batch_size]]) for first in starts]
-    runners = [_runner(task, model, batches, mode, settings) for mode in (BASELINE, EXACT, APPROXIMATE)]
-    results = compare(runners, settings.repeats)
+    task.load_dataset(args.gen_subset)
+    dataset = task.dataset(args.gen_subset)
+    numbers = range(len(dataset))[: args.limit]
+    starts = range(0, len(numbers), args.batch_size)
+    batches = [dataset.collater([dataset[i] for i in numbers[first : first + args.batch_size]]) for first in starts]
+    runners = []
+    for name, decoding in ((BASELINE, BASELINE), (EXACT, EXACT), (APPROXIMATE, EXACT)):
+        task.cfg.accept_distance = args.accept_distance if name == APPROXIMATE else None
+        task.cfg.block_size = args.block_size or 0
+        runners.append(FairseqRunner(task, [model], batches, Mode(name, decoding)))
+    results = compare(runners, args.repeats)
     inputs, originals = list(dataset.src.images[: len(numbers)]), list(dataset.tgt.images[: len(numbers)])
     outputs = {result.mode.name: _images(task, result) for result in results}
     runs = [run_of(result, "fp32", greedy=results[0], greedy_precision="fp32") for result in results]
     for run in runs:
-        run.batch_size = settings.batch_size
+        run.batch_size = args.batch_size
         run.psnr = psnr(outputs[run.mode], originals)
         run.same_pixels = same_pixels(outputs[run.mode], outputs[BASELINE])
+    title = f"{args.gen_subset} of {args.data} by {args.path}"
     record = Record(
-        title=f"{title}, {task.sizes}, {len(numbers)} images, ε = {settings.distance:g}",
+        title=f"{title}, {task.sizes}, {len(numbers)} images, ε = {args.accept_distance:g}",
         command=command,
         date=machine.now(),
         commit=machine.commit(),
@@ -120,14 +109,6 @@ def decode(
         bicubic_psnr=psnr([_enlarged(image, task.sizes.output_size) for image in inputs], originals),
     )
     return record, [inputs, outputs[BASELINE], outputs[APPROXIMATE], originals]
-
-
-def _runner(
-    task: SuperResolutionTask, model: BaseFairseqModel, batches: Sequence[dict], mode: str, settings: Settings
-) -> FairseqRunner:
-    task.cfg.accept_distance = settings.distance if mode == APPROXIMATE else None
-    task.cfg.block_size = settings.block_size
-    return FairseqRunner(task, [model], batches, Mode(mode, BASELINE if mode == BASELINE else EXACT))
 
 
 def _images(task: SuperResolutionTask, result: ModeResult) -> list[np.ndarray]:
@@ -176,7 +157,7 @@ def same_pixels(images: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> f
 
 
 def _enlarged(image: np.ndarray, size: int) -> np.ndarray:
-    """An image enlarged to `size` pixels a side by bicubic interpolation, the baseline of super-resolution."""
+    """The image with `size` pixels a side, by bicubic interpolation: the baseline of super-resolution."""
     return np.asarray(_pixels(image).resize((size, size), Image.Resampling.BICUBIC)).reshape(size, size, -1)
 
 

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -27,41 +28,37 @@ def machine() -> dict[str, Any]:
     }
     if torch.cuda.is_available():
         facts |= {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
-    own = {"Python": platform.python_version(), "fairseq_aggdec": fairseq_aggdec.__version__}
-    return {**facts, "versions": {**own, **_versions()}}
+    versions = {"Python": platform.python_version(), "fairseq_aggdec": fairseq_aggdec.__version__}
+    for name in _LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return {**facts, "versions": versions}
 
 
 def describe(facts: dict[str, Any]) -> str:
     """One line of text for the facts of `machine`; missing ones are called unknown."""
     known = {name: facts.get(name, "unknown") for name in ("processor", "threads", "cores", "cuda")}
     versions = facts.get("versions")
-    libraries = [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []
+    libraries = (
+        ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) else ""
+    )
     gpu = f"{facts['gpu']} (CUDA {known['cuda']}), " if "gpu" in facts else ""
-    text = f"{gpu}{known['processor']}, {known['threads']} threads of {known['cores']} cores; {', '.join(libraries)}"
-    if gpu or facts.get("kernels") == "compiled":  # a GPU needs no kernels
-        return text
-    return f"{text}; without this plugin's kernels"  # a record of before there were any has no such fact
+    text = f"{gpu}{known['processor']}, {known['threads']} threads of {known['cores']} cores; {libraries}"
+    # a GPU needs no kernels; a record that is older than the kernels does not name them
+    return text if gpu or facts.get("kernels") == "compiled" else f"{text}; without this plugin's kernels"
 
 
 def commit() -> str | None:
-    """The git commit of the package, with `-dirty` if files were changed.
+    """The git commit of the package, with `-dirty` if files were changed; None where it is not known.
 
-    The environment variable AGGDEC_COMMIT, of a copied checkout, goes before: what git says there may be of another
-    state. None where neither is known.
+    The environment variable AGGDEC_COMMIT, of a copied checkout, replaces it: git may name another state there.
     """
-    named = os.environ.get("AGGDEC_COMMIT")
-    if named:
+    if named := os.environ.get("AGGDEC_COMMIT"):
         return named
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     folder = Path(fairseq_aggdec.__file__).parent
     try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None
@@ -70,16 +67,6 @@ def commit() -> str | None:
 def now() -> str:
     """Present date and time, UTC, in ISO 8601."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _processor() -> str:

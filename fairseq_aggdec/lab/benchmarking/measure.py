@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import torch
 from tqdm import tqdm
@@ -14,28 +13,24 @@ from tqdm import tqdm
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import read_text_lines
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
-from fairseq_aggdec.lab.benchmarking import machine, module_times, random_models
+from fairseq_aggdec.lab.benchmarking import machine, random_models
 from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, missing_references, print_differences
 from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import COPYING, Mode
+from fairseq_aggdec.lab.benchmarking.module_times import profile
 from fairseq_aggdec.lab.benchmarking.record import Record, Run, run_of, speed_up_by_edit_ratio
-from fairseq_aggdec.lab.benchmarking.results import ModeResult
-from fairseq_aggdec.lab.benchmarking.rounds import Runner, compare, run_once, warm_up
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, compare
 from fairseq_aggdec.lab.benchmarking.search_settings import given_settings
 from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners, Subject, read_subject
 from fairseq_aggdec.lab.evaluation.bleu import detokenised_bleu
-from fairseq_aggdec.lab.lossless.differences import Difference
 from fairseq_aggdec.models.sizes import SIZES
 
 _RANDOM_SENTENCES = 16
 _RANDOM_BLOCK = 25  # block size k of papers/000
 
-Measured = tuple[Record, dict[str, list[Difference]]]
-"""the record, and each lossless mode's differences from `greedy` by its name and batch size"""
 
-
-def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Measured:
-    """Measure what the options of `aggdec bench` ask for.
+def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Record:
+    """Measure what the options of `aggdec bench` ask for, and print differences of lossless modes on stderr.
 
     Args:
         args: the options, already checked.
@@ -53,8 +48,25 @@ def measure(args: argparse.Namespace, modes: Sequence[Mode], command: str) -> Me
         else:
             subject, references = _subject(args)
             title = f"{args.gen_subset} of {args.data} by {args.path}"
-        with Runners(replace(subject, drafts=args.drafts)) as runners:
-            return _measure(args, modes, runners, references, title, command)
+        subject = replace(subject, drafts=args.drafts)
+        with Runners(subject) as runners:
+            runs, ratios = _runs(args, modes, runners, references)
+        for mode in tqdm(modes if args.memory else (), desc="memory", unit="mode", disable=None, leave=False):
+            peaks = peak_memory(subject, mode, args.batch_sizes, torch.get_num_threads())
+            for run, peak in zip((run for run in runs if run.mode == mode.name), peaks, strict=True):
+                run.host_bytes, run.device_bytes = peak
+    return Record(
+        title=f"{title}, {len(subject.sentences)} sentences, {subject.device}",
+        command=command,
+        date=machine.now(),
+        commit=machine.commit(),
+        machine=machine.machine(),
+        sentences=len(subject.sentences),
+        source_tokens=sum(map(len, subject.sentences)),
+        edit_ratio=round(mean(ratios), 4),
+        runs=runs,
+        search=given_settings(args),
+    )
 
 
 def _subject(args: argparse.Namespace) -> tuple[Subject, list[str]]:
@@ -104,24 +116,19 @@ def random_subject(args: argparse.Namespace, modes: Sequence[Mode], folder: Path
     )
 
 
-def _measure(
-    args: argparse.Namespace,
-    modes: Sequence[Mode],
-    runners: Runners,
-    references: Sequence[str],
-    title: str,
-    command: str,
-) -> Measured:
-    subject, runs = runners.subject, []
+def _runs(
+    args: argparse.Namespace, modes: Sequence[Mode], runners: Runners, references: Sequence[str]
+) -> tuple[list[Run], list[float]]:
+    """All modes at all batch sizes, and the edit ratio of each sentence."""
+    runs: list[Run] = []
     ratios: list[float] = []
-    found: dict[str, list[Difference]] = {}
     missing = missing_references(modes, runners.precision)
     for batch_size in args.batch_sizes:
         made = [runners.make(mode, batch_size) for mode in modes]
         results = compare(made, args.repeats)
         untimed = [runners.make(mode, batch_size) for mode in missing]
         decoded = [*results, *compare(untimed, repeats=1)]
-        compared = compare_with_greedy([*made, *untimed], decoded, runners.precision, subject.block_ngrams)
+        compared = compare_with_greedy([*made, *untimed], decoded, runners.precision, args.block_ngrams)
         print_differences(compared, runners.any_task().target_dictionary.symbols)
         ratios = ratios or _edit_ratios(runners, results, batch_size)
         for runner, result in zip(made, results, strict=True):
@@ -138,37 +145,13 @@ def _measure(
                 waits = (result.sentence_latencies, greedy.sentence_latencies)
                 run.speed_up_by_edit_ratio = speed_up_by_edit_ratio(ratios, *waits)
             runs.append(run)
-            found[f"{run.mode} at batch size {batch_size}"] = compared.get(run.mode, [])
-    if args.memory:
-        _fill_in_memory(subject, modes, args.batch_sizes, runs)
-    record = Record(
-        title=f"{title}, {len(subject.sentences)} sentences, {subject.device}",
-        command=command,
-        date=machine.now(),
-        commit=machine.commit(),
-        machine=machine.machine(),
-        sentences=len(subject.sentences),
-        source_tokens=sum(map(len, subject.sentences)),
-        edit_ratio=round(mean(ratios), 4),
-        runs=runs,
-        search=given_settings(args),
-    )
-    return record, found
+    return runs, ratios
 
 
 def _greedy(results: Sequence[ModeResult], precision: str, runners: Runners) -> ModeResult | None:
     """The result of `greedy` in a precision, or in another one where that was not decoded."""
     found = [result for result in results if result.mode.decoding == "greedy" and result.mode.peer is None]
     return min(found, key=lambda result: runners.precision(result.mode) != precision, default=None)
-
-
-def profile(runner: Runner) -> dict[str, float]:
-    """Seconds by module of one round of a mode of this plugin; reading the clocks adds a little."""
-    warm_up(runner)
-    result = ModeResult(runner.mode, runner.batches)
-    with module_times.measured(runner.wait) as seconds:
-        run_once(runner, result)
-    return {module: round(time, 6) for module, time in module_times.with_rest(seconds, result.seconds).items()}
 
 
 def _bleu(runners: Runners, result: ModeResult, references: Sequence[str]) -> float:
@@ -190,12 +173,3 @@ def _edit_ratios(runners: Runners, results: Sequence[ModeResult], batch_size: in
         edit_ratio([source[token] for token in text[:-1]], [target[token] for token in result.outputs[n].tokens[:-1]])
         for n, text in sorted(runners.copied_texts(result.mode, batch_size).items())
     ]
-
-
-def _fill_in_memory(subject: Subject, modes: Sequence[Mode], sizes: Sequence[int], runs: Sequence[Run]) -> None:
-    by_place = {(run.mode, run.batch_size): run for run in runs}
-    for mode in tqdm(modes, desc="memory", unit="mode", disable=None, leave=False):
-        peaks: list[Any] = peak_memory(subject, mode, sizes, torch.get_num_threads())
-        for size, (host, device) in zip(sizes, peaks, strict=True):
-            run = by_place[mode.name, size]
-            run.host_bytes, run.device_bytes = host, device

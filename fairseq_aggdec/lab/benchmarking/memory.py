@@ -1,7 +1,4 @@
-"""Measures the peak memory of each mode in a process of its own (papers/000 Table 16).
-
-One process that runs all modes cannot tell their memory apart.
-"""
+"""Measures the peak memory of each mode (papers/000 Table 16), each in a process of its own to tell them apart."""
 
 import logging
 import multiprocessing
@@ -61,30 +58,23 @@ def _peaks(subject: Subject, mode: Mode, batch_sizes: Sequence[int], threads: in
     with Runners(subject) as runners:
         for batch_size in batch_sizes:
             runner = runners.make(mode, batch_size)
-            process = runner.pid if isinstance(runner, CTranslate2Runner) else "self"
-            _forget_peak(process)
+            process = Path("/proc") / (str(runner.pid) if isinstance(runner, CTranslate2Runner) else "self")
+            on_device = subject.device == "cuda" and mode.peer is None
+            if on_device:
+                torch.cuda.reset_peak_memory_stats()
+            with suppress(OSError):
+                (process / "clear_refs").write_text("5")  # the peak is now the present use
             longest = range(len(runner.batches))[-WARM_UP_BATCHES:]
             for number in longest:
                 runner.decode(number)
             runner.wait()
-            on_device = subject.device == "cuda" and mode.peer is None
-            peaks.append((_host_peak(process), torch.cuda.max_memory_allocated() if on_device else None))
+            peaks.append((_host_peak(process / "status"), torch.cuda.max_memory_allocated() if on_device else None))
     return peaks
 
 
-def _forget_peak(process: int | str) -> None:
-    if torch.cuda.is_available():
-        torch.cuda.reset_peak_memory_stats()
-    with suppress(OSError):
-        Path(f"/proc/{process}/clear_refs").write_text("5")  # resets the peak to the present use
-
-
-def _host_peak(process: int | str) -> int:
-    """Peak resident memory in bytes, since `_forget_peak` on Linux, elsewhere of this process since it began."""
-    status = Path(f"/proc/{process}/status")
+def _host_peak(status: Path) -> int:
+    """Peak resident memory in bytes: on Linux since `clear_refs` was written, elsewhere since this process began."""
     if status.is_file():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return 1024 * int(line.split()[1])
+        return next(1024 * int(line.split()[1]) for line in status.open() if line.startswith("VmHWM:"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak

@@ -15,37 +15,27 @@ PEERS = {CTRANSLATE2: tuple(f"{CTRANSLATE2}:{how}" for how in ("greedy", "greedy
 """the modes that a name in --peers stands for"""
 
 _BEAM = "aggressive-beam"
-_OWN = tuple(name for name, mode in decoding_modes.MODES.items() if not mode.beam and not mode.stands_for)
-COPYING = tuple(name for name in _OWN if decoding_modes.MODES[name].drafter == decoding_modes.COPIES)
+_OWN = {name: mode for name, mode in decoding_modes.MODES.items() if not mode.beam and not mode.stands_for}
+COPYING = tuple(name for name, mode in _OWN.items() if mode.drafter == decoding_modes.COPIES)
 """modes that copy their drafts"""
-WITH_ORACLE = tuple(
-    name
-    for name in _OWN
-    if (row := decoding_modes.MODES[name]).drafter in (decoding_modes.COPIES, decoding_modes.BLOCK_MODEL)
-    and row.acceptance != "none"
-)
-"""modes whose drafts, of a random model, are made from outputs"""
 WHOLE = "+whole"
-CUT = tuple(name for name in _OWN if "drafts" in decoding_modes.MODES[name].options)
+CUT = tuple(name for name, mode in _OWN.items() if "drafts" in mode.options)
 """modes whose drafts are cut to what saves time"""
-_NUMBERS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
-    "beam": (("beam",), (1,)),
-    _BEAM: (("beam", "budget"), (1, 2)),
-    "blockwise": (("top_beta",), (0, 1)),
-    "iad++": (("top_beta", "tolerance"), (0, 2)),
-    "gad++": (("top_beta", "tolerance"), (0, 2)),
-}
-"""fields of `Mode` that the numbers in a name set, and how many numbers there may be"""
-_NAME = re.compile(
-    rf"(?P<peer>{CTRANSLATE2}:)?(?P<kind>beam(?=\d)|(?:{'|'.join(map(re.escape, (_BEAM, *_OWN)))})(?=[:+~@]|$))"
-    r"(?P<numbers>\d*(?::-?[\d.]+)*)(?P<whole>\+whole)?(?:~(?P<oracle>[\d.]+))?(?:@(?P<precision>\w+))?",
-    re.ASCII,
+_FORMS = (
+    r"(?P<decoding>beam)(?P<beam>[1-9]\d*)",
+    rf"(?P<decoding>{_BEAM}):(?P<beam>[1-9]\d*)(:(?P<budget>\d+))?",
+    r"(?P<decoding>blockwise)(:(?P<top_beta>[1-9]\d*))?",
+    r"(?P<decoding>[ig]ad\+\+)(:(?P<top_beta>[1-9]\d*):(?P<tolerance>\d+(\.\d+)?))?",
+    rf"(?P<decoding>{'|'.join(map(re.escape, _OWN))})",
 )
-_KNOWN = (
+"""the names of modes without peer, +whole and precision; the groups are fields of `Mode`"""
+KNOWN = (
     f"beam5, beam1 (any beam), {', '.join(_OWN)}, iad++:BETA:TOLERANCE, gad++:BETA:TOLERANCE, "
-    f"blockwise:BETA, {' and '.join(CUT)} with +whole, aggressive-beam:5, aggressive-beam:5:PREFIXES, "
-    "ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or @exact (bit-exact) where wanted"
+    f"blockwise:BETA, {' and '.join(CUT)} with {WHOLE}, aggressive-beam:5, aggressive-beam:5:PREFIXES (at most "
+    "PREFIXES scored ahead in a pass), ctranslate2:greedy, ctranslate2:beam5, each with @fp32, @fp16, @bf16, @int8 or "
+    "@exact (bit-exact) where wanted"
 )
+"""the modes, for help texts and errors"""
 
 
 @dataclass(frozen=True)
@@ -66,18 +56,16 @@ class NatPeer:
         Raises:
             AggdecError: the text has another form, or the label is a mode's name.
         """
-        match = re.fullmatch(r"(?P<label>[\w.+-]+)=(?P<path>[^:]+)(:(?P<passes>\d+)(:(?P<beam>\d+))?)?", text, re.ASCII)
+        match = re.fullmatch(r"([\w.+-]+)=([^:]+)(?::([1-9]\d*))?(?::([1-9]\d*))?", text, re.ASCII)
         if match is None:
             raise AggdecError(
                 f"--nat-peer {text}: write LABEL=PATH[:ITERATIONS[:LENGTH-BEAM]], such as cmlm=model.pt:10:5; PATH is "
                 "one model's, without a colon"
             )
-        iterations, length_beam = int(match["passes"] or cls.iterations), int(match["beam"] or cls.length_beam)
-        if min(iterations, length_beam) < 1:
-            raise AggdecError(f"--nat-peer {text}: iterations and length beam must be at least 1")
-        if match["label"] in _OWN or re.fullmatch(r"beam\d*", match["label"]):
-            raise AggdecError(f"--nat-peer {text}: {match['label']} is a mode's name; give the model another label")
-        return cls(match["label"], match["path"], iterations, length_beam)
+        label, path, *numbers = match.groups()
+        if label in _OWN or re.fullmatch(r"beam\d*", label):
+            raise AggdecError(f"--nat-peer {text}: {label} is a mode's name; give the model another label")
+        return cls(label, path, *(int(number) for number in numbers if number))
 
     @property
     def option(self) -> str:
@@ -104,9 +92,6 @@ class Mode:
     """one of `PRECISIONS`; None for the precision of the benchmark"""
     drafts: str = "auto"
     """a value of --drafts"""
-    oracle: float | None = None
-    """quality of a random model's drafts: mean accepted tokens (gad, gad++) or edit ratio (`COPYING`); None for that of
-    the benchmark"""
     budget: int | None = None
     """prefixes that aggressive-beam scores ahead in a pass, 0 for plain beam search; None for as many as pay"""
     nat: NatPeer | None = None
@@ -114,47 +99,35 @@ class Mode:
 
     @classmethod
     def parse(cls, name: str) -> "Mode":
-        """Read [PEER:]MODE[+whole][~ORACLE][@PRECISION].
+        """Read [PEER:]MODE[:NUMBER...][+whole][@PRECISION]; the number of `beam` has no colon.
 
         Raises:
             AggdecError: no such mode.
         """
-        try:
-            match = _NAME.fullmatch(name)
-            if match is None:
-                raise ValueError
-            kind, peer, precision = match["kind"], match["peer"], match["precision"]
-            fields, counts = _NUMBERS.get(kind, ((), (0,)))
-            texts = [text for text in match["numbers"].split(":") if text]
-            if len(texts) not in counts:
-                raise ValueError
-            numbers: dict[str, Any] = {
-                field: float(text) if field == "tolerance" else int(text)
-                for field, text in zip(fields, texts, strict=False)
-            }
-            oracle = None if match["oracle"] is None else float(match["oracle"])
-        except ValueError:
-            raise AggdecError(f"unknown mode {name}: choose from {_KNOWN}") from None
-        beta, tolerance = numbers.get("top_beta", 1), numbers.get("tolerance", 0)
-        wrong = {
-            "a beam has at least 1": numbers.get("beam", 1) < 1,
-            "top-beta must be at least 1, and the tolerance at least 0": beta < 1 or tolerance < 0,
-            "a pass scores 0 or more prefixes ahead": numbers.get("budget", 0) < 0,
-            f"unknown precision {precision}; choose from {', '.join(PRECISIONS)}": precision not in (None, *PRECISIONS),
-            f"{WHOLE} is for modes whose drafts are cut otherwise: {', '.join(CUT)}": match["whole"]
-            and (peer or kind not in CUT),
-            f"{CTRANSLATE2} decodes by greedy or beamN": peer and kind not in ("greedy", "beam"),
-            f"{CTRANSLATE2} has no bit-exact mode": peer and precision == "exact",
-            "there is no bit-exact beam search": kind == _BEAM and precision == "exact",
-            f"fairseq's own search has no {precision}": kind == "beam" and not peer and precision in ("int8", "exact"),
-            f"~ sets the oracle of {', '.join(WITH_ORACLE)} only": oracle is not None and kind not in WITH_ORACLE,
+        rest, at, precision = name.partition("@")
+        whole, peer = rest.endswith(WHOLE), rest.startswith(f"{CTRANSLATE2}:")
+        rest = rest.removeprefix(f"{CTRANSLATE2}:").removesuffix(WHOLE)
+        match = next(filter(None, (re.fullmatch(form, rest, re.ASCII) for form in _FORMS)), None)
+        decoding = match["decoding"] if match else ""
+        if (
+            match is None
+            or (at and precision not in PRECISIONS)
+            or (whole and (peer or decoding not in CUT))
+            or (peer and decoding not in ("greedy", "beam"))
+        ):
+            raise AggdecError(f"unknown mode {name}: choose from {KNOWN}")
+        if precision == "exact" and (peer or decoding in ("beam", _BEAM)):
+            raise AggdecError(f"mode {name}: only this plugin's modes without a beam can be bit-exact")
+        if precision == "int8" and decoding == "beam" and not peer:
+            raise AggdecError(f"mode {name}: fairseq's own search has no int8")
+        numbers: dict[str, Any] = {
+            field: float(value) if field == "tolerance" else int(value)
+            for field, value in match.groupdict().items()
+            if field != "decoding" and value is not None
         }
-        for reason, is_so in wrong.items():
-            if is_so:
-                raise AggdecError(f"mode {name}: {reason}")
-        drafts = "whole" if match["whole"] else "auto"
+        drafts = "whole" if whole else "auto"
         return cls(
-            name, kind, peer=CTRANSLATE2 if peer else None, precision=precision, drafts=drafts, oracle=oracle, **numbers
+            name, decoding, peer=CTRANSLATE2 if peer else None, precision=precision or None, drafts=drafts, **numbers
         )
 
     @property
@@ -190,14 +163,12 @@ def parse_modes(modes: str, peers: str = "", nat_peers: Sequence[str] = ()) -> l
     """
     names = [name.strip() for name in modes.split(",") if name.strip()]
     for peer in (name.strip() for name in peers.split(",") if name.strip()):
-        if peer not in PEERS and peer.partition(":")[0] not in PEERS:
-            raise AggdecError(f"--peers {peer}: unknown; choose from {', '.join(PEERS)}")
         names += PEERS.get(peer, (peer,))
     others = [NatPeer.parse(text) for text in nat_peers]
-    if not names and not others:
+    labels = [*names, *(peer.label for peer in others)]
+    if not labels:
         raise AggdecError("--modes: none given")
-    for option, given in (("--modes", names), ("--nat-peer", [peer.label for peer in others])):
-        for name in given:
-            if given.count(name) > 1:
-                raise AggdecError(f"{option}: {name} is given twice")
+    for name in labels:
+        if labels.count(name) > 1:
+            raise AggdecError(f"--modes, --peers and --nat-peer: {name} is given twice")
     return [*map(Mode.parse, names), *(Mode(peer.label, "nat", nat=peer) for peer in others)]

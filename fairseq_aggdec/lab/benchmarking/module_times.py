@@ -7,14 +7,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-import torch
-
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Runner, run_once, warm_up
 
 MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "verifier's encoder": [(Engines, "encode")],
@@ -26,15 +25,25 @@ MODULES: dict[str, Sequence[tuple[type, str]]] = {
     ],
 }
 """the methods that are timed, by the name of the module; a call within a timed call counts for the outer one"""
-REST = "rest"
+
+
+def profile(runner: Runner) -> dict[str, float]:
+    """Seconds by module of one round of a mode of this plugin, and the `rest`; reading the clocks adds a little."""
+    warm_up(runner)
+    result = ModeResult(runner.mode, runner.batches)
+    with measured(runner.wait) as seconds:
+        run_once(runner, result)
+    found = {module: seconds[module] for module in MODULES if module in seconds}
+    found["rest"] = result.seconds - sum(found.values())
+    return {module: round(time, 6) for module, time in found.items()}
 
 
 @contextmanager
-def measured(synchronise: Callable[[], None] | None = None) -> Iterator[dict[str, float]]:
+def measured(wait: Callable[[], None] = lambda: None) -> Iterator[dict[str, float]]:
     """Seconds spent in each of `MODULES` during the context; the dictionary fills up while it lasts.
 
     Args:
-        synchronise: waits for the device; called before each reading of the clock.
+        wait: waits for the device; called before each reading of the clock.
     """
     seconds: dict[str, float] = defaultdict(float)
     running: list[str] = []
@@ -44,11 +53,13 @@ def measured(synchronise: Callable[[], None] | None = None) -> Iterator[dict[str
             if running:
                 return function(*args, **kwargs)
             running.append(module)
-            began = _now(synchronise)
+            wait()
+            began = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
-                seconds[module] += _now(synchronise) - began
+                wait()
+                seconds[module] += time.perf_counter() - began
                 running.pop()
 
         return call
@@ -58,19 +69,3 @@ def measured(synchronise: Callable[[], None] | None = None) -> Iterator[dict[str
             for owner, name in methods:
                 stack.enter_context(mock.patch.object(owner, name, timed(module, getattr(owner, name))))
         yield seconds
-
-
-def with_rest(seconds: dict[str, float], total: float) -> dict[str, float]:
-    """Seconds of each module that was called, and `REST`: what they leave of `total` seconds."""
-    return {module: seconds[module] for module in MODULES if module in seconds} | {REST: total - sum(seconds.values())}
-
-
-def _now(synchronise: Callable[[], None] | None) -> float:
-    if synchronise is not None:
-        synchronise()
-    return time.perf_counter()
-
-
-def device_wait(models: Sequence[torch.nn.Module]) -> Callable[[], None]:
-    """A function that waits until the device of the models has finished its work."""
-    return torch.cuda.synchronize if next(models[0].parameters()).is_cuda else lambda: None

@@ -12,9 +12,8 @@ from fairseq.tasks.translation_lev import TranslationLevenshteinConfig, Translat
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking import module_times
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
-from fairseq_aggdec.lab.benchmarking.results import Output
+from fairseq_aggdec.lab.benchmarking.rounds import Output
 from fairseq_aggdec.models.architecture_defaults import option_of, recorded_options
 from fairseq_aggdec.tasks import loading
 
@@ -46,7 +45,7 @@ class NatRunner:
         self._batches = [utils.apply_to_sample(lambda tensor: tensor.to(device), batch) for batch in batches]
         self.mode = mode
         self.batches: list[list[int]] = [batch["id"].tolist() for batch in batches]
-        self.wait: Callable[[], None] = module_times.device_wait([self._model])
+        self.wait: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
         settings = Namespace(
             iter_decode_max_iter=mode.nat.iterations - 1,  # fairseq does not count the first pass
             iter_decode_with_beam=mode.nat.length_beam,
@@ -56,10 +55,7 @@ class NatRunner:
         self._generator = self._task.build_generator([self._model], settings)
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
-        decoded: list[list[dict[str, Any]]] = self._task.inference_step(
-            self._generator, [self._model], self._batches[number]
-        )
-        return decoded
+        return self._task.inference_step(self._generator, [self._model], self._batches[number])
 
     def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:
         """See `Runner.outputs`; BOS, with which these models' outputs begin, is left out."""
@@ -84,7 +80,13 @@ def load_nat(peer: NatPeer, data: str, source_lang: str | None, target_lang: str
         AggdecError: the checkpoint cannot be read, or its architecture or dictionaries do not fit.
     """
     checkpoint = read_checkpoint(peer.path)
-    _check_architecture(peer, checkpoint)
+    options = recorded_options(checkpoint)
+    name = option_of(options, "_name") or option_of(options, "arch")
+    if not issubclass(ARCH_MODEL_REGISTRY.get(name, object), FairseqNATModel):
+        raise AggdecError(
+            f"{peer.option}: {peer.path} is a {name or 'model of unknown kind'}, none of fairseq's non-autoregressive "
+            "models (nonautoregressive_transformer, cmlm_transformer, levenshtein_transformer, ...)"
+        )
     config = TranslationLevenshteinConfig(data=data, source_lang=source_lang, target_lang=target_lang)
     # by default these refer to the whole configuration of a fairseq command, which does not exist here
     config.train_subset, config.dataset_impl, config.required_seq_len_multiple = "train", None, 1
@@ -99,13 +101,3 @@ def load_nat(peer: NatPeer, data: str, source_lang: str | None, target_lang: str
     (model,), _ = checkpoint_utils.load_model_ensemble([peer.path], task=task)
     model.eval()
     return task, model
-
-
-def _check_architecture(peer: NatPeer, checkpoint: dict[str, Any]) -> None:
-    options = recorded_options(checkpoint)
-    name = option_of(options, "_name") or option_of(options, "arch")
-    if not issubclass(ARCH_MODEL_REGISTRY.get(name, object), FairseqNATModel):
-        raise AggdecError(
-            f"{peer.option}: {peer.path} is a {name or 'model of unknown kind'}, none of fairseq's non-autoregressive "
-            "models (nonautoregressive_transformer, cmlm_transformer, levenshtein_transformer, ...)"
-        )

@@ -8,7 +8,6 @@ verification and bookkeeping cost what they cost in ordinary decoding.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
 from typing import Any
@@ -25,52 +24,39 @@ from fairseq_aggdec.lab.benchmarking.modes import COPYING
 
 _GOLDEN_RATIO = 0.6180339887498949
 
-
 Texts = Mapping[int, Sequence[int]]
 """token numbers by sentence number, EOS included"""
 
 
-@dataclass(frozen=True)
-class Oracle:
-    """The texts that drafts are made from."""
+def texts_to_copy(outputs: Texts, edit_ratio: float, vocabulary: range) -> Texts:
+    """Texts for `iad` and `iad++`: the outputs with about `edit_ratio` edits for each token.
 
-    texts: Texts
-    """copies are made from these; for `gad` and `gad++` they hold the token to draft at each output position"""
+    Args:
+        outputs: outputs of greedy decoding in the same precision.
+        edit_ratio: edits divided by tokens.
+        vocabulary: ordinary symbols, to draw new tokens from.
+    """
+    return {n: [*edited(tokens[:-1], edit_ratio, vocabulary, n), tokens[-1]] for n, tokens in outputs.items()}
 
-    @classmethod
-    def to_copy_from(cls, outputs: Texts, edit_ratio: float, vocabulary: range) -> "Oracle":
-        """Texts for `iad` and `iad++`: the outputs with about `edit_ratio` edits for each token.
 
-        Args:
-            outputs: outputs of greedy decoding in the same precision.
-            edit_ratio: edits divided by tokens.
-            vocabulary: ordinary symbols, to draw new tokens from.
-        """
-        return cls(
-            {
-                number: [*edited(tokens[:-1], edit_ratio, vocabulary, number), tokens[-1]]
-                for number, tokens in outputs.items()
-            }
-        )
+def texts_to_propose(outputs: Texts, accepted: float, block_size: int, vocabulary: range) -> Texts:
+    """Texts for `gad` and `gad++`: the outputs, with wrong tokens where drafts are to be rejected.
 
-    @classmethod
-    def to_propose(cls, outputs: Texts, accepted: float, block_size: int, vocabulary: range) -> "Oracle":
-        """Texts for `gad` and `gad++`: the outputs, with wrong tokens where drafts are to be rejected.
-
-        Args:
-            outputs: outputs of greedy decoding in the same precision.
-            accepted: mean accepted tokens (committed tokens of an iteration) in a sentence without end; a real sentence
-                has a little less, since its end cuts the last block.
-            block_size: tokens of a draft.
-            vocabulary: ordinary symbols, to draw wrong tokens from.
-        """
-        texts = {}
-        for number, output in outputs.items():
-            texts[number], rng = list(output), Random(number)
-            for position in wrong_positions(len(output), accepted, block_size, number):
-                wrong = rng.choice(vocabulary)
-                texts[number][position] = wrong if wrong != output[position] else vocabulary[wrong == vocabulary[0]]
-        return cls(texts)
+    Args:
+        outputs: outputs of greedy decoding in the same precision.
+        accepted: mean accepted tokens (committed tokens of an iteration) in a sentence without end; a real sentence
+            has a little less, since its end cuts the last block.
+        block_size: tokens of a draft.
+        vocabulary: ordinary symbols, to draw wrong tokens from.
+    """
+    texts = {}
+    for number, output in outputs.items():
+        texts[number] = text = list(output)
+        rng = Random(number)
+        for position in wrong_positions(len(output), accepted, block_size, number):
+            wrong = rng.choice(vocabulary)
+            text[position] = wrong if wrong != output[position] else vocabulary[wrong == vocabulary[0]]
+    return texts
 
 
 def edited(words: Sequence[int], ratio: float, vocabulary: Sequence[int], number: int) -> list[int]:
@@ -157,11 +143,11 @@ class OracleBlockDrafter(Drafter):
 
 
 class OracleGenerator(AggressiveGenerator):
-    """A generator whose drafts come from an oracle."""
+    """A generator that drafts from given texts: copies are made from them, block drafts are replaced by them."""
 
-    def __init__(self, *args: Any, oracle: Oracle, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, texts: Texts, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.oracle = oracle
+        self.texts = texts
         self._numbers: list[int] = []
 
     def _generate(self, sample: dict[str, Any], *args: Any, **kwargs: Any) -> list[list[dict[str, Any]]]:
@@ -170,7 +156,7 @@ class OracleGenerator(AggressiveGenerator):
 
     def make_drafter(self, batch: Batch) -> Drafter:
         source = batch.net_input["src_tokens"]
-        texts = [self.oracle.texts[number] for number in self._numbers]
+        texts = [self.texts[number] for number in self._numbers]
         if self.decoding in COPYING:
             copied = padded(texts, self.pad, source.device)
             return super().make_drafter(batch._replace(net_input={**batch.net_input, "src_tokens": copied}))

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairseq_aggdec import structured_files
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.benchmarking.results import ModeResult
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult
 from fairseq_aggdec.lab.lossless.differences import Difference
 
 PERCENTILES = (50, 95, 99)
@@ -170,7 +170,6 @@ def run_of(
     """
     outputs = [result.outputs[number] for number in sorted(result.outputs)]
     stats = [output.stats for output in outputs if output.stats is not None]
-    has_stats = len(stats) == len(outputs)
     passes = [output.passes for output in outputs if output.passes is not None]
     drafts = [length for sentence in stats for length in sentence.drafted]
     waits = result.sentence_latencies
@@ -187,7 +186,7 @@ def run_of(
         percentiles={str(share): round(float(np.percentile(waits, share)), 8) for share in PERCENTILES},
         tokens=sum(len(output.tokens) for output in outputs),
     )
-    if has_stats:
+    if len(stats) == len(outputs):
         run.iterations = sum(sentence.iterations for sentence in stats)
         run.drafted, run.accepted = sum(drafts), sum(sum(sentence.accepted) for sentence in stats)
         run.longest_draft = max(drafts, default=0)

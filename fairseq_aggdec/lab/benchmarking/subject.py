@@ -15,12 +15,11 @@ from fairseq.models import BaseFairseqModel
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking import ctranslate2_runner, nat_runner
-from fairseq_aggdec.lab.benchmarking.ctranslate2_process import TranslatorProcess
-from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner
+from fairseq_aggdec.lab.benchmarking.ctranslate2_runner import CTranslate2Runner, TranslatorProcess
 from fairseq_aggdec.lab.benchmarking.fairseq_runner import FairseqRunner
 from fairseq_aggdec.lab.benchmarking.modes import COPYING, CTRANSLATE2, CUT, Mode
 from fairseq_aggdec.lab.benchmarking.nat_runner import NatRunner
-from fairseq_aggdec.lab.benchmarking.oracle import Oracle
+from fairseq_aggdec.lab.benchmarking.oracle import Texts, texts_to_copy, texts_to_propose
 from fairseq_aggdec.lab.benchmarking.rounds import Runner
 from fairseq_aggdec.lab.benchmarking.search_settings import SOURCE_OPTIONS, given_settings
 from fairseq_aggdec.tasks import loading
@@ -29,7 +28,7 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 
 @dataclass(frozen=True)
 class OracleSettings:
-    """Quality of the drafts for a random model, for modes whose names do not give it."""
+    """Quality of the drafts for a random model."""
 
     edit_ratio: float
     """of `iad` and `iad++`: edits divided by tokens"""
@@ -125,11 +124,10 @@ class Runners:
             raise AggdecError("--device cuda: PyTorch finds no CUDA device; check nvidia-smi, or use --device cpu")
         self.subject = subject
         self._loaded: dict[tuple[str, str | None, int], Loaded] = {}
-        self._on_gpu = subject.device != "cpu"
         self._nat_models: dict[tuple[str, str], nat_runner.Loaded] = {}
         self._translators: dict[str, TranslatorProcess] = {}
-        self._converted: Path | None = None
         self._greedy: dict[tuple[str, int], dict[int, list[int]]] = {}
+        self._folder = subject.keep
         self._stack = ExitStack()
 
     def __enter__(self) -> "Runners":
@@ -155,17 +153,13 @@ class Runners:
         Raises:
             AggdecError: the engine does not have this precision.
         """
-        kept = precision if precision == "fp16" or (precision == "bf16" and (stock or self._on_gpu)) else "fp32"
+        whole = precision == "fp16" or (precision == "bf16" and (stock or self.subject.device != "cpu"))
+        kept = precision if whole else "fp32"
         key = (kept, _ENGINE_OPTIONS.get(precision) if kept == "fp32" else None, beam)
         if key not in self._loaded:
             subject, option = self.subject, key[1]
-            options: dict[str, Any] = {
-                "drafter_path": subject.drafter_path,
-                "block_size": subject.block_size,
-                "block_ngrams": subject.block_ngrams,
-            }
-            if option is not None:
-                options[option] = True
+            options: dict[str, Any] = {} if option is None else {option: True}
+            options |= {name: getattr(subject, name) for name in ("drafter_path", "block_size", "block_ngrams")}
             task, models = loading.load(subject.path, subject.data, subject.source_lang, subject.target_lang, **options)
             if subject.drafter_path:
                 task.load_drafter(subject.drafter_path, models)
@@ -195,10 +189,10 @@ class Runners:
             # fairseq's search sets the beam size of BART models, and they keep it
             task, models = self.load(precision, stock=True, beam=mode.beam)
         batches = self._batches(task, batch_size, shuffled)
-        oracle = self._oracle(mode, precision, batch_size)
+        texts = self._oracle_texts(mode, precision, batch_size)
         if mode.decoding in CUT and mode.drafts == "auto":
             mode = replace(mode, drafts=self.subject.drafts)
-        return FairseqRunner(task, models, batches, mode, oracle, **self.subject.generation)
+        return FairseqRunner(task, models, batches, mode, texts, **self.subject.generation)
 
     def any_task(self) -> AggressiveTranslationTask:
         """A task, for its dictionaries; any precision will do."""
@@ -208,15 +202,14 @@ class Runners:
         """The texts that `iad` copies from, as token numbers of the source dictionary, EOS included."""
         if self.subject.oracle is None:
             return dict(enumerate(self.subject.sentences))
-        return self._copying_oracle(self.precision(mode), batch_size, self.subject.oracle.edit_ratio).texts
+        return self._texts_to_copy(self.precision(mode), batch_size, self.subject.oracle.edit_ratio)
 
     def _sentences(self) -> list[torch.Tensor]:
         return [torch.tensor(sentence) for sentence in self.subject.sentences]
 
     def _batches(self, task: AggressiveTranslationTask, size: int, shuffled: bool = False) -> list[dict[str, Any]]:
-        order = None
-        if shuffled:
-            order = Random(1).sample(range(len(self.subject.sentences)), len(self.subject.sentences))
+        count = len(self.subject.sentences)
+        order = Random(1).sample(range(count), count) if shuffled else None
         return loading.batches_of(task, self._sentences(), size, by_length=size > 1, order=order)
 
     def _nat_runner(self, mode: Mode, precision: str, batch_size: int) -> NatRunner:
@@ -232,32 +225,29 @@ class Runners:
         task = self.any_task()
         languages = (task.cfg.source_lang, task.cfg.target_lang)
         if precision not in self._translators:
-            if self._converted is None:
-                keep = self.subject.keep or self._stack.enter_context(TemporaryDirectory(prefix="aggdec-bench-"))
-                folder = Path(keep)
-                self._converted = ctranslate2_runner.convert(self.subject.path, self.subject.data, languages, folder)
-            translator = TranslatorProcess(self._converted, precision, self.subject.device, torch.get_num_threads())
+            if self._folder is None:
+                self._folder = self._stack.enter_context(TemporaryDirectory(prefix="aggdec-bench-"))
+            subject = self.subject
+            converted = ctranslate2_runner.convert(subject.path, subject.data, languages, Path(self._folder))
+            translator = TranslatorProcess(converted, precision, subject.device, torch.get_num_threads())
             self._stack.callback(translator.close)
             self._translators[precision] = translator
         dictionaries = (task.source_dictionary, task.target_dictionary)
         batches = self._batches(task, batch_size)
         return CTranslate2Runner(self._translators[precision], dictionaries, batches, mode, self.subject.generation)
 
-    def _oracle(self, mode: Mode, precision: str, batch_size: int) -> Oracle | None:
+    def _oracle_texts(self, mode: Mode, precision: str, batch_size: int) -> Texts | None:
+        """The texts that the drafts of a mode are made from; None where the model drafts by itself, or nobody."""
         settings = self.subject.oracle
-        if settings is None:
-            return None
-        if mode.decoding in COPYING:
-            ratio = settings.edit_ratio if mode.oracle is None else mode.oracle
-            return self._copying_oracle(precision, batch_size, ratio)
-        if mode.decoding in ("gad", "gad++"):
-            accepted = settings.accepted if mode.oracle is None else mode.oracle
+        if settings is not None and mode.decoding in COPYING:
+            return self._texts_to_copy(precision, batch_size, settings.edit_ratio)
+        if settings is not None and mode.decoding in ("gad", "gad++"):
             outputs = self._greedy_outputs(precision, batch_size)
-            return Oracle.to_propose(outputs, accepted, self.subject.block_size, self._vocabulary(precision))
+            return texts_to_propose(outputs, settings.accepted, self.subject.block_size, self._vocabulary(precision))
         return None
 
-    def _copying_oracle(self, precision: str, batch_size: int, ratio: float) -> Oracle:
-        return Oracle.to_copy_from(self._greedy_outputs(precision, batch_size), ratio, self._vocabulary(precision))
+    def _texts_to_copy(self, precision: str, batch_size: int, edit_ratio: float) -> Texts:
+        return texts_to_copy(self._greedy_outputs(precision, batch_size), edit_ratio, self._vocabulary(precision))
 
     def _vocabulary(self, precision: str) -> range:
         """Token numbers of the ordinary symbols of the target dictionary."""

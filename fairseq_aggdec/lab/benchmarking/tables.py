@@ -1,9 +1,11 @@
-"""Tables of a record, computed from its times and counters."""
+"""A record as Markdown: tables computed from its times and counters."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from fairseq_aggdec.lab.benchmarking.record import PERCENTILES, Run
+from fairseq_aggdec.lab.benchmarking.machine import describe
+from fairseq_aggdec.lab.benchmarking.record import PERCENTILES, Record, Run
+from fairseq_aggdec.lab.benchmarking.search_settings import as_options
+from fairseq_aggdec.lab.grid import text_table
 
 Table = tuple[list[str], list[list[str]]]
 """headers and rows; a line feed in a header is a place where it may be broken"""
@@ -11,12 +13,27 @@ Table = tuple[list[str], list[list[str]]]
 BASELINES = ("beam5", "beam1", "greedy")
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its header, and the function that gives the cell of a run."""
+def markdown(record: Record) -> str:
+    """A header, then for each batch size the tables of speeds and of modules."""
+    repeats = record.runs[0].rounds if record.runs else 0
+    lines = [
+        f"{record.title}, {repeats} rounds",
+        describe(record.machine),
+        f"command: {record.command}",
+        *([f"search: {as_options(record.search)}"] if record.search else []),
+        f"commit {record.commit or 'unknown'}, {record.date}",
+    ]
+    for batch_size in record.batch_sizes:
+        runs = record.at(batch_size)
+        lines += ["", f"Batch size {batch_size}:", "", text_table(*speed_table(runs))]
+        modules = module_table(runs)
+        if modules[1]:
+            lines += ["", "Milliseconds a sentence and share, by module:", "", text_table(*modules)]
+    return "\n".join(lines)
 
-    header: str
-    cell: Callable[[Run], str]
+
+Column = tuple[str, Callable[[Run], str]]
+"""the header of a column, and the function that gives the cell of a run"""
 
 
 def _number(value: float | None, digits: int) -> str:
@@ -32,21 +49,21 @@ def _seconds(run: Run) -> str:
     return f"{run.seconds:.{digits}f} ({run.fastest:.{digits}f}-{run.slowest:.{digits}f})"
 
 
-_SECONDS = Column("seconds\n(median, range)", _seconds)
-_COUNTERS = (
-    Column("iterations\nper sentence", lambda run: _number(run.mean_iterations, 2)),
-    Column("mean accepted\ntokens", lambda run: _number(run.mean_accepted_tokens, 2)),
+_SECONDS: Column = ("seconds\n(median, range)", _seconds)
+_COUNTERS: tuple[Column, ...] = (
+    ("iterations\nper sentence", lambda run: _number(run.mean_iterations, 2)),
+    ("mean accepted\ntokens", lambda run: _number(run.mean_accepted_tokens, 2)),
 )
-_LATENCIES = tuple(
-    Column(f"p{share}\nms", lambda run, share=share: f"{1e3 * run.percentiles[str(share)]:.1f}")  # type: ignore[misc]
+_LATENCIES: tuple[Column, ...] = tuple(
+    (f"p{share}\nms", lambda run, share=share: f"{1e3 * run.percentiles[str(share)]:.1f}")  # type: ignore[misc]
     for share in PERCENTILES
 )
-_THROUGHPUT = Column("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}")
-_OPTIONAL = (
-    Column("BLEU", lambda run: _number(run.bleu, 2)),
-    Column("longest\ndraft", lambda run: _number(run.longest_draft or None, 0)),
-    Column("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
-    Column("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
+_THROUGHPUT: Column = ("tokens\nper second", lambda run: f"{run.tokens_per_second:.0f}")
+_OPTIONAL: tuple[Column, ...] = (
+    ("BLEU", lambda run: _number(run.bleu, 2)),
+    ("longest\ndraft", lambda run: _number(run.longest_draft or None, 0)),
+    ("peak memory\nMB", lambda run: _megabytes(run.host_bytes)),
+    ("on the device\nMB", lambda run: _megabytes(run.device_bytes)),
 )
 """columns that are shown if a run has an entry for them"""
 
@@ -61,15 +78,15 @@ def speed_table(runs: Sequence[Run], short: bool = False) -> Table:
     baselines = [run for name in BASELINES for run in runs if run.mode == name]
     columns = [_SECONDS, *(_speed_up(baseline) for baseline in baselines)]
     columns += [] if short else [*_LATENCIES, _THROUGHPUT]
-    columns += [*_COUNTERS, Column("identical\nto greedy", identical_to_greedy)]
-    columns += [column for column in _OPTIONAL[: 1 if short else None] if any(column.cell(run) for run in runs)]
-    return ["mode", *(column.header for column in columns)], [
-        [run.mode, *(column.cell(run) for column in columns)] for run in runs
+    columns += [*_COUNTERS, ("identical\nto greedy", identical_to_greedy)]
+    columns += [column for column in _OPTIONAL[: 1 if short else None] if any(column[1](run) for run in runs)]
+    return ["mode", *(header for header, _ in columns)], [
+        [run.mode, *(cell(run) for _, cell in columns)] for run in runs
     ]
 
 
 def _speed_up(baseline: Run) -> Column:
-    return Column(f"speed-up\nover {baseline.mode}", lambda run: f"{baseline.seconds / run.seconds:.2f}x")
+    return (f"speed-up\nover {baseline.mode}", lambda run: f"{baseline.seconds / run.seconds:.2f}x")
 
 
 def identical_to_greedy(run: Run) -> str:
@@ -80,17 +97,6 @@ def identical_to_greedy(run: Run) -> str:
     if run.near_ties:
         note += f" ({run.near_ties} near-tie{'s' * (run.near_ties > 1)})"
     return f"{run.identical} of {run.sentences}{note}"
-
-
-def ratio_table(runs: Sequence[Run]) -> Table:
-    """How many times faster the mode of a row is than the mode of a column: the ratio of the median times.
-
-    Args:
-        runs: runs of one batch size.
-    """
-    return ["mode", *(f"over {other.mode}" for other in runs)], [
-        [run.mode, *(f"{other.seconds / run.seconds:.2f}x" for other in runs)] for run in runs
-    ]
 
 
 def module_table(runs: Sequence[Run]) -> Table:

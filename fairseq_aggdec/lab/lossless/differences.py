@@ -132,8 +132,8 @@ def beam_gap_of(
 ) -> Gap:
     """Measures how near to each other two candidates of a beam search come anywhere in a sentence.
 
-    Which of two hypotheses is kept at a near-tie decides all that follows, in other hypotheses as well: so the answer
-    is the same for all tokens of a sentence.
+    The choice between two hypotheses at a near-tie changes all later steps of all hypotheses. So the answer is the same
+    for all tokens of a sentence.
 
     Args:
         generator: fairseq's own, of the beam in question.

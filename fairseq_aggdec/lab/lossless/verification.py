@@ -7,7 +7,6 @@ with those of `greedy` on each sentence alone, in batches of similar length and 
 compared with fairseq's beam of one.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -27,8 +26,6 @@ EXACT = "exact"
 BEAM_ONE, GREEDY, ALONE = "fairseq's beam 1", "greedy", "greedy on each sentence alone"
 """names of the references"""
 _BEAM_ONE, _GREEDY = Mode.parse("beam1"), Mode.parse("greedy")
-_MEASURED = 3
-"""sentences that are decoded to tell how long all will take"""
 
 
 class ScoreDifference(NamedTuple):
@@ -132,7 +129,7 @@ def default_precisions(device: str) -> list[str]:
 def verify(
     subject: Subject, modes: Sequence[Mode], precisions: Sequence[str], sizes: Sequence[int], must_run: bool
 ) -> Verification:
-    """Decode and compare all modes, and show the progress on stderr.
+    """Decode and compare all modes, and show the progress and the time left on stderr.
 
     Args:
         subject: what to decode.
@@ -160,32 +157,6 @@ def verify(
                 done.left_out[precision] = str(error)
                 progress.total -= count * len(_ways(pairs[precision]))
     return done
-
-
-def seconds_per_sentence(subject: Subject) -> float:
-    """How long fairseq's beam of one takes for a sentence alone, in fp32; measured on a few sentences."""
-    few = subject.sentences[:: max(1, len(subject.sentences) // _MEASURED)][:_MEASURED]
-    with Runners(replace(subject, precision="fp32", sentences=few)) as runners:
-        runner = runners.make(_BEAM_ONE, 1)
-        runner.decode(0)  # the first is slower
-        began = time.perf_counter()
-        for number in range(len(runner.batches)):
-            runner.decode(number)
-        runner.wait()
-    return (time.perf_counter() - began) / len(few)
-
-
-def relative_cost(subject: Subject, modes: Sequence[Mode], precisions: Sequence[str], sizes: Sequence[int]) -> float:
-    """About how often longer `verify` takes than fairseq's beam of one, alone: a rule of thumb from two small models.
-
-    In batches a sentence costs a third; this plugin's modes, a third; fairseq's beam of five, twice as much.
-    """
-    cost = 0.0
-    for precision in precisions:
-        for way in _ways(_pairs(subject, modes, precision, sizes)):
-            own = 0.75 + 0.25 * way.mode.beam if way.mode.decoding == "beam" else 0.33
-            cost += own if way.batch_size == 1 else own / 3
-    return cost
 
 
 def _ways(pairs: Iterable[tuple[_Way, _Way, str]]) -> set[_Way]:
@@ -252,7 +223,7 @@ def _decode(runners: Runners, way: _Way, progress: Progress) -> _Decoded:
 
 
 def _gap(runners: Runners, reference: Mode) -> Gap:
-    """The gap of two tokens by the reference, whose runner is made at the first call."""
+    """Measures the gap of two tokens by the reference; makes the runner of the reference at the first call."""
 
     @cache
     def made() -> Gap:
@@ -301,9 +272,9 @@ def _score_differences(expected: _Decoded, found: _Decoded) -> list[ScoreDiffere
 
 
 def never_accepted(checks: Sequence[Check]) -> Mapping[str, list[Check]]:
-    """By mode, the checks in which no draft token was accepted, which only test its greedy steps.
+    """By mode, the checks in which no draft token was accepted: they test greedy steps only.
 
-    Those are left out whose mode accepted whole drafts in the same batches.
+    A check is left out where the mode with `+whole` accepted draft tokens in the same batches.
     """
     where: dict[str, list[Check]] = {}
     whole = {(check.mode, check.precision, check.batches) for check in checks if check.accepted}

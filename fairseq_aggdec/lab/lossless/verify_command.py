@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,45 +13,16 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.measure import random_subject
 from fairseq_aggdec.lab.benchmarking.modes import CUT, WHOLE, Mode, parse_modes
 from fairseq_aggdec.lab.benchmarking.subject import Runners, Subject, read_subject
-from fairseq_aggdec.lab.lossless.verification import (
-    EXACT,
-    default_precisions,
-    relative_cost,
-    seconds_per_sentence,
-    verify,
-)
+from fairseq_aggdec.lab.lossless.verification import EXACT, default_precisions, verify
 from fairseq_aggdec.lab.lossless.verification_report import Report
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 
 _SENTENCES, _THOROUGH_SENTENCES, _RANDOM_SENTENCES = 20, 100, 8
-_BATCH_SIZES, _THOROUGH_BATCH_SIZES = [1, 8], [1, 8, 32]
 _RANDOM_MODES = "greedy,iad,gad,gad++,aggressive-beam:5"
 
 
-@dataclass(frozen=True)
-class _Extent:
-    """How much is verified of a model, apart from the modes."""
-
-    sentences: int
-    precisions: list[str]
-    batch_sizes: list[int]
-
-    @classmethod
-    def of(cls, args: argparse.Namespace, thorough: bool) -> "_Extent":
-        """What the options ask for, and where they leave it open, little or all (`thorough`)."""
-        sentences = _RANDOM_SENTENCES if args.random_model else _THOROUGH_SENTENCES if thorough else _SENTENCES
-        bit_exact = thorough if args.bit_exact is None else args.bit_exact
-        # without an option, fairseq-generate computes in fp32, also on a GPU and with a model trained in fp16
-        open_ones = default_precisions(args.device) if thorough else ["fp32", EXACT]
-        return cls(
-            args.limit or sentences,
-            args.precisions or [name for name in open_ones if bit_exact or name != EXACT],
-            args.batch_sizes or (_THOROUGH_BATCH_SIZES if thorough else _BATCH_SIZES),
-        )
-
-
 def run(args: argparse.Namespace, command: str) -> Report:
-    """Verify what the options ask for, and say beforehand on stderr how long it will take.
+    """Verify what the options ask for, and say beforehand on stderr what will be decoded.
 
     Args:
         args: the options of `aggdec verify`, already checked.
@@ -60,8 +31,10 @@ def run(args: argparse.Namespace, command: str) -> Report:
     Raises:
         AggdecError: files or options cannot be used.
     """
-    extent, whole = _Extent.of(args, args.thorough), _Extent.of(args, thorough=True)
-    args.limit = extent.sentences
+    sentences = _THOROUGH_SENTENCES if args.thorough else _SENTENCES
+    args.limit = args.limit or (_RANDOM_SENTENCES if args.random_model else sentences)
+    sizes = args.batch_sizes or ([1, 8, 32] if args.thorough else [1, 8])
+    precisions = args.precisions or _precisions(args)
     given = None if args.modes is None else _modes(args.modes)
     with TemporaryDirectory(prefix="aggdec-verify-") as folder:
         if args.random_model:
@@ -78,34 +51,20 @@ def run(args: argparse.Namespace, command: str) -> Report:
             raise AggdecError(f"{title}: has no sentence; name another split by --gen-subset")
         drafts = args.drafts or ("whole" if args.random_model else "auto")
         subject = replace(subject, drafts=drafts)
-        print(_announcement(subject, modes, extent, whole), file=sys.stderr)
-        must_run = args.precisions is not None
-        done = verify(subject, modes, extent.precisions, extent.batch_sizes, must_run)
+        batches = ["alone" if size == 1 else f"in batches of {size}" for size in sizes]
+        counts = (("sentence", len(subject.sentences)), ("mode", len(modes)))
+        counted = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts]
+        print(", ".join([*counted, *precisions, *batches]), file=sys.stderr)
+        done = verify(subject, modes, precisions, sizes, must_run=args.precisions is not None)
     title = f"{title}, {len(subject.sentences)} sentences, {subject.device}"
     return Report(title, command, done, symbols, dict(subject.generation))
 
 
-def _announcement(subject: Subject, modes: Sequence[Mode], extent: _Extent, whole: _Extent) -> str:
-    """What is decoded and about how long it will take, and how long with --thorough."""
-    each = seconds_per_sentence(subject)
-
-    def duration(of: _Extent) -> str:
-        found = len(subject.sentences)
-        sentences = found if found < extent.sentences else of.sentences  # the split has no more
-        return _in_words(each * sentences * relative_cost(subject, modes, of.precisions, of.batch_sizes))
-
-    batches = ["alone" if size == 1 else f"in batches of {size}" for size in extent.batch_sizes]
-    counts = (("sentence", len(subject.sentences)), ("mode", len(modes)))
-    what = [*(f"{n} {name}{'s' * (n != 1)}" for name, n in counts), *extent.precisions, *batches]
-    text = f"{', '.join(what)}: about {duration(extent)}"
-    return text if extent == whole else f"{text}; --thorough: about {duration(whole)}"
-
-
-def _in_words(seconds: float) -> str:
-    """A duration, to be read at a glance: `25 seconds`, `7 minutes`, `3 hours`."""
-    if seconds < 100:
-        return f"{max(5, 5 * round(seconds / 5))} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 100 * 60 else f"{seconds / 3600:.0f} hours"
+def _precisions(args: argparse.Namespace) -> list[str]:
+    """The precisions to compare where --precisions does not say: without --thorough fp32, as in fairseq-generate."""
+    bit_exact = args.thorough if args.bit_exact is None else args.bit_exact
+    names = default_precisions(args.device) if args.thorough else ["fp32", EXACT]
+    return [name for name in names if bit_exact or name != EXACT]
 
 
 def _modes(names: str) -> list[Mode]:

@@ -9,8 +9,7 @@ from fairseq_aggdec import structured_files
 from fairseq_aggdec.lab.benchmarking.alarm import compare_with_greedy, print_differences, refuse_differences
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import run_of
-from fairseq_aggdec.lab.benchmarking.results import ModeResult
-from fairseq_aggdec.lab.benchmarking.rounds import Runner, compare
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Runner, compare
 from fairseq_aggdec.lab.benchmarking.subject import Runners
 from fairseq_aggdec.lab.tuning.points import Baselines, Point, Setting, Sweep
 

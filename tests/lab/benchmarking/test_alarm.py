@@ -32,21 +32,16 @@ def test_which_modes_promise_greedys_output() -> None:
     assert not any(Mode.parse(name).lossless for name in others)
 
 
-def test_greedy_decodes_where_a_precision_lacks_it() -> None:
-    modes = [Mode.parse(name) for name in ("beam1", "greedy", "iad", "iad@int8", "gad++@exact")]
-    assert [mode.name for mode in missing_references(modes, lambda mode: mode.precision or "fp32")] == ["greedy@int8"]
-
-
 @pytest.mark.parametrize(
     ("names", "missing"),
     [
-        ("beam5,aggressive-beam:5", []),
-        ("aggressive-beam:5:0,aggressive-beam:5,aggressive-beam:5:64", []),
+        ("beam1,greedy,iad,iad@int8,gad++@exact", ["greedy@int8"]),
+        ("aggressive-beam:5:0,aggressive-beam:5", []),
         ("beam4,aggressive-beam:5", ["aggressive-beam:5:0@fp32"]),
         ("beam5,aggressive-beam:5@int8,aggressive-beam:5:64@int8", ["aggressive-beam:5:0@int8"]),
     ],
 )
-def test_a_beam_search_has_a_reference_in_its_precision(names: str, missing: list[str]) -> None:
+def test_a_reference_in_its_precision_is_added_for_a_lossless_mode(names: str, missing: list[str]) -> None:
     modes = list(map(Mode.parse, names.split(",")))
     assert [mode.name for mode in missing_references(modes, lambda mode: mode.precision or "fp32")] == missing
 

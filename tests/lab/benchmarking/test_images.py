@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fairseq_aggdec.lab.benchmarking.images import draw, psnr, same_pixels, table
-from tests.lab.benchmarking.tiny import made_up_record, made_up_run
+from fairseq_aggdec.lab.benchmarking.images import draw, psnr, same_pixels
 from tests.synthetic_images import make_images
 
 BLACK, WHITE = np.zeros((2, 2, 3), np.uint8), np.full((2, 2, 3), 255, np.uint8)
@@ -18,22 +17,10 @@ def test_psnr_is_the_mean_over_images_and_does_not_overflow() -> None:
     assert psnr([BLACK, WHITE], [WHITE, BLACK]) == 0
     assert psnr([BLACK], [BLACK + 1]) == pytest.approx(48.13, abs=0.01)
     assert psnr([BLACK, WHITE], [BLACK, BLACK]) == math.inf
-
-
-def test_a_pixel_is_the_same_in_every_channel() -> None:
+    # a pixel is the same in every channel
     other = BLACK.copy()
     other[0, 0, 2] = 1
     assert same_pixels([BLACK, BLACK], [BLACK, other]) == 0.875
-
-
-def test_a_row_of_the_table_for_each_mode() -> None:
-    greedy = made_up_run("greedy", 8.0, iterations=44, psnr=20.0, same_pixels=1.0)
-    approximate = made_up_run("approximate", 2.0, iterations=14, psnr=15.0, same_pixels=0.625)
-    record = made_up_record([greedy, approximate])
-    record.bicubic_psnr = 10.0
-    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table(record).splitlines()]
-    assert rows[2] == ["bicubic", "", "", "", "", "10.00", ""]
-    assert rows[4] == ["approximate", "3.5", "4.00", "500", "4.00x", "15.00", "62.5%"]
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -7,7 +7,7 @@ import pytest
 
 from fairseq_aggdec.cli.bench import main
 from fairseq_aggdec.lab.benchmarking.record import Record, load_record
-from fairseq_aggdec.lab.benchmarking.report import markdown
+from fairseq_aggdec.lab.benchmarking.tables import markdown
 from fairseq_aggdec.models import sizes
 from tests.lab.benchmarking.tiny import TINY
 
@@ -31,16 +31,10 @@ def test_the_tables_are_those_of_the_record(measured: tuple[Record, str]) -> Non
     record, text = measured
     assert text.strip() == markdown(record)
     assert [(run.mode, run.batch_size) for run in record.runs] == [(mode, size) for size in SIZES for mode in MODES]
-    greedy, iad = record.runs[2], record.runs[3]
-    (cells,) = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.splitlines()[: text[: text.index("How many times")].count("\n")]
-        if line.startswith("| iad ")
-    ]
-    assert cells[1].startswith(f"{iad.seconds:.4f} ({iad.fastest:.4f}-{iad.slowest:.4f})"[:6])
-    assert f"{greedy.seconds / iad.seconds:.2f}x" in cells
-    assert f"{1e3 * iad.percentiles['95']:.1f}" in cells
-    assert f"{SENTENCES} of {SENTENCES}" in cells
+    iad = record.runs[3]
+    row = next(line for line in text.splitlines() if line.startswith("| iad "))
+    assert f"{record.runs[2].seconds / iad.seconds:.2f}x" in row
+    assert f"{1e3 * iad.percentiles['95']:.1f}" in row
     for run in record.runs:
         assert (run.modules is None) == (run.implementation == "fairseq")
         assert run.modules is None or "verifier's decoder" in run.modules

@@ -1,4 +1,4 @@
-"""Files of records, and what is counted of a result."""
+"""Files of records, what is counted of a result, and columns of tables that test_measure.py does not see."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,8 @@ import pytest
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import load_record, run_of, speed_up_by_edit_ratio
-from fairseq_aggdec.lab.benchmarking.results import ModeResult, Output
+from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Output
+from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy, speed_table
 from fairseq_aggdec.lab.lossless.differences import Difference
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 
@@ -25,8 +26,6 @@ def test_a_record_is_read_as_it_was_written_with_a_line_for_each_run(tmp_path: P
     ("change", "reason"),
     [
         ({"fastest": 3.0}, "runs, 2: iad: times or counters that no measurement has"),
-        ({"rounds": 0}, "runs, 2: iad: times or counters"),
-        ({"tokens": "x"}, "runs, 2, tokens: invalid value for type, expected int; .*; measure again"),
         ({"latencies": []}, "runs, 2: unknown entries .latencies.; .*; measure again"),
     ],
 )
@@ -55,3 +54,20 @@ def test_sentences_are_grouped_by_edit_ratio() -> None:
     ratios = [0.0] * 8 + [0.5] * 8
     groups = speed_up_by_edit_ratio(ratios, [1.0] * 8 + [2.0] * 8, [4.0] * 16)
     assert groups == [[0.0, 4.0], [0.5, 2.0]]
+
+
+def test_optional_columns_appear_with_their_numbers() -> None:
+    runs = [made_up_run("greedy", 1.0, bleu=31.456, host_bytes=1_234_567_890), made_up_run("iad", 1.0)]
+    headers, rows = speed_table(runs)
+    assert headers[-2:] == ["BLEU", "peak memory\nMB"]
+    assert [row[-2:] for row in rows] == [["31.46", "1235"], ["", ""]]
+    short, _ = speed_table(runs, short=True)
+    assert short[-1] == "BLEU"
+    assert not any("p50" in header for header in short)
+
+
+def test_identity_names_another_precision_and_near_ties() -> None:
+    assert identical_to_greedy(made_up_run("iad", 1.0, identical=3)) == "3 of 4"
+    assert identical_to_greedy(made_up_run("iad@bf16", 1.0, precision="bf16")) == "4 of 4 (fp32)"
+    assert identical_to_greedy(made_up_run("iad", 1.0, identical=2, near_ties=2)) == "2 of 4 (2 near-ties)"
+    assert identical_to_greedy(made_up_run("iad", 1.0, identical=None)) == ""

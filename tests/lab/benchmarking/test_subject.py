@@ -1,15 +1,18 @@
-"""Tests of `fairseq_aggdec.lab.benchmarking.subject`."""
+"""Models that are measured: when they are made, loaded and freed, and the memory that a mode takes."""
 
 import gc
 import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
+from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.subject import Runners
-from tests.lab.benchmarking.tiny import tiny_subject
+from fairseq_aggdec.tasks.loading import load
+from tests.lab.benchmarking.tiny import tiny_model, tiny_subject
 
 
 def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> None:
@@ -25,13 +28,6 @@ def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> 
     assert dtypes == [torch.float32, torch.float32, torch.bfloat16]
 
 
-def test_large_batches_hold_sentences_of_similar_length(tiny: RandomModel) -> None:
-    sentences = [[5] * 9 + [2], [5, 2], [5] * 8 + [2], [5, 5, 2]]
-    with Runners(replace(tiny_subject(tiny), sentences=sentences, oracle=None)) as runners:
-        assert runners.make(Mode.parse("greedy"), 1).batches == [[0], [1], [2], [3]]
-        assert [sorted(batch) for batch in runners.make(Mode.parse("greedy"), 2).batches] == [[1, 3], [0, 2]]
-
-
 def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:
     """Or those of several precisions would not fit into memory; tasks live as long as the program."""
     with Runners(tiny_subject(tiny)) as runners:
@@ -40,3 +36,21 @@ def test_models_are_gone_when_their_runners_are(tiny: RandomModel) -> None:
     del runners
     gc.collect()
     assert model() is None
+
+
+def test_peaks_of_another_process(tiny: RandomModel) -> None:
+    peaks = peak_memory(tiny_subject(tiny), Mode.parse("gad"), [1, 4], threads=1)
+    assert len(peaks) == 2
+    for host, device in peaks:
+        assert 50e6 < host < 4e9
+        assert device is None
+
+
+def test_the_same_model_is_made_again_and_taken_where_it_is(tiny: RandomModel, tmp_path: Path) -> None:
+    again = tiny_model(tmp_path)
+    _, (first,) = load(str(tiny.checkpoint), str(tiny.folder), "src", "tgt")
+    _, (second,) = load(str(again.checkpoint), str(tmp_path), "src", "tgt")
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    written = again.checkpoint.stat().st_mtime_ns
+    tiny_model(tmp_path)
+    assert again.checkpoint.stat().st_mtime_ns == written

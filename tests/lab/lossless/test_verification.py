@@ -1,17 +1,12 @@
 """What a verification finds out, on a tiny random model whose drafts pass."""
 
-import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from torch import Tensor
 
-from fairseq_aggdec.engine import layers
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.layers import attend
-from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.generation import drafting
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
@@ -19,12 +14,10 @@ from fairseq_aggdec.lab.benchmarking.subject import Subject
 from fairseq_aggdec.lab.lossless import verification, verify_command
 from fairseq_aggdec.lab.lossless.verification import ALONE, BEAM_ONE, Verification, verify
 from fairseq_aggdec.lab.lossless.verification_report import Report
-from fairseq_aggdec.models.sizes import Size
 from fairseq_aggdec.scheduling import costs
 from tests.engine_faults import blocks_see_what_follows, branches_see_each_other
 from tests.lab.benchmarking.tiny import tiny_model, tiny_subject
 
-ROOT = Path(__file__).resolve().parents[3]
 SYMBOLS = [f"<{number}>" for number in range(400)]
 
 
@@ -85,26 +78,6 @@ def test_a_faulty_decoder_fails_and_the_first_wrong_token_is_named(
     )
 
 
-def test_a_mask_that_attention_has_written_to_is_found_in_big_models(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Scores of one block in the mask of the next: once the fault of all models with 16 heads, at batch size 1."""
-
-    def in_the_callers_mask(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        if mask is None:
-            return attend(query, keys, values, mask)
-        flat, keys, values = (each.flatten(0, 1) for each in (query, keys, values))
-        scores = mask.expand(*query.shape[:3], keys.size(1)).flatten(0, 1)  # no copy, of one row or one head
-        scores = scores.baddbmm_(flat, keys.mT, alpha=query.size(-1) ** -0.5)
-        return (scores.softmax(dim=-1) @ values).view(query.shape).transpose(1, 2).flatten(2)
-
-    monkeypatch.setattr(layers, "attend_in_products", in_the_callers_mask)
-    monkeypatch.setattr(modules, "kernels", lambda: None)
-    big = tiny_subject(tiny_model(tmp_path, Size(width=64, inner=64, heads=16, encoder_layers=1, decoder_layers=2)))
-    done = verified(verify_command._uneven(big), "greedy,iad", "fp32", sizes=(1,))
-    assert [check.mode for check in done.failed] == ["iad"]
-
-
 def test_a_near_tie_is_shown_and_does_not_fail(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks_see_what_follows(monkeypatch)
     monkeypatch.setattr(verification, "near_tie_of", lambda precision, device: 1e6)  # then any gap is one
@@ -115,7 +88,6 @@ def test_a_near_tie_is_shown_and_does_not_fail(subject: Subject, monkeypatch: py
     text = printed(done)
     assert f"{check.identical} of 5, {check.near_ties} near-ties" in text
     assert text.count(", a near-tie") == check.near_ties
-    assert text.endswith("passed: no lossless mode differs from its reference")
 
 
 def test_other_scores_fail_under_bit_exact(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,19 +130,6 @@ def test_what_the_model_can_is_compared_by_default(subject: Subject, monkeypatch
     monkeypatch.setattr(verify_command, "proposal_heads", lambda model: 4)
     without = replace(subject, drafter_path=None, block_size=0)
     assert verify_command._default_modes(without, cut=False) == "greedy,iad,blockwise,aggressive-beam:5"
-
-
-RECORDS = sorted((ROOT / "docs/verify").glob("*.json"))
-
-
-@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
-def test_recorded_verifications_have_passed(path: Path) -> None:
-    record = json.loads(path.read_text())
-    checks = [check for check in record["checks"] if check["lossless"]]
-    assert record["passed"]
-    assert checks
-    for check in checks:
-        assert check["identical"] + check["near_ties"] == check["sentences"], check["lines"]
 
 
 def test_a_beam_is_compared_with_fairseqs_whole_lists(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
