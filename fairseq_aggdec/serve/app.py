@@ -61,11 +61,8 @@ def make_app(
         settings: further arguments of the corrector's `decode`.
     """
     worker = ThreadPoolExecutor(1, "decoding")
-    batchers = {
-        "corrector": Batcher(corrector, worker, language, **settings),
-        "translator": Batcher(translator, worker),
-    }
-    measures = Measures(batchers)
+    correcting, translating = Batcher(corrector, worker, language, **settings), Batcher(translator, worker)
+    measures = Measures()
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
@@ -90,7 +87,8 @@ def make_app(
         return PlainTextResponse("ok\n")
 
     async def measured(request: Request) -> Response:
-        return PlainTextResponse(measures.page(), media_type="text/plain; version=0.0.4")
+        page = measures.page(corrector=correcting, translator=translating)
+        return PlainTextResponse(page, media_type="text/plain; version=0.0.4")
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -102,8 +100,8 @@ def make_app(
         Route("/race", race, methods=["POST"]),
         *(Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/v2/healthcheck")),
         Route("/metrics", measured, methods=["GET"]),
-        *languagetool_routes(batchers["corrector"]),
-        *libretranslate_routes(batchers["translator"]),
+        *languagetool_routes(correcting),
+        *libretranslate_routes(translating),
     ]
     return Starlette(
         routes=routes,
@@ -143,29 +141,26 @@ async def _refuse(request: Request, error: Exception) -> Response:
 class Measures:
     """What /metrics shows, in the text format of Prometheus."""
 
-    def __init__(self, batchers: dict[str, Batcher]) -> None:
-        self._batchers = batchers
+    def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
         """{(path, status): number}"""
         self.seconds: defaultdict[str, float] = defaultdict(float)
         """{path: of all of its requests together}"""
 
-    def page(self) -> str:
-        """All measures, a line each."""
-        lines = ["# TYPE aggdec_requests_total counter"]
-        for (path, status), number in sorted(self.requests.items()):
-            lines.append(f'aggdec_requests_total{{path="{path}",status="{status}"}} {number}')
-        lines.append("# TYPE aggdec_request_seconds_total counter")
-        for path, seconds in sorted(self.seconds.items()):
-            lines.append(f'aggdec_request_seconds_total{{path="{path}"}} {seconds:.6f}')
-        for name, attribute in (
-            ("sentences_total counter", "sentences"),
-            ("cache_hits_total counter", "cache_hits"),
-            ("queue_length gauge", "waiting"),
-        ):
-            lines.append(f"# TYPE aggdec_{name}")
-            for model, batcher in self._batchers.items():
-                lines.append(f'aggdec_{name.split()[0]}{{model="{model}"}} {getattr(batcher, attribute)}')
+    def page(self, **batchers: Batcher) -> str:
+        """All measures, a line each; the batchers by the names of their models."""
+        kinds: dict[str, list[tuple[str, float]]] = {
+            "requests_total counter": [
+                (f'path="{path}",status="{status}"', number) for (path, status), number in sorted(self.requests.items())
+            ],
+            "request_seconds_total counter": [(f'path="{path}"', time) for path, time in sorted(self.seconds.items())],
+            "sentences_total counter": [(f'model="{name}"', one.sentences) for name, one in batchers.items()],
+            "cache_hits_total counter": [(f'model="{name}"', one.cache_hits) for name, one in batchers.items()],
+            "queue_length gauge": [(f'model="{name}"', one.waiting) for name, one in batchers.items()],
+        }
+        lines = []
+        for kind, values in kinds.items():
+            lines += [f"# TYPE aggdec_{kind}", *(f"aggdec_{kind.split()[0]}{{{of}}} {value}" for of, value in values)]
         return "\n".join(lines) + "\n"
 
 

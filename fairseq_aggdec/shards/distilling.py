@@ -27,8 +27,7 @@ from fairseq_aggdec.shards.generate_output import gather_generated
 from fairseq_aggdec.shards.running import Workers, decode_shards
 from fairseq_aggdec.shards.settings import MAX_TOKENS, SHARD_SENTENCES, SearchOptions
 from fairseq_aggdec.structured_files import read
-from fairseq_aggdec.tasks.loading import batches_of
-from fairseq_aggdec.text.model import load_models
+from fairseq_aggdec.tasks.loading import batches_of, load
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +72,7 @@ class Teacher:
         if self.precision == "bf16" and device.type == "cpu" and self.decoding == "beam":
             raise AggdecError("--bf16: fairseq's own search has no bfloat16 on a CPU; add --decoding aggressive-beam")
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
-        return load_models(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
+        return load(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
 
     @property
     def longest_source(self) -> int:

@@ -30,12 +30,6 @@ class ShippedModel:
         """The folder of its files."""
         return Path(__file__).parents[1] / "demo" / self.name
 
-    @property
-    def files(self) -> list[str]:
-        """The names of the files in the folder."""
-        dictionaries = {f"dict.{language}.txt" for language in (self.source_language, self.target_language)}
-        return ["model.pt", *sorted(dictionaries), "bpecodes", *filter(None, [self.drafter])]
-
 
 SHIPPED = {
     "gec": ShippedModel(
