@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.writing.spacing import aligned
@@ -73,25 +74,20 @@ def widened(source: str, edits: Sequence[Edit]) -> list[Edit]:
     spans: list[tuple[int, int, list[Edit]]] = []
     for edit in edits:
         start, end = edit.offset, edit.offset + edit.length
+        parts = [edit]
         if not edit.length:
             if not tokens:
                 continue
             start, end = _beside(tokens, edit)
         if spans and start < spans[-1][1]:
-            before = spans.pop()
-            spans.append((before[0], max(before[1], end), [*before[2], edit]))
-        else:
-            spans.append((start, end, [edit]))
-    return [
-        Edit(
-            start,
-            end - start,
-            apply_edits(
-                source[start:end], [Edit(part.offset - start, part.length, part.replacement) for part in parts]
-            ),
-        )
-        for start, end, parts in spans
-    ]
+            start, last, before = spans.pop()
+            end, parts = max(last, end), [*before, edit]
+        spans.append((start, end, parts))
+    wide = []
+    for start, end, parts in spans:
+        inside = [replace(part, offset=part.offset - start) for part in parts]
+        wide.append(Edit(start, end - start, apply_edits(source[start:end], inside)))
+    return wide
 
 
 def _beside(tokens: list[tuple[int, int]], insertion: Edit) -> tuple[int, int]:
@@ -111,11 +107,12 @@ def to_utf16(text: str, edits: Sequence[Edit]) -> list[Edit]:
     """The edits with offsets and lengths in UTF-16 code units, as JavaScript and LanguageTool count."""
     result, offset, place = [], 0, 0
     for edit in edits:
-        offset += _units(text[place : edit.offset])
+        offset += utf16_units(text[place : edit.offset])
         place = edit.offset
-        result.append(Edit(offset, _units(text[place : place + edit.length]), edit.replacement))
+        result.append(Edit(offset, utf16_units(text[place : place + edit.length]), edit.replacement))
     return result
 
 
-def _units(text: str) -> int:
+def utf16_units(text: str) -> int:
+    """The length of a text in UTF-16 code units."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -22,8 +22,8 @@ def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
         return f"the output is too long: {len(output)} words for {len(source)}"
     if 2 * len(output) < len(source) and (len(source) > 3 or not output):
         return f"the output lost words: {len(output)} are left of {len(source)}"
-    known = _trigrams(source)
-    for trigram, count in _trigrams(output).items():
+    known, found = (Counter(zip(words, words[1:], words[2:], strict=False)) for words in (source, output))
+    for trigram, count in found.items():
         if count >= 4 and trigram not in known:
             return f"the output repeats '{' '.join(trigram)}' {count} times"
     return None
@@ -66,7 +66,3 @@ def _chunk(source: str, start: int, end: int) -> str:
     while end < len(source) and not source[end].isspace():
         end += 1
     return source[start:end]
-
-
-def _trigrams(words: Sequence[str]) -> Counter[tuple[str, ...]]:
-    return Counter(zip(words, words[1:], words[2:], strict=False))

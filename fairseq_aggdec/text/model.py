@@ -27,7 +27,7 @@ from tqdm import tqdm
 import fairseq_aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import MODES
+from fairseq_aggdec.generation.modes import HEADS, MODES
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, check_options
@@ -44,12 +44,12 @@ from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 logger = logging.getLogger(__name__)
 
 _ESCAPE = re.compile(r"&(?:quot|apos|amp|lt|gt|#\d+);")
-_OF_DRAFTER = ("gad", "gad++", "nar")
-_SUBWORD_FILES = {
-    "bpecodes": ("subword_nmt", "bpe_codes"),
-    "sentencepiece.bpe.model": ("sentencepiece", "sentencepiece_model"),
-}
-"""of a model's folder, as fairseq's `from_pretrained` looks for them"""
+_SUBWORD = re.compile("@@(?!\\S)|(?<!\\S)\u2581")
+_SUBWORD_FILES = (
+    ("bpecodes", "subword_nmt", "bpe_codes"),
+    ("sentencepiece.bpe.model", "sentencepiece", "sentencepiece_model"),
+)
+"""(name in a model's folder, --bpe, its option), as fairseq's `from_pretrained` looks for them"""
 
 
 @dataclass
@@ -116,7 +116,13 @@ class Model:
         fairseq_aggdec.register()
         if precision not in loading.PRECISIONS:
             raise AggdecError(f"precision {precision}: choose one of {', '.join(loading.PRECISIONS)}")
-        device, path = _usable(device), os.fspath(path)
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            device = torch.empty(0, device=device).device
+        except (AssertionError, RuntimeError) as error:
+            raise AggdecError(f"device {device}: cannot be used here ({str(error)[:60]}); take cpu") from error
+        path = os.fspath(path)
         for name in path.split(":"):
             if not Path(name).is_file():
                 raise AggdecError(f"checkpoint {name}: no such file; check the path")
@@ -131,21 +137,20 @@ class Model:
             of_task["drafter_path"] = os.fspath(drafter)
         self.task, self.models = loading.load(path, str(folder), source_lang, target_lang, device, precision, **of_task)
         self.source_lang, self.target_lang = self.task.cfg.source_lang, self.task.cfg.target_lang
-        for name, (kind, option) in _SUBWORD_FILES.items():
+        for name, kind, option in _SUBWORD_FILES:
             if bpe in (None, kind) and option not in options and (folder / name).is_file():
                 bpe, options[option] = kind, str(folder / name)
         languages = {"source_lang": self.source_lang, "target_lang": self.target_lang}
         self._tokenizer, self._bpe = _encoders(tokenizer, bpe or None, options, languages)
-        self.corrects = tokenizer == "as_written" or self.source_lang == self.target_lang
-        if corrects is not None:
-            self.corrects = corrects
-        self._splits = tokenizer is not None or bpe not in (None, "", "subword_nmt", "fastbpe")
-        if splits is not None:
-            self._splits = splits
+        same_language = tokenizer == "as_written" or self.source_lang == self.target_lang
+        self.corrects = same_language if corrects is None else corrects
+        running_text = tokenizer is not None or bpe not in (None, "", "subword_nmt", "fastbpe")
+        self._splits = running_text if splits is None else splits
         takes, learnt = min(int(model.max_positions()[0]) for model in self.models), longest_learnt(Path(path))
         self.longest = min(takes, longest or learnt or takes)
         """the most subwords of a sentence, EOS included"""
-        self._cautious = learnt is not None  # of a small model's corrections, only what `kept_edits` trusts it with
+        # of the small corrector's edits, only those that `kept_edits` trusts it with
+        self._cautious = self.corrects and learnt is not None
         self._drafter = (self.task.cfg.drafter_path, self.task.cfg.block_size)
         self._lock = Lock()
         self._warned = False
@@ -189,7 +194,8 @@ class Model:
         """The modes in which this model can decode."""
         drafts = self._drafter[0] is not None
         heads = any(proposal_heads(model) for model in self.models)
-        return [mode for mode in MODES if (drafts or mode not in _OF_DRAFTER) and (heads or mode != "blockwise")]
+        able = (one for one in MODES.values() if (drafts or not one.needs_drafter) and (heads or one.drafter != HEADS))
+        return [mode.name for mode in able]
 
     @overload
     def decode(self, texts: str, mode: str = ..., **options: Any) -> Result: ...
@@ -302,19 +308,15 @@ class Model:
             if self._splits:
                 cuts = cut_at_clauses(text[start:end], lambda piece: len(encode(piece)) <= self.longest)
             for first, last in cuts:
-                source = text[start + first : start + last]
-                parts.append(self._part(source, start + first, encode(source)))
+                source, note = text[start + first : start + last], None
+                tokens = encode(source)
+                if len(tokens) > self.longest:
+                    note = f"too long: {len(tokens)} tokens, and the model takes {self.longest}; copied"
+                elif self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
+                    self._warn_once(missing_subwords(source))
+                is_read = note is None and len(tokens) > 1
+                parts.append(_Part(source, start + first, tokens if is_read else None, note))
         return parts
-
-    def _part(self, source: str, start: int, tokens: torch.Tensor) -> _Part:
-        if len(tokens) > self.longest:
-            note = f"too long: {len(tokens)} tokens, and the model takes {self.longest}; copied"
-            return _Part(source, start, None, note)
-        if len(tokens) < 2:  # nothing that the model reads
-            return _Part(source, start, None)
-        if self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
-            self._warn_once(missing_subwords(source))
-        return _Part(source, start, tokens)
 
     def _warn_once(self, message: str) -> None:
         if not self._warned:
@@ -360,7 +362,7 @@ class Model:
             tokens = self.tokens(hypothesis["tokens"])[:-1]
             nbest.append(Hypothesis(self.text(hypothesis["tokens"], source), tokens, float(hypothesis["score"])))
         best, first = nbest[0], decoded[source][0]
-        if self._bpe is None and any(map(_marks_subword, best.tokens)) and not any(map(_marks_subword, source.split())):
+        if self._bpe is None and any(map(_SUBWORD.search, best.tokens)) and not _SUBWORD.search(source):
             self._warn_once(f"the output '{best.text[:60]}' is in subwords: name them (--bpe), and they are joined")
         text, note = best.text, None
         if self.corrects:
@@ -389,24 +391,6 @@ class Model:
             steps.append(Step(self.tokens(entry["tokens"]), accepted, tokens[start : start + committed]))
             start += committed
         return steps
-
-
-def _marks_subword(token: str) -> bool:
-    return token.endswith("@@") or token.startswith("\u2581")
-
-
-def _usable(device: str | torch.device | None) -> torch.device:
-    """A device; None: a GPU where there is one.
-
-    Raises:
-        AggdecError: it is not here.
-    """
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=device).device
-    except (AssertionError, RuntimeError) as error:
-        raise AggdecError(f"device {device}: cannot be used here ({str(error)[:60]}); take cpu") from error
 
 
 def _encoders(
