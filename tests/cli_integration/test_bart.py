@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts
-from fairseq_aggdec.cli import shrink
+from fairseq_aggdec.cli.small_verbs import shrink
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, generate_here
 from tests.helpers import TRAINING, ToyModel, parse_generate, run_cli
@@ -56,7 +56,7 @@ def test_ngrams_are_blocked_alike_in_every_mode(bart: ToyModel) -> None:
 
 def test_a_shallow_bart_decodes_and_trains_further(bart: ToyModel, tmp_path: Path) -> None:
     path = tmp_path / "shallow.pt"
-    shrink.main([str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])
+    shrink([str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])
     shallow = ToyModel(bart.data, path)
     stock = generate_here(shallow, None, *VALIDATION, "--max-len-b", 12)
     assert_same_hypotheses(generate_here(shallow, "iad", *VALIDATION, "--max-len-b", 12), stock)

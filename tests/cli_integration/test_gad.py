@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec.cli.export import main as export
+from fairseq_aggdec.cli.small_verbs import export
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.reporting.trace import read_traces
 from tests.cli_integration.correction import (

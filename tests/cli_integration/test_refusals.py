@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fairseq_cli import generate as generate_command
 
-from fairseq_aggdec.cli.export import main as export
+from fairseq_aggdec.cli.small_verbs import export
 from fairseq_aggdec.errors import AggdecError
 from tests.cli_integration.correction import PLUGIN, at_once, generate
 from tests.helpers import ToyModel, parse_generate
