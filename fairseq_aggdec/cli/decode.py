@@ -18,17 +18,7 @@ from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions
 from fairseq_aggdec.tasks.search_options import add_search_options
 
 TOKENIZERS = ("as_written", "moses", "nltk", "space")
-SUBWORDS = (
-    "bert",
-    "byte_bpe",
-    "bytes",
-    "characters",
-    "fastbpe",
-    "gpt2",
-    "hf_byte_bpe",
-    "sentencepiece",
-    "subword_nmt",
-)
+SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe sentencepiece subword_nmt".split()
 """the names that fairseq has for --tokenizer and --bpe with this plugin; its registries take seconds to import"""
 _SHARD_LINES = 2000
 _EPILOG = """\

@@ -57,46 +57,6 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def add_options(group: argparse._ActionsContainer, options: type, prefix: str = "") -> None:
-    """Add the fields of an options dataclass to a parser or a group, `--PREFIX-NAME` where a prefix is given."""
-    types = get_type_hints(options)
-    for field in dataclasses.fields(options):
-        given, kind = field.metadata, types[field.name]
-        name = f"{prefix}_{field.name}" if prefix else field.name
-        if get_origin(kind) in (Union, UnionType):
-            kind = next(part for part in get_args(kind) if part is not type(None))
-        settings: dict[str, Any] = {"help": given["help"], **given["settings"]}
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if not required:
-            settings["default"] = None if field.default is dataclasses.MISSING else field.default
-            if settings["default"] not in (None, False) and "default" not in given["help"]:
-                settings["help"] += " (default: %(default)s)"
-        if get_origin(kind) is list:
-            settings.setdefault("nargs", "*" if given["positional"] else "+")
-            settings["default"] = field.default_factory() if field.default_factory is not dataclasses.MISSING else None
-            (kind,) = get_args(kind)
-        elif given["positional"] and not required:
-            settings.setdefault("nargs", "?")
-        if kind is bool:
-            settings["action"] = "store_true"
-        elif get_origin(kind) is Literal:
-            settings["choices"] = get_args(kind)
-        else:
-            settings.setdefault("type", kind if given["least"] is None else at_least(kind, given["least"]))
-            settings.setdefault("metavar", field.name.split("_")[-1].upper())
-        if given["positional"]:
-            group.add_argument(name, **settings)
-        else:
-            flags = [errors.option_name(name), *filter(None, [given["short"]])]
-            group.add_argument(*flags, dest=name, required=required, **settings)
-
-
-def take(options: type[Options], args: argparse.Namespace, prefix: str = "") -> Options:
-    """The dataclass whose fields `add_options` added to the parser of these arguments."""
-    names = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
-    return options(**{name: getattr(args, f"{prefix}_{name}" if prefix else name) for name in names})
-
-
 def read(options: type[Options], verb: str, argv: Sequence[str] | None, description: str, **settings: Any) -> Options:
     """Parse the words behind a verb into its options dataclass.
 
@@ -108,8 +68,45 @@ def read(options: type[Options], verb: str, argv: Sequence[str] | None, descript
         settings: further arguments of `ArgumentParser`.
     """
     parser = argparse.ArgumentParser(prog=f"aggdec {verb}", description=description, **settings)
-    add_options(parser, options)
-    return take(options, parser.parse_args(argv))
+    add_fields(parser, options)
+    return options(**vars(parser.parse_args(argv)))
+
+
+def add_fields(group: argparse._ActionsContainer, options: type) -> None:
+    """Add an option for each field of an options dataclass."""
+    types = get_type_hints(options)
+    for field in dataclasses.fields(options):
+        _add(group, field, types[field.name])
+
+
+def _add(group: argparse._ActionsContainer, field: dataclasses.Field[Any], kind: Any) -> None:
+    given = field.metadata
+    if get_origin(kind) in (Union, UnionType):
+        kind = next(part for part in get_args(kind) if part is not type(None))
+    settings: dict[str, Any] = {"help": given["help"], **given["settings"]}
+    default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    required = default is dataclasses.MISSING
+    if not required:
+        settings["default"] = default
+        if default not in (None, False, []) and "default" not in given["help"]:
+            settings["help"] += " (default: %(default)s)"
+    if get_origin(kind) is list:
+        settings.setdefault("nargs", "*" if given["positional"] else "+")
+        (kind,) = get_args(kind)
+    elif given["positional"] and not required:
+        settings.setdefault("nargs", "?")
+    if kind is bool:
+        settings["action"] = "store_true"
+    elif get_origin(kind) is Literal:
+        settings["choices"] = get_args(kind)
+    else:
+        settings.setdefault("type", kind if given["least"] is None else at_least(kind, given["least"]))
+        settings.setdefault("metavar", field.name.split("_")[-1].upper())
+    if given["positional"]:
+        group.add_argument(field.name, **settings)
+    else:
+        flags = [errors.option_name(field.name), *filter(None, [given["short"]])]
+        group.add_argument(*flags, dest=field.name, required=required, **settings)
 
 
 def at_least(kind: Callable[[str], Any], least: float) -> Callable[[str], Any]:

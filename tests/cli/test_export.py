@@ -70,16 +70,6 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     return verifier, save_model(tmp_path / "drafter.pt", **weights)
 
 
-def test_what_a_drafter_shares_with_its_verifier_is_left_out(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    """By name, shape and value; the drafter's own weights and its fingerprint stay."""
-    verifier, drafter = pair
-    options = [str(tmp_path / "out"), "--data", str(tmp_path), "--without-shared", str(verifier), "--fp32"]
-    export([str(drafter), *options])
-    kept = read_checkpoint(tmp_path / "out/model.pt")["model"]
-    assert set(kept) == {"decoder", "bias", "mask", "print"}
-    assert kept["print"].tolist() == [0, 1, 2, 3]
-
-
 def test_only_a_drafter_has_a_length_of_drafts(pair: tuple[Path, Path], tmp_path: Path) -> None:
     options = [str(tmp_path / "out"), "--data", str(tmp_path), "--decoding-block-size", "2"]
     with pytest.raises(AggdecError, match=r"--decoding-block-size 2: .*verifier\.pt: an ordinary model: only"):
@@ -87,12 +77,17 @@ def test_only_a_drafter_has_a_length_of_drafts(pair: tuple[Path, Path], tmp_path
     assert not (tmp_path / "out/model.pt").exists()
 
 
-def test_the_verifier_may_be_an_exported_one(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_what_a_drafter_shares_with_its_verifier_is_left_out(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """By name, shape and value, also of an exported verifier; the drafter's own weights and its fingerprint stay."""
     verifier, drafter = pair
     export([str(verifier), str(tmp_path / "verifier"), "--data", str(tmp_path)])
+    options = ["--data", str(tmp_path), "--without-shared"]
+    export([str(drafter), str(tmp_path / "one"), *options, str(verifier), "--fp32"])
     exported = str(tmp_path / "verifier/model.pt")
-    options = [str(tmp_path / "drafter"), "--data", str(tmp_path), "--without-shared", exported]
-    export([str(drafter), *options])
-    assert "encoder" not in read_checkpoint(tmp_path / "drafter/model.pt")["model"]
+    export([str(drafter), str(tmp_path / "other"), *options, exported])
+    for folder in ("one", "other"):
+        kept = read_checkpoint(tmp_path / folder / "model.pt")["model"]
+        assert set(kept) == {"decoder", "bias", "mask", "print"}
+        assert kept["print"].tolist() == [0, 1, 2, 3]
     with pytest.raises(AggdecError, match=r"has no weights in common with .*drafter\.pt"):
-        export([str(drafter), *options, "--fp32"])
+        export([str(drafter), str(tmp_path / "other"), *options, exported, "--fp32"])

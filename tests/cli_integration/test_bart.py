@@ -45,15 +45,6 @@ def test_iad_gives_what_beam_one_gives(bart: ToyModel) -> None:
     assert max(lengths) == 11  # and the end symbol
 
 
-def test_ngrams_are_blocked_alike_in_every_mode(bart: ToyModel) -> None:
-    options = [*VALIDATION, "--no-repeat-ngram-size", 2, "--block-ngrams", "--min-len", 12, "--max-len-b", 20]
-    greedy = generate_here(bart, "greedy", *options)
-    assert_same_hypotheses(generate_here(bart, "iad", *options), greedy)
-    for sentence in parse_generate(greedy).values():
-        grams = list(zip(sentence.tokens, sentence.tokens[1:], strict=False))
-        assert len(set(grams)) == len(grams)
-
-
 def test_a_shallow_bart_decodes_and_trains_further(bart: ToyModel, tmp_path: Path) -> None:
     path = tmp_path / "shallow.pt"
     shrink([str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])

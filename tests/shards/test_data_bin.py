@@ -1,5 +1,6 @@
 """Binarised data as fairseq-preprocess made it: what is found, what is refused, what tells two of them apart."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -40,3 +41,10 @@ def test_what_cannot_be_used_is_named(data: DataBin) -> None:
         shutil.copyfile(data.folder / f"test.src-tgt.tgt.{suffix}", data.folder / f"valid.src-tgt.tgt.{suffix}")
     with pytest.raises(AggdecError, match=r"valid\.src-tgt\.tgt: 60 targets, but 15 sources"):
         data.target("valid")
+    for size, message in (
+        (100, r"test\.src-tgt\.tgt\.bin: truncated: shorter than its \.idx says"),
+        (0, "holds no sentences"),
+    ):
+        os.truncate(data.folder / "test.src-tgt.tgt.bin", size)
+        with pytest.raises(AggdecError, match=message):
+            data.target("test")

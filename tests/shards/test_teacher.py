@@ -1,7 +1,6 @@
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -20,17 +19,6 @@ SEARCH = SearchOptions(beam=2, max_len_b=8)
 def small_data(toy_data: Path) -> DataBin:
     fairseq_aggdec.register()
     return DataBin.find(toy_data)
-
-
-def test_order_and_form(toy_model_dir: ToyModel, small_data: DataBin) -> None:
-    teacher = Teacher(str(toy_model_dir.checkpoint), small_data, SEARCH, cpu=True)
-    assert teacher.longest_source == 64
-    sources = small_data.source("test")
-    together = teacher.translate(range(8), [sources[number] for number in range(8)])
-    for number, target in enumerate(together):
-        (alone,) = teacher.translate([number], [sources[number]])
-        assert np.array_equal(target, alone)
-        assert target[-1] == small_data.target_dictionary.eos()
 
 
 def test_an_ensemble_is_not_one_of_its_models(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
