@@ -80,7 +80,7 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
 
 
 def _wants_corrections(fields: dict[str, str]) -> bool:
-    """Whether the one rule, by its id or its category, is enabled; where not only enabled ones count: not disabled."""
+    """Whether the client wants the one rule: with `enabledOnly` it must be enabled, otherwise not be disabled."""
 
     def named(switch: str) -> bool:
         rules, categories = (fields.get(f"{switch}{kind}", "") for kind in ("Rules", "Categories"))
@@ -90,7 +90,7 @@ def _wants_corrections(fields: dict[str, str]) -> bool:
 
 
 def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
-    """The parts of the text as (what was sent, what is checked in its place); they are the same where it is no markup.
+    """The parts of the text as (sent, checked); for markup, the checked text is what it is to be interpreted as.
 
     Raises:
         HTTPException: neither `text` nor `data`, or both, or `data` is not an annotation (400).
@@ -115,9 +115,9 @@ def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit, int]]:
-    """The edits with offsets into the sent text, and with their offsets in the checked one.
+    """Pairs of an edit, with its offset in the sent text, and its offset in the checked text.
 
-    Those that would change markup are left out.
+    Edits that would change markup are dropped.
     """
     placed, sent, checked = [], 0, 0
     waiting = deque(edits)

@@ -1,4 +1,4 @@
-"""What a correction may not do: repeat words, have no end, lose half of a sentence, or change what is no prose."""
+"""Checks of a correction: no loops, no lost half of a sentence, no changes of numbers, code and addresses."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _CODE_SPAN = re.compile(r"`[^`]+`")
 
 
 def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
-    """Why an output, in words, cannot be a correction of its source, as a phrase for users; None: it can be one.
+    """The reason, for users, why an output cannot be a correction of its source; None if it can be one.
 
-    A source of up to three words may lose words: "the the" becomes "the".
+    Both are lists of words. A source of up to three words may lose words: "the the" becomes "the".
     """
     if len(output) > 1.5 * len(source) + 10:
         return f"the output is too long: {len(output)} words for {len(source)}"
@@ -30,11 +30,11 @@ def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
 
 
 def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
-    """The edits of a sentence that a small model may be trusted with.
+    """Drop the edits of a sentence that a small model often gets wrong.
 
-    Left out are those that change or make a number, a word with other signs than prose has (code, addresses, markup),
-    or code between backticks; and, of what does not end as a sentence does (greetings, titles, lines of lists and
-    poems), a full stop that is put in and a capital at its beginning.
+    Dropped are edits of numbers, of words with signs of code, addresses or markup, and of code between backticks. In
+    text without a sentence's end (greetings, titles, lines of lists and poems), an added full stop and a changed first
+    letter are dropped, too.
     """
     code = [found.span() for found in _CODE_SPAN.finditer(source)]
     is_sentence = bool(_END.search(source))
@@ -58,7 +58,7 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
 
 
 def _chunk(source: str, start: int, end: int) -> str:
-    """What is changed between two positions, and all that stands at it; an insertion beside white space: nothing."""
+    """The text between two positions, extended to white space on both sides; "" for an insertion beside white space."""
     if start == end and not (source[start - 1 : start].strip() and source[start : start + 1].strip()):
         return ""
     while start > 0 and not source[start - 1].isspace():

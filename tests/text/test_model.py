@@ -115,6 +115,7 @@ def test_a_corrector_of_ones_own_speaks_for_itself_and_the_shipped_one_is_held_b
     assert own.corrects
     assert own.decode("Dear Anna,", "greedy").text == "Dear Anna,."
     assert shipped("gec").decode("Dear Anna,", "greedy").text == "Dear Anna,"
+    assert shipped("mt").decode("I was born in 1990.", "greedy").text == "Ich wurde 1990 geboren."  # no corrector
 
 
 def test_what_is_no_prose_stays_and_is_not_translated() -> None:
@@ -190,7 +191,8 @@ def test_bad_input_is_named() -> None:
 @pytest.mark.parametrize("demo", SHIPPED.values(), ids=list(SHIPPED))
 def test_everything_is_shipped(demo: ShippedModel) -> None:
     """With the dictionaries of the languages that the checkpoint names: fairseq looks for these."""
-    assert [name for name in ["model.pt", "bpecodes", "README.md", "sentences.txt", demo.drafter or "model.pt"] if not (demo.folder / name).is_file()] == []
+    files = {"model.pt", "bpecodes", "README.md", "sentences.txt", demo.drafter or "model.pt"}
+    assert files <= {file.name for file in demo.folder.iterdir()}
     assert sum(file.stat().st_size for file in demo.folder.iterdir()) <= {"gec": 12e6, "mt": 20e6}[demo.name]
     recorded = read_checkpoint(demo.folder / "model.pt")["cfg"]["task"]
     assert (recorded["source_lang"], recorded["target_lang"]) == (demo.source_language, demo.target_language)
