@@ -144,6 +144,22 @@ def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", re
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
 
 
+@dataclasses.dataclass
+class _RandomModel:
+    random_model: str | None = option("use this instead of DATA and --path", None, choices=tuple(SIZES), metavar=None)
+    length: int = option("number of tokens of source and output", 25)
+    edit_ratio: float = option(
+        "for iad and iad++: edit ratio between the text that is copied and the output; iad~0.2 sets it for one mode",
+        0.1,
+    )
+    accepted: float = option("for gad and gad++: mean accepted tokens in an iteration; gad~7 sets it for one mode", 5.5)
+    trained_in: Literal["fp16", "fp32"] = option(
+        "the precision whose numbers the weights are: a large model is mostly trained with --fp16", "fp16"
+    )
+    keep: Path | None = option("keep the models in this folder, for further runs", None, metavar="FOLDER")
+    drafter_layers: int = option("number of layers of the random drafter's decoder", 2)
+
+
 def add_random_model_options(parser: argparse.ArgumentParser) -> None:
     """Adds the block size, and the options by which a random model replaces checkpoints."""
     parser.add_argument(
@@ -152,31 +168,7 @@ def add_random_model_options(parser: argparse.ArgumentParser) -> None:
     random = parser.add_argument_group(
         "random models", "full sizes, not trained; drafts are made out of the output of greedy decoding"
     )
-    random.add_argument("--random-model", choices=tuple(SIZES), help="use this instead of DATA and --path")
-    random.add_argument("--length", type=int, default=25, help="number of tokens of source and output (default: 25)")
-    random.add_argument(
-        "--edit-ratio",
-        type=float,
-        default=0.1,
-        help="for iad and iad++: edit ratio between the text that is copied and the output; iad~0.2 sets it "
-        "for one mode (default: 0.1)",
-    )
-    random.add_argument(
-        "--accepted",
-        type=float,
-        default=5.5,
-        help="for gad and gad++: mean accepted tokens in an iteration; gad~7 sets it for one mode (default: 5.5)",
-    )
-    random.add_argument(
-        "--trained-in",
-        choices=("fp16", "fp32"),
-        default="fp16",
-        help="the precision whose numbers the weights are: a large model is mostly trained with --fp16 (default: fp16)",
-    )
-    random.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the models in this folder, for further runs")
-    random.add_argument(
-        "--drafter-layers", type=int, default=2, help="number of layers of the random drafter's decoder (default: 2)"
-    )
+    add_fields(random, _RandomModel)
 
 
 def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.Namespace, *useless: str) -> None:
@@ -200,33 +192,28 @@ def add_half_precision_options(group: argparse._ActionsContainer) -> None:
         precision.add_argument(f"--{name}", action="store_const", const=name, dest="precision", help=text)
 
 
-def add_batch_options(group: argparse._ActionsContainer, default: int | None) -> None:
-    """Adds the limits of a batch, the device and the precision; `default` is that of --max-tokens."""
-    group.add_argument(
-        "--max-tokens",
-        type=int,
-        default=default,
-        help=f"most source tokens of a batch, padding included (default: {MAX_TOKENS})",
-    )
-    group.add_argument("--batch-size", type=int, help="most sentences of a batch (default: no limit)")
-    group.add_argument("--cpu", action="store_true", help="use no GPU")
+@dataclasses.dataclass
+class _Batches:
+    max_tokens: int = option("most source tokens of a batch, padding included", MAX_TOKENS)
+    batch_size: int | None = option("most sentences of a batch (default: no limit)", None)
+    cpu: bool = option("use no GPU", False)
+
+
+def add_batch_options(group: argparse._ActionsContainer) -> None:
+    """Adds the limits of a batch, the device and the precision."""
+    add_fields(group, _Batches)
     add_half_precision_options(group)
+
+
+@dataclasses.dataclass
+class _Work:
+    engine: Literal["local", "ray"] = option("local: processes of this machine; ray: a Ray cluster", "local")
+    workers: int = option("number of processes, or of Ray's actors, each of which loads the models", 1)
 
 
 def add_work_options(group: argparse._ActionsContainer, threads: int | None, note: str) -> None:
     """Adds the options for who decodes; `threads` is the default of --threads, and `note` stands in its help text."""
-    group.add_argument(
-        "--engine",
-        choices=("local", "ray"),
-        default="local",
-        help="local: processes of this machine; ray: a Ray cluster (default: local)",
-    )
-    group.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        help="number of processes, or of Ray's actors, each of which loads the models (default: 1)",
-    )
+    add_fields(group, _Work)
     group.add_argument("--threads", type=int, default=threads, help=f"number of threads of a worker, {note}")
 
 

@@ -30,7 +30,7 @@ def split_text(text: str, language: str = "en", markers: bool = True) -> list[tu
     break is part of the sentence.
 
     Args:
-        language: its ISO code; unknown codes are read by the rules for English.
+        language: its ISO code; for an unknown code the fallback rules of sentencex hold.
         markers: whether the marks of lists, quotations and titles (`-`, `1.`, `>`, `#`) belong to their sentences. A
             corrector reads them; a translator would translate them.
     """
