@@ -5,19 +5,18 @@ from pathlib import Path
 import pytest
 import torch
 
-import fairseq_aggdec
 from fairseq_aggdec.checkpoint_tools.exporting import slim_state
 from fairseq_aggdec.cli.small_verbs import export
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from tests.helpers import ToyModel, parse_generate, run_cli
+from tests.helpers import PLUGIN, ToyModel, parse_generate, run_cli
 
 
 def test_exported_folder_decodes_alone(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     export([str(toy_model_dir.checkpoint), str(folder), "--data", str(toy_model_dir.data), "--fp32"])
     lines = (toy_model_dir.data / "test.src").read_text(encoding="utf-8").splitlines()[:5]
-    options = ["--user-dir", Path(fairseq_aggdec.__file__).parent, "-s", "src", "-t", "tgt"]
+    options = ["--user-dir", PLUGIN, "-s", "src", "-t", "tgt"]
 
     def outputs(data: Path, checkpoint: Path) -> list[list[str]]:
         done = run_cli("fairseq-interactive", data, "--path", checkpoint, *options, stdin="\n".join(lines))

@@ -37,15 +37,11 @@ def bart(correction_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Toy
     return train(correction_data, tmp_path_factory.mktemp("bart"), *DEPTH, updates=10)
 
 
-def test_iad_gives_what_beam_one_gives(bart: ToyModel) -> None:
+def test_bart_and_a_shallow_one_decode_and_train_further(bart: ToyModel, tmp_path: Path) -> None:
     options = "--truncate-source --max-source-positions 12 --lenpen 2.0 --min-len 5 --max-len-b 12".split()
     stock = generate_here(bart, None, *VALIDATION, *options)
     assert_same_hypotheses(generate_here(bart, "iad", *VALIDATION, *options), stock)
-    lengths = [len(sentence.source.split()) for sentence in parse_generate(stock).values()]
-    assert max(lengths) == 11  # and the end symbol
-
-
-def test_a_shallow_bart_decodes_and_trains_further(bart: ToyModel, tmp_path: Path) -> None:
+    assert max(len(sentence.source.split()) for sentence in parse_generate(stock).values()) == 11  # and the end symbol
     path = tmp_path / "shallow.pt"
     shrink([str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])
     shallow = ToyModel(bart.data, path)
