@@ -41,13 +41,12 @@ def reason_of(error: OSError) -> str:
 
 
 def install_excepthook() -> None:
-    """Make Python print an error that the user can mend as one line on stderr; others go to the hook that was there.
+    """Make Python print errors of the user's input as one line on stderr; other errors go to the previous hook.
 
-    Such errors are an uncaught `AggdecError` and, in fairseq's own commands, one in whose place fairseq raised another
-    (of any error while it loads weights it says that architectures differ), an assertion that starts with an option's
-    name, a file that cannot be read or written, and Ctrl-C (after which a shell sees exit code 130). This is an
-    exception hook, and no `sys.exit` at the place of the error, since programs that call `from_pretrained` must be able
-    to catch it. Installing it twice changes nothing.
+    One line gets an uncaught `AggdecError`, and an assertion that starts with an option's name. In fairseq's own
+    commands so do an `AggdecError` that fairseq has replaced (it reports any error while loading weights as differing
+    architectures), a file that cannot be read or written, and Ctrl-C (exit code 130). A hook rather than `sys.exit`:
+    programs that call `from_pretrained` can still catch the error. Installing it twice changes nothing.
     """
     previous = sys.excepthook
     if getattr(previous, "prints_aggdec_errors", False):

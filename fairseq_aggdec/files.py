@@ -23,9 +23,9 @@ PARTIAL = ".partial"
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Gives a path beside `path` to write to, which is renamed to `path` when the block ends without an error.
+    """Give a path beside `path` to write to, and rename it to `path` when the block ends without an error.
 
-    So `path` is always complete, and an old file stays until then. The folder is made if it does not exist.
+    `path` is complete at any time, and an old file stays until then. The folder is made if it does not exist.
 
     Raises:
         AggdecError: another process is writing the file.
@@ -194,7 +194,7 @@ def file_sha256(path: Path) -> str:
 
 
 def fingerprints(path: str) -> list[str]:
-    """The SHA-256 of each checkpoint of an ensemble, the files of which are joined by `:`.
+    """The SHA-256 of each checkpoint; `path` joins those of an ensemble by `:`.
 
     Raises:
         AggdecError: a file does not exist.

@@ -9,4 +9,4 @@ if [[ "${1:-}" == --config ]]; then
     shift 2
 fi
 place="$(model_folder "$name")"
-python -m fairseq_aggdec.cli.average "$place/checkpoints" --last "${1:-5}" --output "$place/model.pt"
+python -m fairseq_aggdec.cli.verbs average "$place/checkpoints" --last "${1:-5}" --output "$place/model.pt"

@@ -4,4 +4,4 @@
 # full size are downloaded into $AGGDEC_DATA first; an error says which data is available on request only. A finished stage is not run again; a stopped one continues.
 source "$(dirname -- "${BASH_SOURCE[0]}")/stage.sh"
 
-python -m fairseq_aggdec.cli.prepare "$config/prepare.py" --data "$data" --work "$work" --workers "$(nproc)" "$@"
+python -m fairseq_aggdec.cli.verbs prepare "$config/prepare.py" --data "$data" --work "$work" --workers "$(nproc)" "$@"

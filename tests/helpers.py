@@ -17,6 +17,8 @@ import pytest
 
 from tests import fork_server
 
+PLUGIN = Path(__file__).resolve().parents[1] / "fairseq_aggdec"
+"""the value of --user-dir"""
 TINY_TRANSFORMER = (
     "--arch transformer --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 32 --decoder-embed-dim 32 "
     "--encoder-ffn-embed-dim 64 --decoder-ffn-embed-dim 64 --encoder-attention-heads 2 --decoder-attention-heads 2 "

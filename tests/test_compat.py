@@ -29,11 +29,19 @@ from fairseq.models.ema import EMA
 from fairseq.tasks import FairseqTask
 
 import fairseq_aggdec
-from fairseq_aggdec.cli.user_dir import user_dir
 from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
 from fairseq_aggdec.compat.install import install
 from fairseq_aggdec.errors import AggdecError
-from tests.helpers import TINY_TRANSFORMER, Generated, ToyModel, generate_here, parse_generate, run_cli, train_toy
+from tests.helpers import (
+    PLUGIN,
+    TINY_TRANSFORMER,
+    Generated,
+    ToyModel,
+    generate_here,
+    parse_generate,
+    run_cli,
+    train_toy,
+)
 
 fairseq_aggdec.register()
 
@@ -50,7 +58,7 @@ class Call:
 
 def generate(toy: ToyModel, checkpoint: Path, *options: object, check: bool = True) -> Any:
     """Decode the toy test set through the real command line with the plugin's user directory."""
-    arguments = [toy.data, "--user-dir", user_dir(), "--path", checkpoint, "--beam", 1, "--cpu", *options]
+    arguments = [toy.data, "--user-dir", PLUGIN, "--path", checkpoint, "--beam", 1, "--cpu", *options]
     return run_cli("fairseq-generate", *arguments, check=check)
 
 
@@ -73,7 +81,7 @@ def test_old_style_checkpoints_decode_alike(toy_model_dir: ToyModel, tmp_path: P
     """From the pickle before PyTorch's zip file, which is read as well."""
 
     def outputs(checkpoint: Path) -> dict[int, Generated]:
-        options = ["--user-dir", user_dir(), "--beam", 1, "--max-len-b", 5, "--cpu", "--gen-subset", "valid"]
+        options = ["--user-dir", PLUGIN, "--beam", 1, "--max-len-b", 5, "--cpu", "--gen-subset", "valid"]
         return parse_generate(generate_here(toy_model_dir.data, "--path", checkpoint, *options))
 
     new = outputs(toy_model_dir.checkpoint)
@@ -118,7 +126,7 @@ def test_trains_on_from_a_checkpoint_with_bleu_counts(toy_model_dir: ToyModel, t
     state["extra_state"]["metrics"]["valid"] = metrics.state_dict()["valid"]
     metrics.reset()
     torch.save(state, tmp_path / "checkpoint_last.pt")
-    options = [*TINY_TRANSFORMER, "--user-dir", user_dir(), "--disable-validation"]
+    options = [*TINY_TRANSFORMER, "--user-dir", PLUGIN, "--disable-validation"]
     toy = train_toy(toy_model_dir.data, tmp_path, options, updates=21)
     state = state_of(toy)
     assert state["optimizer_history"][-1]["num_updates"] == 21

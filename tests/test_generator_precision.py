@@ -147,7 +147,7 @@ def test_low_precision_is_another_arithmetic(precision: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["gec", "mt"])
-def test_shipped_models(name: str, options: dict[str, bool]) -> None:
+def test_shipped_models(name: str, options: dict[str, Any]) -> None:
     fairseq_aggdec.register()
     demo = SHIPPED[name]
     drafter = {} if demo.drafter is None else {"drafter_path": str(demo.folder / demo.drafter)}

@@ -1,8 +1,12 @@
 """Tests of `fairseq_aggdec.tasks.loading`."""
 
+from pathlib import Path
+
+import pytest
 import torch
 
 from fairseq_aggdec import register
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.loading import batches_of, load
 from tests.helpers import ToyModel
 
@@ -21,3 +25,11 @@ def test_batches_keep_the_numbers_of_the_sentences(toy_model_dir: ToyModel) -> N
     for batch in by_length:
         for number, row in zip(batch["id"].tolist(), batch["net_input"]["src_tokens"], strict=True):
             assert row[row != task.source_dictionary.pad()].tolist() == sentences[number].tolist()
+
+
+def test_other_dictionaries_are_refused(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    register()
+    for name in ("dict.src.txt", "dict.tgt.txt"):
+        (tmp_path / name).write_text((toy_model_dir.data / name).read_text() + "elephant 1\n")
+    with pytest.raises(AggdecError, match=r"checkpoint .*checkpoint_last.pt: does not fit the dictionaries in "):
+        load(str(toy_model_dir.checkpoint), str(tmp_path), "src", "tgt")

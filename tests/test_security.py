@@ -20,11 +20,10 @@ from fairseq_cli import generate
 from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import distill
-from fairseq_aggdec.cli.user_dir import user_dir
 from fairseq_aggdec.compat import checkpoints
 from fairseq_aggdec.compat.checkpoints import CheckpointError
 from fairseq_aggdec.compat.stored_options import EVALUATED, find_code, is_plain
-from tests.helpers import ToyModel
+from tests.helpers import PLUGIN, ToyModel
 
 
 class Intruder:
@@ -61,7 +60,7 @@ def generating(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Runs fairseq-generate's main function."""
 
     def run(data: Path, *options: object) -> None:
-        task = ["--task", "aggressive_translation", "--cpu", "--user-dir", user_dir()]
+        task = ["--task", "aggressive_translation", "--cpu", "--user-dir", PLUGIN]
         monkeypatch.setattr("sys.argv", ["fairseq-generate", *map(str, [data, *task, *options])])
         generate.cli_main()
 

@@ -10,7 +10,7 @@ shallow="$work/bart_12_2.pt"
 # BART-large with its first and its last decoder layer.
 stage_shrink() {
     if [[ ! -f "$shallow" ]]; then
-        python -m fairseq_aggdec.cli.shrink "$data/bart/bart.large/model.pt" "$shallow" --decoder-layers-to-keep 0,11
+        python -m fairseq_aggdec.cli.verbs shrink "$data/bart/bart.large/model.pt" "$shallow" --decoder-layers-to-keep 0,11
     fi
 }
 
@@ -20,7 +20,7 @@ stage_synthetic() {
         return
     fi
     synthesise "$work/synthetic/pairs"
-    python -m fairseq_aggdec.cli.prepare "$config/synthetic.py" --data "$data" --work "$work/synthetic" \
+    python -m fairseq_aggdec.cli.verbs prepare "$config/synthetic.py" --data "$data" --work "$work/synthetic" \
         --workers "$(nproc)"
 }
 

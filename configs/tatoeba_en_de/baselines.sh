@@ -11,7 +11,7 @@ train_baseline() {
     fi
     if [[ "$1" != inat ]]; then
         start="$place/start.pt"
-        python -m fairseq_aggdec.cli.nat_start "$model" "$2" --output "$start"
+        python -m fairseq_aggdec.cli.verbs nat-start "$model" "$2" --output "$start"
     fi
     run_variant "$1" "$redistilled" "$place" "$updates" $(((updates + 1) / 2)) "checkpoint.finetune_from_model=$start"
     rm -f "$place/start.pt"

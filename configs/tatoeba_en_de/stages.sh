@@ -43,7 +43,7 @@ stage_redistill() {
 # Further sources for the drafter, which the verifier translates; to be run before the stage `drafter`.
 stage_novels() {
     local novels="$work/novels" file
-    python -m fairseq_aggdec.cli.prepare "$here/novels.py" --data "$data" --work "$novels" --workers "$(nproc)"
+    python -m fairseq_aggdec.cli.verbs prepare "$here/novels.py" --data "$data" --work "$novels" --workers "$(nproc)"
     run distill --data "$novels/data-bin" --output "$novels/distilled" --teacher "$model" --beam 1 --subset train \
         --workers 2 "${fast_search[@]}"
     for file in "$novels/distilled"/train.*; do

@@ -13,22 +13,12 @@ from typing import Any, get_args
 from fairseq_aggdec.cli.options import add_batch_options, add_work_options, check_least
 from fairseq_aggdec.errors import on_command_line, option_name
 from fairseq_aggdec.generation.modes import MODES, modes_help
-from fairseq_aggdec.shards.settings import MAX_TOKENS, STDIN
+from fairseq_aggdec.shards.settings import STDIN
 from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions, narrow_options
 from fairseq_aggdec.tasks.search_options import add_search_options
 
 TOKENIZERS = ("as_written", "moses", "nltk", "space")
-SUBWORDS = (
-    "bert",
-    "byte_bpe",
-    "bytes",
-    "characters",
-    "fastbpe",
-    "gpt2",
-    "hf_byte_bpe",
-    "sentencepiece",
-    "subword_nmt",
-)
+SUBWORDS = "bert byte_bpe bytes characters fastbpe gpt2 hf_byte_bpe sentencepiece subword_nmt".split()
 """the names that fairseq has for --tokenizer and --bpe with this plugin; its registries take seconds to import"""
 _SHARD_LINES = 2000
 _EPILOG = """\
@@ -90,7 +80,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
     work.add_argument(
         "--shard-lines", type=int, default=_SHARD_LINES, help="number of lines in a shard (default: %(default)s)"
     )
-    add_batch_options(work, MAX_TOKENS)
+    add_batch_options(work)
 
     search = parser.add_argument_group("search (as in fairseq-generate)")
     search.add_argument("--beam", type=int, help="beam of --decoding beam (default: 5)")

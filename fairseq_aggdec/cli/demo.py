@@ -51,7 +51,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     from fairseq_aggdec.lab.reporting.trace import wants_colour
 
     show(demo, sentences, given.show, given.rounds, wants_colour(given.colour))
-
-
-if __name__ == "__main__":
-    main()

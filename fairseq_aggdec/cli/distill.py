@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairseq_aggdec.cli import options
 from fairseq_aggdec.errors import on_command_line
-from fairseq_aggdec.shards.settings import DECODINGS, MAX_TOKENS, SHARD_SENTENCES, SearchOptions
+from fairseq_aggdec.shards.settings import DECODINGS, SHARD_SENTENCES, SearchOptions
 from fairseq_aggdec.tasks.search_options import add_search_options, given_search_options
 
 _EPILOG = """\
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     add_search_options(search)
 
     speed = parser.add_argument_group("batches and device")
-    options.add_batch_options(speed, MAX_TOKENS)
+    options.add_batch_options(speed)
     speed.add_argument(
         "--max-source-len", type=int, help="skip longer sources, EOS included (default: what the teacher takes)"
     )

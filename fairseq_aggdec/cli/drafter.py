@@ -71,7 +71,3 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--block-size", type=int, default=10, help="tokens of a draft, at most (default: 10)")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     return parser
-
-
-if __name__ == "__main__":
-    main()

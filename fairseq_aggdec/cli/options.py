@@ -57,46 +57,6 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def add_options(group: argparse._ActionsContainer, options: type, prefix: str = "") -> None:
-    """Add the fields of an options dataclass to a parser or a group, `--PREFIX-NAME` where a prefix is given."""
-    types = get_type_hints(options)
-    for field in dataclasses.fields(options):
-        given, kind = field.metadata, types[field.name]
-        name = f"{prefix}_{field.name}" if prefix else field.name
-        if get_origin(kind) in (Union, UnionType):
-            kind = next(part for part in get_args(kind) if part is not type(None))
-        settings: dict[str, Any] = {"help": given["help"], **given["settings"]}
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if not required:
-            settings["default"] = None if field.default is dataclasses.MISSING else field.default
-            if settings["default"] not in (None, False) and "default" not in given["help"]:
-                settings["help"] += " (default: %(default)s)"
-        if get_origin(kind) is list:
-            settings.setdefault("nargs", "*" if given["positional"] else "+")
-            settings["default"] = field.default_factory() if field.default_factory is not dataclasses.MISSING else None
-            (kind,) = get_args(kind)
-        elif given["positional"] and not required:
-            settings.setdefault("nargs", "?")
-        if kind is bool:
-            settings["action"] = "store_true"
-        elif get_origin(kind) is Literal:
-            settings["choices"] = get_args(kind)
-        else:
-            settings.setdefault("type", kind if given["least"] is None else at_least(kind, given["least"]))
-            settings.setdefault("metavar", field.name.split("_")[-1].upper())
-        if given["positional"]:
-            group.add_argument(name, **settings)
-        else:
-            flags = [errors.option_name(name), *filter(None, [given["short"]])]
-            group.add_argument(*flags, dest=name, required=required, **settings)
-
-
-def take(options: type[Options], args: argparse.Namespace, prefix: str = "") -> Options:
-    """The dataclass whose fields `add_options` added to the parser of these arguments."""
-    names = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
-    return options(**{name: getattr(args, f"{prefix}_{name}" if prefix else name) for name in names})
-
-
 def read(options: type[Options], verb: str, argv: Sequence[str] | None, description: str, **settings: Any) -> Options:
     """Parse the words behind a verb into its options dataclass.
 
@@ -108,8 +68,45 @@ def read(options: type[Options], verb: str, argv: Sequence[str] | None, descript
         settings: further arguments of `ArgumentParser`.
     """
     parser = argparse.ArgumentParser(prog=f"aggdec {verb}", description=description, **settings)
-    add_options(parser, options)
-    return take(options, parser.parse_args(argv))
+    add_fields(parser, options)
+    return options(**vars(parser.parse_args(argv)))
+
+
+def add_fields(group: argparse._ActionsContainer, options: type) -> None:
+    """Add an option for each field of an options dataclass."""
+    types = get_type_hints(options)
+    for field in dataclasses.fields(options):
+        _add(group, field, types[field.name])
+
+
+def _add(group: argparse._ActionsContainer, field: dataclasses.Field[Any], kind: Any) -> None:
+    given = field.metadata
+    if get_origin(kind) in (Union, UnionType):
+        kind = next(part for part in get_args(kind) if part is not type(None))
+    settings: dict[str, Any] = {"help": given["help"], **given["settings"]}
+    default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    required = default is dataclasses.MISSING
+    if not required:
+        settings["default"] = default
+        if default not in (None, False, []) and "default" not in given["help"]:
+            settings["help"] += " (default: %(default)s)"
+    if get_origin(kind) is list:
+        settings.setdefault("nargs", "*" if given["positional"] else "+")
+        (kind,) = get_args(kind)
+    elif given["positional"] and not required:
+        settings.setdefault("nargs", "?")
+    if kind is bool:
+        settings["action"] = "store_true"
+    elif get_origin(kind) is Literal:
+        settings["choices"] = get_args(kind)
+    else:
+        settings.setdefault("type", kind if given["least"] is None else at_least(kind, given["least"]))
+        settings.setdefault("metavar", field.name.split("_")[-1].upper())
+    if given["positional"]:
+        group.add_argument(field.name, **settings)
+    else:
+        flags = [errors.option_name(field.name), *filter(None, [given["short"]])]
+        group.add_argument(*flags, dest=field.name, required=required, **settings)
 
 
 def at_least(kind: Callable[[str], Any], least: float) -> Callable[[str], Any]:
@@ -147,6 +144,22 @@ def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", re
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
 
 
+@dataclasses.dataclass
+class _RandomModel:
+    random_model: str | None = option("use this instead of DATA and --path", None, choices=tuple(SIZES), metavar=None)
+    length: int = option("number of tokens of source and output", 25)
+    edit_ratio: float = option(
+        "for iad and iad++: edit ratio between the text that is copied and the output",
+        0.1,
+    )
+    accepted: float = option("for gad and gad++: mean accepted tokens in an iteration", 5.5)
+    trained_in: Literal["fp16", "fp32"] = option(
+        "the precision whose numbers the weights are: a large model is mostly trained with --fp16", "fp16"
+    )
+    keep: Path | None = option("keep the models in this folder, for further runs", None, metavar="FOLDER")
+    drafter_layers: int = option("number of layers of the random drafter's decoder", 2)
+
+
 def add_random_model_options(parser: argparse.ArgumentParser) -> None:
     """Adds the block size, and the options by which a random model replaces checkpoints."""
     parser.add_argument(
@@ -155,30 +168,7 @@ def add_random_model_options(parser: argparse.ArgumentParser) -> None:
     random = parser.add_argument_group(
         "random models", "full sizes, not trained; drafts are made out of the output of greedy decoding"
     )
-    random.add_argument("--random-model", choices=tuple(SIZES), help="use this instead of DATA and --path")
-    random.add_argument("--length", type=int, default=25, help="number of tokens of source and output (default: 25)")
-    random.add_argument(
-        "--edit-ratio",
-        type=float,
-        default=0.1,
-        help="for iad and iad++: edit ratio between the text that is copied and the output (default: 0.1)",
-    )
-    random.add_argument(
-        "--accepted",
-        type=float,
-        default=5.5,
-        help="for gad and gad++: mean accepted tokens in an iteration (default: 5.5)",
-    )
-    random.add_argument(
-        "--trained-in",
-        choices=("fp16", "fp32"),
-        default="fp16",
-        help="the precision whose numbers the weights are: a large model is mostly trained with --fp16 (default: fp16)",
-    )
-    random.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the models in this folder, for further runs")
-    random.add_argument(
-        "--drafter-layers", type=int, default=2, help="number of layers of the random drafter's decoder (default: 2)"
-    )
+    add_fields(random, _RandomModel)
 
 
 def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.Namespace, *useless: str) -> None:
@@ -202,33 +192,28 @@ def add_half_precision_options(group: argparse._ActionsContainer) -> None:
         precision.add_argument(f"--{name}", action="store_const", const=name, dest="precision", help=text)
 
 
-def add_batch_options(group: argparse._ActionsContainer, default: int | None) -> None:
-    """Adds the limits of a batch, the device and the precision; `default` is that of --max-tokens."""
-    group.add_argument(
-        "--max-tokens",
-        type=int,
-        default=default,
-        help=f"most source tokens of a batch, padding included (default: {MAX_TOKENS})",
-    )
-    group.add_argument("--batch-size", type=int, help="most sentences of a batch (default: no limit)")
-    group.add_argument("--cpu", action="store_true", help="use no GPU")
+@dataclasses.dataclass
+class _Batches:
+    max_tokens: int = option("most source tokens of a batch, padding included", MAX_TOKENS)
+    batch_size: int | None = option("most sentences of a batch (default: no limit)", None)
+    cpu: bool = option("use no GPU", False)
+
+
+def add_batch_options(group: argparse._ActionsContainer) -> None:
+    """Adds the limits of a batch, the device and the precision."""
+    add_fields(group, _Batches)
     add_half_precision_options(group)
+
+
+@dataclasses.dataclass
+class _Work:
+    engine: Literal["local", "ray"] = option("local: processes of this machine; ray: a Ray cluster", "local")
+    workers: int = option("number of processes, or of Ray's actors, each of which loads the models", 1)
 
 
 def add_work_options(group: argparse._ActionsContainer, threads: int | None, note: str) -> None:
     """Adds the options for who decodes; `threads` is the default of --threads, and `note` stands in its help text."""
-    group.add_argument(
-        "--engine",
-        choices=("local", "ray"),
-        default="local",
-        help="local: processes of this machine; ray: a Ray cluster (default: local)",
-    )
-    group.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        help="number of processes, or of Ray's actors, each of which loads the models (default: 1)",
-    )
+    add_fields(group, _Work)
     group.add_argument("--threads", type=int, default=threads, help=f"number of threads of a worker, {note}")
 
 

@@ -74,7 +74,3 @@ def _loaded(given: Options, name: str, shipped: str) -> Model:
     source, _, target = (getattr(given, f"{name}_languages") or "").partition("-")
     own = {field: getattr(given, f"{name}_{field}") for field in ("data", "tokenizer", "bpe")}
     return load(checkpoint, source_lang=source or None, target_lang=target or None, corrects=name == "corrector", **own)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""What `aggdec correct` and `aggdec translate` share: text or files in, text out."""
+"""`aggdec correct` and `aggdec translate`: text or files in, text out."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fairseq_aggdec.cli import options
 from fairseq_aggdec.cli.options import argument, option
 from fairseq_aggdec.errors import AggdecError, on_command_line, option_name
 from fairseq_aggdec.files import read_text
+from fairseq_aggdec.text.shipped import CAREFUL
 
 if TYPE_CHECKING:
     from fairseq_aggdec.text.results import Result
@@ -21,6 +22,22 @@ if TYPE_CHECKING:
 COLOURS = {"old": ("\033[31;9m", "\033[0m"), "new": ("\033[32m", "\033[0m")}
 MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
 """as in git's --word-diff"""
+_CORRECT = """\
+Correct text of any number of sentences and lines, whose spacing stays.
+What the shipped corrector is good for: docs/corrector.md.
+
+examples:
+  aggdec correct "She have two brother."
+  aggdec correct --diff --input letter.txt
+  pbpaste | aggdec correct > corrected.txt"""
+_TRANSLATE = """\
+Translate text of any number of sentences and lines.
+The model that comes with this package has learnt short, everyday sentences.
+
+examples:
+  aggdec translate "Where do you live?"
+  aggdec translate --input letter.txt > brief.txt
+  aggdec translate --path checkpoint.pt --data data-bin --tokenizer moses --bpe subword_nmt --bpe-codes codes < text"""
 _INTERACTIVE = "as in fairseq-interactive, for a model of your own"
 
 
@@ -70,8 +87,18 @@ class CorrectOptions(TextOptions):
     diff: bool = option("print the text with its changes marked, in colour on a terminal", False)
 
 
+def correct(argv: Sequence[str] | None = None) -> None:
+    """Corrects English text, or any text by a correction model of one's own; see --help."""
+    _run(CorrectOptions, "correct", argv, "gec", _CORRECT, **CAREFUL)
+
+
+def translate(argv: Sequence[str] | None = None) -> None:
+    """Translates English into German, or any text by a model of one's own; see --help."""
+    _run(TextOptions, "translate", argv, "mt", _TRANSLATE)
+
+
 @on_command_line()
-def run(
+def _run(
     kind: type[TextOptions], verb: str, argv: Sequence[str] | None, shipped: str, help: str, **defaults: Any
 ) -> None:
     """Decodes what the command line names, and prints it.

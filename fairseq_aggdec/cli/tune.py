@@ -4,14 +4,49 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fairseq_aggdec.cli import options
+from fairseq_aggdec.cli.options import option
 from fairseq_aggdec.errors import on_command_line
 from fairseq_aggdec.tasks.search_options import finite
 
 QUALITIES = ("sacrebleu", "bleu", "compound-bleu", "rouge", "sari", "gleu", "m2", "m2-references", "exact")
 """metrics in which more is better; where one has several columns, the last counts"""
+
+
+_sizes, _tolerances = options.numbers(int, 1), options.numbers(finite, 0)
+
+
+@dataclass
+class Options:
+    """The options beside those for the model."""
+
+    output: Path = option("JSON file of the measurements; a stopped run goes on with it")
+    limit: int | None = option("only the first N sentences", None, least=1)
+    block_sizes: Any = option("k (default: 10,15,20,25)", [10, 15, 20, 25], type=_sizes)
+    betas: Any = option("β (default: 3,5)", [3, 5], type=_sizes)
+    tolerances: Any = option("τ (default: 1,2,3,4,5)", [1.0, 2.0, 3.0, 4.0, 5.0], type=_tolerances)
+    full_grid: bool = option(
+        "all combinations; without it every k with the first β and τ, then every β and τ with the fastest k that loses "
+        "no more than --loss",
+        False,
+    )
+    metric: str = option("quality (default: bleu, of tokens)", "bleu", choices=QUALITIES, metavar=None)
+    text_reference: Path | None = option("file with the split's targets as running text, for sacrebleu", None)
+    m2: Path | None = option("M2 file of the split's gold edits, for m2", None)
+    margin: float = option(
+        "how far above greedy decoding the high-quality setting must be (default: 0)", 0.0, type=finite
+    )
+    loss: float = option("how far below greedy decoding the high-efficiency setting may be", 0.5, type=finite)
+    beam: int = option("beam of the baseline", 5, least=1)
+    batch_size: int = option("number of sentences in a batch", 1, least=1)
+    repeats: int = option("number of rounds, whose median time counts", 3, least=1)
+    figure: Any = option(
+        "draw quality against speed into this .png or .svg; can be repeated", [], type=Path, action="append"
+    )
 
 
 @on_command_line()
@@ -33,60 +68,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="aggdec tune", description=__doc__)
     options.add_subject_options(parser, "valid", required=True)
-    parser.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        help="JSON file of the measurements; a stopped run goes on with it",
-    )
-    parser.add_argument("--limit", type=int, help="only the first N sentences")
-    sizes, tolerances = options.numbers(int, 1), options.numbers(finite, 0)
-    parser.add_argument("--block-sizes", type=sizes, default=[10, 15, 20, 25], help="k (default: 10,15,20,25)")
-    parser.add_argument("--betas", type=sizes, default=[3, 5], help="β (default: 3,5)")
-    parser.add_argument(
-        "--tolerances", type=tolerances, default=[1.0, 2.0, 3.0, 4.0, 5.0], help="τ (default: 1,2,3,4,5)"
-    )
-    parser.add_argument(
-        "--full-grid",
-        action="store_true",
-        help="all combinations; without it every k with the first β and τ, then every β and τ with the fastest k that "
-        "loses no more than --loss",
-    )
-    parser.add_argument("--metric", choices=QUALITIES, default="bleu", help="quality (default: bleu, of tokens)")
-    parser.add_argument(
-        "--text-reference", type=Path, help="file with the split's targets as running text, for sacrebleu"
-    )
-    parser.add_argument("--m2", type=Path, help="M2 file of the split's gold edits, for m2")
-    parser.add_argument(
-        "--margin",
-        type=finite,
-        default=0.0,
-        help="how far the high-quality setting must be above greedy decoding (default: 0)",
-    )
-    parser.add_argument(
-        "--loss",
-        type=finite,
-        default=0.5,
-        help="how far the high-efficiency setting may be below greedy decoding (default: 0.5)",
-    )
-    parser.add_argument("--beam", type=int, default=5, help="beam of the baseline (default: 5)")
-    parser.add_argument("--batch-size", type=int, default=1)
-    parser.add_argument(
-        "--repeats", type=int, default=3, help="number of rounds, whose median time counts (default: 3)"
-    )
+    options.add_fields(parser, Options)
     options.add_half_precision_options(parser)
-    parser.add_argument(
-        "--figure",
-        type=Path,
-        action="append",
-        default=[],
-        help="draw quality against speed into this .png or .svg; can be repeated",
-    )
     return parser
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    options.check_least(parser, args, 1, "limit", "beam", "batch_size", "repeats", "threads")
+    options.check_least(parser, args, 1, "threads")
     for path in args.figure:
         if path.suffix not in (".png", ".svg"):
             parser.error(f"--figure {path}: must end with .png or .svg")

@@ -1,4 +1,4 @@
-"""`aggdec VERB ...`: the commands of this plugin, each with a module of this folder that reads its options."""
+"""`aggdec VERB ...`: the commands of this plugin."""
 
 from __future__ import annotations
 
@@ -37,13 +37,17 @@ GROUPS = {
         "shrink": "make a shallow model out of a deep one",
         "distill": "replace a data folder's targets by a teacher's translations",
         "average": "average the last checkpoints of a training run",
+        "nat-start": "make a start for training fairseq's non-autoregressive models",
         "export": "pack a trained model into a small folder that needs nothing else",
     },
 }
 """{group: {verb: what it does}}, in the order of use"""
 
-VERBS = {verb: f"{__package__}.{verb.replace('-', '_')}" for group in GROUPS.values() for verb in group}
-"""{verb: the module whose `main` takes the words behind it}"""
+VERBS = {verb: (verb.replace("-", "_"), "main") for group in GROUPS.values() for verb in group}
+"""{verb: (a module of this folder, its function that takes the words behind the verb)}"""
+VERBS |= {verb: ("text_command", verb) for verb in ("correct", "translate")}
+for _verb in ("average", "compare", "corrupt", "export", "nat-start", "prepare", "shrink", "user-dir"):
+    VERBS[_verb] = ("small_verbs", _verb.replace("-", "_"))
 
 
 @on_command_line()
@@ -63,7 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int | None:
 
         (nearest,) = get_close_matches(verb, VERBS, n=1, cutoff=0)
         raise AggdecError(f"aggdec {verb}: there is no such verb; the nearest is {nearest}, aggdec --help lists all")
-    status: int | None = import_module(VERBS[verb]).main(rest)
+    module, function = VERBS[verb]
+    status: int | None = getattr(import_module(f"{__package__}.{module}"), function)(rest)
     return status
 
 
@@ -73,3 +78,7 @@ def _help() -> str:
     for group, verbs in GROUPS.items():
         lines += ["", f"{group}:", *(f"  {verb:{width}}  {text}" for verb, text in verbs.items())]
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -18,6 +18,9 @@ from fairseq_aggdec.tasks.loading import batches_of
 from fairseq_aggdec.text.model import Model, load
 from fairseq_aggdec.text.shipped import ShippedModel
 
+_BY_MODEL = ("gad", "gad++", "gad++:5:3")
+"""modes with drafts of the second model; the first one's blocks are shown"""
+
 
 def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: bool) -> None:
     """Prints some sentences with the blocks of their outputs, and the speed of each mode over all sentences.
@@ -36,29 +39,32 @@ def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: 
     sentences = [sentence for line in lines for sentence in model.sentences(line)]
     sources = [model.encode(sentence) for sentence in sentences]
     batches = batches_of(model.task, sources, 1)
-    runners = runners_of(model.task, model.models, batches, demo.modes)
+    copies = demo.drafter is None
+    title, *drafting = ("Grammar correction", "iad") if copies else ("English-German translation", *_BY_MODEL)
+    modes = ["beam5", "aggressive-beam:5", "beam1", "greedy", *drafting]
+    runners = runners_of(model.task, model.models, batches, modes)
     results = compare(runners, rounds)
     different = compare_with_greedy(runners, results, lambda mode: "fp32")
     by_name = {result.mode.name: result for result in results}
-    outputs = [torch.tensor(output.tokens) for _, output in sorted(by_name[demo.shown].outputs.items())]
+    outputs = [torch.tensor(output.tokens) for _, output in sorted(by_name[drafting[0]].outputs.items())]
 
-    print(f"\n{demo.title} of {len(sentences)} sentences; {describe(machine())}\n")
+    print(f"\n{title} of {len(sentences)} sentences; {describe(machine())}\n")
     changed = [output.tolist() != source.tolist() for output, source in zip(outputs, sources, strict=True)]
     # edited sentences show most
     chosen = sorted(sorted(range(len(sentences)), key=lambda number: not changed[number])[:shown])
     if chosen:
-        drafted = "copied from the input" if demo.drafter is None else "drafted by the second model"
+        drafted = "copied from the input" if copies else "drafted by the second model"
         print(
             f"{'blue' if colour else '[in brackets]'}: {drafted} and verified in one block; "
             f"{'red' if colour else 'bare'}: the model's own token"
-            + ("" if demo.drafter is None else f"; {'struck through' if colour else '/between strokes/'}: rejected")
+            + ("" if copies else f"; {'struck through' if colour else '/between strokes/'}: rejected")
             + "\n"
         )
         edited = [batches[number] for number in chosen]
-        (decoded,) = compare(runners_of(model.task, model.models, edited, [demo.shown], retain_iter_history=True), 1)
+        (decoded,) = compare(runners_of(model.task, model.models, edited, drafting[:1], retain_iter_history=True), 1)
         for number in chosen:
             _show(demo, model, sentences[number], decoded.outputs[number].hypothesis or {}, colour)
-    if demo.drafter is None:
+    if copies:
         print(f"{sum(changed)} of {len(sentences)} sentences corrected\n")
     greedy = by_name.get("greedy")
     runs = [run_of(result, "fp32", different.get(result.mode.name), greedy, "fp32") for result in results]

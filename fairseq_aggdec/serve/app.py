@@ -7,6 +7,7 @@ import logging
 import re
 import socket
 import time
+import timeit
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SECONDS = 30.0
-"""a request's time, from its first byte to its answer"""
 RACED = ({"mode": "iad"}, {"mode": "greedy"}, {"mode": "beam", "beam": 5})
 """arguments of `Model.decode`: what the page shows side by side"""
 LONGEST_RACE = 600
@@ -49,7 +48,7 @@ def make_app(
     corrector: Model,
     translator: Model,
     language: str | None = None,
-    seconds: float = SECONDS,
+    seconds: float = 30,
     **settings: Any,
 ) -> Starlette:
     """The application; one thread decodes for all of its requests.
@@ -57,15 +56,12 @@ def make_app(
     Args:
         corrector, translator: models.
         language: ISO code of what the corrector corrects; None: its `source_lang`.
-        seconds: a request's time.
+        seconds: the most that a request takes, from its first byte to its answer.
         settings: further arguments of the corrector's `decode`.
     """
     worker = ThreadPoolExecutor(1, "decoding")
-    batchers = {
-        "corrector": Batcher(corrector, worker, language, **settings),
-        "translator": Batcher(translator, worker),
-    }
-    measures = Measures(batchers)
+    correcting, translating = Batcher(corrector, worker, language, **settings), Batcher(translator, worker)
+    measures = Measures()
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
@@ -90,7 +86,8 @@ def make_app(
         return PlainTextResponse("ok\n")
 
     async def measured(request: Request) -> Response:
-        return PlainTextResponse(measures.page(), media_type="text/plain; version=0.0.4")
+        page = measures.page(corrector=correcting, translator=translating)
+        return PlainTextResponse(page, media_type="text/plain; version=0.0.4")
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -102,8 +99,8 @@ def make_app(
         Route("/race", race, methods=["POST"]),
         *(Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/v2/healthcheck")),
         Route("/metrics", measured, methods=["GET"]),
-        *languagetool_routes(batchers["corrector"]),
-        *libretranslate_routes(batchers["translator"]),
+        *languagetool_routes(correcting),
+        *libretranslate_routes(translating),
     ]
     return Starlette(
         routes=routes,
@@ -119,17 +116,13 @@ def make_app(
 
 def _timed(model: Model, text: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """An entry of the race: its seconds are the least of three runs, none of which records its steps."""
-    taken = []
-    for _ in range(3):
-        start = time.perf_counter()
-        model.decode([text], **arguments)
-        taken.append(time.perf_counter() - start)
+    seconds = min(timeit.repeat(lambda: model.decode([text], **arguments), number=1, repeat=3))
     (result,) = model.decode([text], trace=True, **arguments)
     sentences = [
         {"source": sentence.source, "text": sentence.text, "steps": [asdict(step) for step in sentence.trace]}
         for sentence in result.sentences
     ]
-    return {**arguments, "seconds": min(taken), "sentences": sentences}
+    return {**arguments, "seconds": seconds, "sentences": sentences}
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -143,29 +136,26 @@ async def _refuse(request: Request, error: Exception) -> Response:
 class Measures:
     """What /metrics shows, in the text format of Prometheus."""
 
-    def __init__(self, batchers: dict[str, Batcher]) -> None:
-        self._batchers = batchers
+    def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
         """{(path, status): number}"""
         self.seconds: defaultdict[str, float] = defaultdict(float)
         """{path: of all of its requests together}"""
 
-    def page(self) -> str:
-        """All measures, a line each."""
-        lines = ["# TYPE aggdec_requests_total counter"]
-        for (path, status), number in sorted(self.requests.items()):
-            lines.append(f'aggdec_requests_total{{path="{path}",status="{status}"}} {number}')
-        lines.append("# TYPE aggdec_request_seconds_total counter")
-        for path, seconds in sorted(self.seconds.items()):
-            lines.append(f'aggdec_request_seconds_total{{path="{path}"}} {seconds:.6f}')
-        for name, attribute in (
-            ("sentences_total counter", "sentences"),
-            ("cache_hits_total counter", "cache_hits"),
-            ("queue_length gauge", "waiting"),
-        ):
-            lines.append(f"# TYPE aggdec_{name}")
-            for model, batcher in self._batchers.items():
-                lines.append(f'aggdec_{name.split()[0]}{{model="{model}"}} {getattr(batcher, attribute)}')
+    def page(self, **batchers: Batcher) -> str:
+        """All measures, a line each; the batchers by the names of their models."""
+        kinds: dict[str, list[tuple[str, float]]] = {
+            "requests_total counter": [
+                (f'path="{path}",status="{status}"', number) for (path, status), number in sorted(self.requests.items())
+            ],
+            "request_seconds_total counter": [(f'path="{path}"', time) for path, time in sorted(self.seconds.items())],
+            "sentences_total counter": [(f'model="{name}"', one.sentences) for name, one in batchers.items()],
+            "cache_hits_total counter": [(f'model="{name}"', one.cache_hits) for name, one in batchers.items()],
+            "queue_length gauge": [(f'model="{name}"', one.waiting) for name, one in batchers.items()],
+        }
+        lines = []
+        for kind, values in kinds.items():
+            lines += [f"# TYPE aggdec_{kind}", *(f"aggdec_{kind.split()[0]}{{{of}}} {value}" for of, value in values)]
         return "\n".join(lines) + "\n"
 
 

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
 BATCH = 32
 """sentences that are decoded at once"""
-MOST_WAITING = 4000
-"""sentences in the queue; more are refused"""
-MOST_CACHED = 4000
-"""sentences whose results are kept"""
+MOST_WAITING = MOST_CACHED = 4000
+"""sentences in the queue, beyond which more are refused, and in the cache"""
 LONGEST_CACHED = 1000
-"""characters; a longer sentence is not kept"""
+"""characters of a sentence in the cache"""
 
 
 def busy() -> HTTPException:

@@ -14,13 +14,11 @@ from starlette.routing import Route
 import fairseq_aggdec
 from fairseq_aggdec.serve.batching import Batcher
 from fairseq_aggdec.serve.requests import NAMES, read_body, read_form, read_json
-from fairseq_aggdec.text.edits import to_utf16, widened
+from fairseq_aggdec.text.edits import to_utf16, utf16_units, widened
 from fairseq_aggdec.text.results import Edit
 
-RULE = "AGGDEC_CORRECTION"
-"""the id of the one rule of all matches"""
-CATEGORY = "GRAMMAR"
-"""and of its category"""
+RULE, CATEGORY = "AGGDEC_CORRECTION", "GRAMMAR"
+"""the ids of the one rule of all matches, and of its category"""
 _VARIANTS = {"en": ("AU", "CA", "GB", "NZ", "US", "ZA"), "de": ("AT", "CH", "DE"), "pt": ("BR", "PT")}
 _CONTEXT = 40  # characters around a match
 
@@ -28,6 +26,7 @@ _CONTEXT = 40  # characters around a match
 def languagetool_routes(corrector: Batcher) -> list[Route]:
     """The endpoints of a corrector."""
     code = corrector.language
+    name = NAMES.get(code, code)
 
     async def check(request: Request) -> Response:
         if request.method in ("HEAD", "OPTIONS"):
@@ -59,9 +58,9 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
                 },
                 "warnings": {"incompleteResults": False},
                 "language": {
-                    "name": NAMES.get(code, code), "code": code if language == "auto" else language,
+                    "name": name, "code": code if language == "auto" else language,
                     # nothing is detected
-                    "detectedLanguage": {"name": NAMES.get(code, code), "code": code, "confidence": 0.0},
+                    "detectedLanguage": {"name": name, "code": code, "confidence": 0.0},
                 },
                 "matches": [
                     _match(text, edit, units, sentence)
@@ -71,7 +70,6 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
         )  # fmt: skip
 
     async def languages(request: Request) -> Response:
-        name = NAMES.get(code, code)
         variants = [(f"{name} ({country})", f"{code}-{country}") for country in _VARIANTS.get(code, ())]
         return JSONResponse([{"name": n, "code": code, "longCode": long} for n, long in [(name, code), *variants]])
 
@@ -82,7 +80,7 @@ def languagetool_routes(corrector: Batcher) -> list[Route]:
 
 
 def _wants_corrections(fields: dict[str, str]) -> bool:
-    """Whether the one rule, by its id or its category, is enabled; where not only enabled ones count: not disabled."""
+    """Whether the client wants the one rule: with `enabledOnly` it must be enabled, otherwise not be disabled."""
 
     def named(switch: str) -> bool:
         rules, categories = (fields.get(f"{switch}{kind}", "") for kind in ("Rules", "Categories"))
@@ -92,7 +90,7 @@ def _wants_corrections(fields: dict[str, str]) -> bool:
 
 
 def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
-    """The parts of the text as (what was sent, what is checked in its place); they are the same where it is no markup.
+    """The parts of the text as (sent, checked); for markup, the checked text is what it is to be interpreted as.
 
     Raises:
         HTTPException: neither `text` nor `data`, or both, or `data` is not an annotation (400).
@@ -105,24 +103,21 @@ def _parts(fields: dict[str, str]) -> list[tuple[str, str]]:
     if isinstance(data.get("text"), str):
         return [(data["text"], data["text"])]
     annotation = data.get("annotation")
-    parts = [_part(part) for part in annotation] if isinstance(annotation, list) else [None]
-    if None in parts:
-        raise HTTPException(400, "Error: 'data' needs 'text', or 'annotation', a list of 'text' or 'markup'")
-    return [part for part in parts if part is not None]
-
-
-def _part(part: Any) -> tuple[str, str] | None:
-    if isinstance(part, dict) and isinstance(part.get("text"), str):
-        return part["text"], part["text"]
-    if isinstance(part, dict) and isinstance(part.get("markup"), str):
-        return part["markup"], str(part.get("interpretAs") or "")
-    return None
+    parts = []
+    for part in annotation if isinstance(annotation, list) else [None]:
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            parts.append((part["text"], part["text"]))
+        elif isinstance(part, dict) and isinstance(part.get("markup"), str):
+            parts.append((part["markup"], str(part.get("interpretAs") or "")))
+        else:
+            raise HTTPException(400, "Error: 'data' needs 'text', or 'annotation', a list of 'text' or 'markup'")
+    return parts
 
 
 def _placed(edits: list[Edit], parts: list[tuple[str, str]]) -> list[tuple[Edit, int]]:
-    """The edits with offsets into the sent text, and with their offsets in the checked one.
+    """Pairs of an edit, with its offset in the sent text, and its offset in the checked text.
 
-    Those that would change markup are left out.
+    Edits that would change markup are dropped.
     """
     placed, sent, checked = [], 0, 0
     waiting = deque(edits)
@@ -150,7 +145,7 @@ def _match(text: str, edit: Edit, units: Edit, sentence: str) -> dict[str, Any]:
         "replacements": [{"value": edit.replacement}],
         "context": {
             "text": "".join(" " if part in "\r\n\t" else part for part in before + old + after),
-            "offset": len(before.encode("utf-16-le")) // 2,
+            "offset": utf16_units(before),
             "length": units.length,
         },
         "sentence": sentence,

@@ -56,19 +56,10 @@ def read_json(text: str | bytes) -> dict[str, Any]:
         HTTPException: it is no JSON object (400).
     """
     try:
-        found = _well_formed(json.loads(text))
+        written = json.dumps(json.loads(text), ensure_ascii=False)
+        found = json.loads(written.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise HTTPException(400, "not a JSON object")
     return found
-
-
-def _well_formed(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_well_formed(part) for part in value]
-    if isinstance(value, dict):
-        return {key: _well_formed(part) for key, part in value.items()}
-    return value

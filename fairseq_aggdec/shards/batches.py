@@ -1,4 +1,4 @@
-"""Batches of sources, and the shards that they make: the same whatever the number of workers."""
+"""Batches of sources, and shards of batches; neither depends on the number of workers."""
 
 from __future__ import annotations
 

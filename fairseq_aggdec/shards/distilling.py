@@ -6,7 +6,7 @@ import json
 import logging
 import shutil
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,14 +21,12 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import fingerprints, folder_written_whole
 from fairseq_aggdec.shards.batches import BatchPlan, BatchShard, plan_batches
 from fairseq_aggdec.shards.data_bin import DataBin, Side, Tokens, write_side
-from fairseq_aggdec.shards.environment import device_of_environment, rank_of_environment
 from fairseq_aggdec.shards.folder import Decoded, ShardFolder
 from fairseq_aggdec.shards.generate_output import gather_generated
-from fairseq_aggdec.shards.running import Workers, decode_shards
+from fairseq_aggdec.shards.running import Workers, decode_shards, device_of_environment, rank_of_environment
 from fairseq_aggdec.shards.settings import MAX_TOKENS, SHARD_SENTENCES, SearchOptions
 from fairseq_aggdec.structured_files import read
-from fairseq_aggdec.tasks.loading import batches_of
-from fairseq_aggdec.text.model import load_models
+from fairseq_aggdec.tasks.loading import batches_of, load
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +71,7 @@ class Teacher:
         if self.precision == "bf16" and device.type == "cpu" and self.decoding == "beam":
             raise AggdecError("--bf16: fairseq's own search has no bfloat16 on a CPU; add --decoding aggressive-beam")
         folder, languages = str(data.folder), (data.source_lang, data.target_lang)
-        return load_models(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
+        return load(self.path, folder, *languages, device, self.precision, decoding=self.decoding)
 
     @property
     def longest_source(self) -> int:
@@ -239,16 +237,17 @@ class Distillation:
         """Whether the folder is complete; `origins` is what its record must say of each split.
 
         Raises:
-            AggdecError: it was made in another way.
+            AggdecError: it was made in another way, or not by aggdec distill.
         """
-        record = read_record(self.output)
-        if record is None:
+        if not self.output.exists() or (self.output.is_dir() and not any(self.output.iterdir())):
             return False
-        counts = ("sentences", "skipped")
-        made = {
-            split: {name: value for name, value in entry.items() if name not in counts}
-            for split, entry in record["splits"].items()
-        }
+        path = self.output / RECORD
+        if not path.is_file():
+            raise AggdecError(f"{self.output}: is there, and was not made by aggdec distill; choose another folder")
+        record = read(path, dict[str, Any], "delete the folder, or choose another")
+        made = record["splits"]
+        for entry in made.values():
+            del entry["sentences"], entry["skipped"]
         if record["keep_skipped"] != self.keep_skipped or made != origins:
             raise AggdecError(f"{self.output}: is there, made in another way; delete it or choose another folder")
         logger.info(f"{self.output} is complete")
@@ -291,31 +290,12 @@ def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit]
             lines += [f"{split.split}\t{number}\t{sizes[number]}\t{fate}\n" for number in split.skipped]
             _write_split(split, data, partial, keep_skipped)
         (partial / SKIPPED).write_text("".join(lines), encoding="utf-8")
-        record = json.dumps(record_of(splits, keep_skipped), indent=1, sort_keys=True)
+        made = {
+            split.split: {"sentences": len(split.targets), "skipped": len(split.skipped), **split.origin}
+            for split in splits
+        }
+        record = json.dumps({"keep_skipped": keep_skipped, "splits": made}, indent=1, sort_keys=True)
         (partial / RECORD).write_text(f"{record}\n", encoding="utf-8")
-
-
-def record_of(splits: Iterable[DistilledSplit], keep_skipped: bool) -> dict[str, Any]:
-    """The content of the file `RECORD`."""
-    counts = {
-        split.split: {"sentences": len(split.targets), "skipped": len(split.skipped), **split.origin}
-        for split in splits
-    }
-    return {"keep_skipped": keep_skipped, "splits": counts}
-
-
-def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of a folder; None if there is no such folder.
-
-    Raises:
-        AggdecError: aggdec distill has not made that folder.
-    """
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return None
-    path = folder / RECORD
-    if not path.is_file():
-        raise AggdecError(f"{folder}: is there, and was not made by aggdec distill; choose another folder")
-    return read(path, dict[str, Any], "delete the folder, or choose another")
 
 
 def _copy_rest(data: DataBin, folder: Path, distilled: set[str]) -> None:

@@ -47,7 +47,7 @@ class Decoded:
 
 
 class ShardFolder:
-    """Several processes, on several machines, can write to it at once; each file is always wholly one process's."""
+    """A folder to which processes on several machines can write at once; each file is written whole by one process."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> None:
         """
@@ -116,7 +116,7 @@ class ShardFolder:
             self._write(name, "".join(f"{line}\n" for line in lines))
 
     def _check(self, begin: bool = False) -> None:
-        """Compares the manifest with this run, whose inputs it gains; a first output makes a new one (`begin`)."""
+        """Compare the manifest with this run, and add the run's inputs to it; `begin` writes a new manifest."""
         path = self.path / _MANIFEST
         found: dict[str, Any] = {"settings": self._settings, "inputs": {}}
         if not begin:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,24 +53,20 @@ class GenerateOutput:
             AggdecError: it has no hypothesis, a damaged line, or a sentence that an earlier file has, too.
             OSError: it cannot be read.
         """
-        with path.open("rb") as lines:
-            self.add_lines(lines, str(path))
-
-    def add_lines(self, lines: Iterable[bytes], path: str) -> None:
-        """As `add_file`, of the lines of an output with this name."""
         own: dict[int, GeneratedSentence] = {}
-        for place, raw in enumerate(lines, start=1):
-            line = decode_text(raw, path, place).rstrip("\r\n")
-            if _BAR.search(line) and _LINE.search(line):
-                raise AggdecError(
-                    f"{path}, line {place}: a progress bar stands in it; decode again with --no-progress-bar, or "
-                    "keep standard error apart"
-                )
-            if limits := _SKIPPED.search(line):
-                self.limits.append((int(limits[1]), int(limits[2])))
-            if found := _LINE.match(line):
-                sentence = own.setdefault(int(found[2]), GeneratedSentence(f"{path}, line {place}"))
-                _add_line(sentence, found[1], found[3], f"{path}, line {place}")
+        with path.open("rb") as lines:
+            for place, raw in enumerate(lines, start=1):
+                line = decode_text(raw, str(path), place).rstrip("\r\n")
+                if _BAR.search(line) and _LINE.search(line):
+                    raise AggdecError(
+                        f"{path}, line {place}: a progress bar stands in it; decode again with --no-progress-bar, or "
+                        "keep standard error apart"
+                    )
+                if limits := _SKIPPED.search(line):
+                    self.limits.append((int(limits[1]), int(limits[2])))
+                if found := _LINE.match(line):
+                    sentence = own.setdefault(int(found[2]), GeneratedSentence(f"{path}, line {place}"))
+                    _add_line(sentence, found[1], found[3], f"{path}, line {place}")
         if not any(sentence.hypotheses for sentence in own.values()):
             raise AggdecError(f"{path}: holds no H- lines; was it written by fairseq-generate, and is it complete?")
         for number, sentence in own.items():

@@ -19,9 +19,8 @@ import torch
 
 from fairseq_aggdec.errors import AggdecError, option_name
 from fairseq_aggdec.files import file_sha256, fingerprints, refuse_overwriting, written_whole
-from fairseq_aggdec.shards.environment import device_of_environment, rank_of_environment
 from fairseq_aggdec.shards.folder import Decoded, ShardFolder
-from fairseq_aggdec.shards.running import Workers, decode_shards
+from fairseq_aggdec.shards.running import Workers, decode_shards, device_of_environment, rank_of_environment
 from fairseq_aggdec.shards.settings import STDIN
 from fairseq_aggdec.tasks.search_options import given_search_options
 from fairseq_aggdec.text.model import Model, load

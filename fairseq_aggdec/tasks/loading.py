@@ -11,18 +11,30 @@ from fairseq.models import BaseFairseqModel
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 
+_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+PRECISIONS = (*_DTYPES, "int8")
+
 
 def load(
-    path: str, data: str, source_lang: str | None = None, target_lang: str | None = None, **options: Any
+    path: str,
+    data: str,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    device: str | torch.device = "cpu",
+    precision: str = "fp32",
+    **options: Any,
 ) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
     """Load a checkpoint, or several joined by `:`, and build the plugin's task with these options.
 
     `data`: the folder with the dictionaries and, if a split will be read, the binarised data. Languages that are None
-    are inferred from the folder.
+    are inferred from the folder. `precision`: one of `PRECISIONS`; with int8, and with bf16 on a CPU, the models stay
+    in fp32 and only the engine's matrix products use it.
 
     Raises:
         AggdecError: the folder or the checkpoint cannot be used, or they do not fit each other.
     """
+    if precision == "int8" or (precision == "bf16" and torch.device(device).type == "cpu"):
+        options, precision = {**options, precision: True}, "fp32"
     if any(options.get(name) for name in ("drafter_path", "block_size", "int8", "bit_exact")):
         # the default mode `beam` refuses these options; callers set the mode of each generator
         options = {"decoding": "aggressive", **options}
@@ -43,7 +55,7 @@ def load(
         ) from error
     for model in models:
         model.prepare_for_inference_(Namespace(generation=Namespace()))  # fairseq-generate's defaults
-    return task, models
+    return task, [model.to(device=device, dtype=_DTYPES[precision]) for model in models]
 
 
 def batches_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from fairseq_aggdec.text.results import Edit, Result, Sentence
 from fairseq_aggdec.writing.spacing import aligned
@@ -16,7 +17,7 @@ _TOKEN = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|{_WORD}(?:['’-]{_WORD})*|[
 
 
 def find_edits(source: str, output: str) -> list[Edit]:
-    """The changes that make the output of the source, in order: words and punctuation, never letters of a word."""
+    """The edits that turn the source into the output, in order; an edit replaces whole words and punctuation marks."""
     old, new = list(_TOKEN.finditer(source)), list(_TOKEN.finditer(output))
     edits: list[Edit] = []
     start, begin = 0, 0  # up to where source and output are compared
@@ -30,14 +31,14 @@ def find_edits(source: str, output: str) -> list[Edit]:
 
 
 def _counterparts(old: list[re.Match[str]], new: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """The numbers of tokens that stand for each other: equal ones, and those of changes of equally many."""
+    """Pairs of token numbers (old, new): equal tokens, and tokens of a replacement by the same number of tokens."""
     for _, i1, i2, j1, j2 in aligned([match[0] for match in old], [match[0] for match in new]):
         if i2 - i1 == j2 - j1:
             yield from zip(range(i1, i2), range(j1, j2), strict=True)
 
 
 def _edit(was: str, now: str, offset: int) -> list[Edit]:
-    """The edit that makes one text of the other, without the white space that they begin or end with; none if equal."""
+    """The edit from one text to the other, without white space that both begin or end with; [] if they are equal."""
     if was == now:
         return []
     first, shorter = 0, min(len(was), len(now))
@@ -50,7 +51,7 @@ def _edit(was: str, now: str, offset: int) -> list[Edit]:
 
 
 def apply_edits(source: str, edits: Sequence[Edit]) -> str:
-    """The source with all edits made; they are in order and do not overlap."""
+    """Apply all edits to the source; they are in order and do not overlap."""
     parts, end = [], 0
     for edit in edits:
         parts += [source[end : edit.offset], edit.replacement]
@@ -59,43 +60,38 @@ def apply_edits(source: str, edits: Sequence[Edit]) -> str:
 
 
 def result_of(source: str, sentences: list[Sentence], edits: list[Edit] | None) -> Result:
-    """The result of a text by those of its sentences and, for a correction, its edits; None: a translation."""
+    """Join the results of a text's sentences. `edits` are those of a correction; None: the text is translated."""
     made = [Edit(one.start, one.end - one.start, one.text) for one in sentences] if edits is None else edits
     return Result(source, apply_edits(source, made), sentences, edits or [])
 
 
 def widened(source: str, edits: Sequence[Edit]) -> list[Edit]:
-    """The same change in edits of which none has length 0: an insertion takes in a word beside it.
+    """Extend each insertion to a word beside it, so that no edit has length 0; the corrected text stays the same.
 
-    Edits that would overlap become one. An insertion into a text of white space alone is left out.
+    Edits that then overlap are merged. An insertion into a text of white space alone is dropped.
     """
     tokens = [match.span() for match in _TOKEN.finditer(source)]
     spans: list[tuple[int, int, list[Edit]]] = []
     for edit in edits:
         start, end = edit.offset, edit.offset + edit.length
+        parts = [edit]
         if not edit.length:
             if not tokens:
                 continue
             start, end = _beside(tokens, edit)
         if spans and start < spans[-1][1]:
-            before = spans.pop()
-            spans.append((before[0], max(before[1], end), [*before[2], edit]))
-        else:
-            spans.append((start, end, [edit]))
-    return [
-        Edit(
-            start,
-            end - start,
-            apply_edits(
-                source[start:end], [Edit(part.offset - start, part.length, part.replacement) for part in parts]
-            ),
-        )
-        for start, end, parts in spans
-    ]
+            start, last, before = spans.pop()
+            end, parts = max(last, end), [*before, edit]
+        spans.append((start, end, parts))
+    wide = []
+    for start, end, parts in spans:
+        inside = [replace(part, offset=part.offset - start) for part in parts]
+        wide.append(Edit(start, end - start, apply_edits(source[start:end], inside)))
+    return wide
 
 
 def _beside(tokens: list[tuple[int, int]], insertion: Edit) -> tuple[int, int]:
-    """The part of the source from an insertion to the end of a token beside it."""
+    """The span (start, end) of the source from an insertion over a token beside it."""
     place = insertion.offset
     following = bisect_left(tokens, (place, place))
     touches_next = following < len(tokens) and tokens[following][0] == place
@@ -108,14 +104,15 @@ def _beside(tokens: list[tuple[int, int]], insertion: Edit) -> tuple[int, int]:
 
 
 def to_utf16(text: str, edits: Sequence[Edit]) -> list[Edit]:
-    """The edits with offsets and lengths in UTF-16 code units, as JavaScript and LanguageTool count."""
+    """Convert offsets and lengths to UTF-16 code units, as JavaScript and LanguageTool count."""
     result, offset, place = [], 0, 0
     for edit in edits:
-        offset += _units(text[place : edit.offset])
+        offset += utf16_units(text[place : edit.offset])
         place = edit.offset
-        result.append(Edit(offset, _units(text[place : place + edit.length]), edit.replacement))
+        result.append(Edit(offset, utf16_units(text[place : place + edit.length]), edit.replacement))
     return result
 
 
-def _units(text: str) -> int:
+def utf16_units(text: str) -> int:
+    """The length of a text in UTF-16 code units."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

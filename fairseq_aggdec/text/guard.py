@@ -1,4 +1,4 @@
-"""What a correction may not do: repeat words, have no end, lose half of a sentence, or change what is no prose."""
+"""Checks of a correction: no loops, no lost half of a sentence, no changes of numbers, code and addresses."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _CODE_SPAN = re.compile(r"`[^`]+`")
 
 
 def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
-    """Why an output, in words, cannot be a correction of its source, as a phrase for users; None: it can be one.
+    """The reason, for users, why an output cannot be a correction of its source; None if it can be one.
 
-    A source of up to three words may lose words: "the the" becomes "the".
+    Both are lists of words. A source of up to three words may lose words: "the the" becomes "the".
     """
     if len(output) > 1.5 * len(source) + 10:
         return f"the output is too long: {len(output)} words for {len(source)}"
     if 2 * len(output) < len(source) and (len(source) > 3 or not output):
         return f"the output lost words: {len(output)} are left of {len(source)}"
-    known = _trigrams(source)
-    for trigram, count in _trigrams(output).items():
+    known, found = (Counter(zip(words, words[1:], words[2:], strict=False)) for words in (source, output))
+    for trigram, count in found.items():
         if count >= 4 and trigram not in known:
             return f"the output repeats '{' '.join(trigram)}' {count} times"
     return None
 
 
 def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
-    """The edits of a sentence that a small model may be trusted with.
+    """Drop the edits of a sentence that a small model often gets wrong.
 
-    Left out are those that change or make a number, a word with other signs than prose has (code, addresses, markup),
-    or code between backticks; and, of what does not end as a sentence does (greetings, titles, lines of lists and
-    poems), a full stop that is put in and a capital at its beginning.
+    Dropped are edits of numbers, of words with signs of code, addresses or markup, and of code between backticks. In
+    text without a sentence's end (greetings, titles, lines of lists and poems), an added full stop and a changed first
+    letter are dropped, too.
     """
     code = [found.span() for found in _CODE_SPAN.finditer(source)]
     is_sentence = bool(_END.search(source))
@@ -58,7 +58,7 @@ def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
 
 
 def _chunk(source: str, start: int, end: int) -> str:
-    """What is changed between two positions, and all that stands at it; an insertion beside white space: nothing."""
+    """The text between two positions, extended to white space on both sides; "" for an insertion beside white space."""
     if start == end and not (source[start - 1 : start].strip() and source[start : start + 1].strip()):
         return ""
     while start > 0 and not source[start - 1].isspace():
@@ -66,7 +66,3 @@ def _chunk(source: str, start: int, end: int) -> str:
     while end < len(source) and not source[end].isspace():
         end += 1
     return source[start:end]
-
-
-def _trigrams(words: Sequence[str]) -> Counter[tuple[str, ...]]:
-    return Counter(zip(words, words[1:], words[2:], strict=False))

@@ -12,6 +12,7 @@ import re
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, overload
@@ -20,21 +21,16 @@ import torch
 from fairseq import utils
 from fairseq.data import encoders
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq.models import BaseFairseqModel
 from fairseq.registry import REGISTRIES
 from tqdm import tqdm
 
 import fairseq_aggdec
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.modes import MODES
+from fairseq_aggdec.generation.modes import HEADS, MODES
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads
 from fairseq_aggdec.tasks import loading
-from fairseq_aggdec.tasks.aggressive_translation import (
-    AggressiveTranslationConfig,
-    AggressiveTranslationTask,
-    check_options,
-)
+from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, check_options
 from fairseq_aggdec.tasks.interactive import missing_subwords, mostly_unknown
 from fairseq_aggdec.text.edits import apply_edits, find_edits, result_of
 from fairseq_aggdec.text.guard import degenerated, kept_edits
@@ -47,201 +43,13 @@ from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 logger = logging.getLogger(__name__)
 
-PRECISIONS = ("fp32", "fp16", "bf16", "int8")
-_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _ESCAPE = re.compile(r"&(?:quot|apos|amp|lt|gt|#\d+);")
-_ESCAPED = re.compile(r"[&<>'\"|\[\]]")
-_OF_DRAFTER = ("gad", "gad++", "nar")
-_SUBWORD_FILES = {
-    "bpecodes": ("subword_nmt", "bpe_codes"),
-    "sentencepiece.bpe.model": ("sentencepiece", "sentencepiece_model"),
-}
-"""of a model's folder, as fairseq's `from_pretrained` looks for them"""
-
-
-def _load(
-    path: str | os.PathLike[str],
-    data: str | os.PathLike[str] | None = None,
-    *,
-    source_lang: str | None = None,
-    target_lang: str | None = None,
-    tokenizer: str | None = None,
-    bpe: str | None = None,
-    drafter: str | os.PathLike[str] | None = None,
-    corrects: bool | None = None,
-    longest: int | None = None,
-    splits: bool | None = None,
-    device: str | torch.device | None = None,
-    precision: str = "fp32",
-    **options: Any,
-) -> Model:
-    """A checkpoint of fairseq's task `translation`, ready to decode text.
-
-    Args:
-        path: a checkpoint, or several joined by `:`, which decode as an ensemble.
-        data: the folder with the dictionaries (dict.*.txt); None: that of the checkpoint.
-        source_lang, target_lang: suffixes of the dictionaries; None: as the folder has them.
-        tokenizer, bpe: as in fairseq's `from_pretrained` (`moses`, `as_written`; `subword_nmt`, `sentencepiece`, ...),
-            with their further options (`bpe_codes=...`, `sentencepiece_model=...`, `moses_no_escape=True`). A file
-            `bpecodes` or `sentencepiece.bpe.model` in the data folder is used by itself, unless bpe is "".
-        drafter: the checkpoint of a drafter, for `gad`, `gad++`, `nar` and `aggressive-beam`.
-        corrects: whether the output is a correction of its input, in the same language: it then has edits, keeps the
-            spacing of what was not changed, and a degenerate output is replaced by its source. None: whether
-            `source_lang` and `target_lang` are the same.
-        longest: the most subwords of a sentence, EOS included, for a model that has learnt short ones; longer sentences
-            are cut at clauses. None: what the model takes, or has learnt if it is a shipped one.
-        splits: whether a text can hold several sentences and lines. None: where a tokeniser or subwords read running
-            text; otherwise a text is one sentence, of tokens joined by spaces.
-        device: None for a GPU where there is one.
-        precision: `fp32`, `fp16`, `bf16` or `int8`.
-        options: further options of the task, as in fairseq-generate (`block_size=10`).
-
-    Raises:
-        AggdecError: a file or an option cannot be used, or they do not fit each other.
-    """
-    for logger_name in ("fairseq", "fairseq_aggdec"):  # silent unless asked
-        if logging.getLogger(logger_name).level == logging.NOTSET:
-            logging.getLogger(logger_name).setLevel(logging.WARNING)
-    fairseq_aggdec.register()
-    if precision not in PRECISIONS:
-        raise AggdecError(f"precision {precision}: choose one of {', '.join(PRECISIONS)}")
-    device = _usable(device)
-    path = os.fspath(path)
-    for name in path.split(":"):
-        if not Path(name).is_file():
-            raise AggdecError(f"checkpoint {name}: no such file; check the path")
-    folder = Path(data) if data is not None else Path(path.split(":")[0]).parent
-    if source_lang is None and target_lang is None and not any(folder.glob("*.idx")):  # only dictionaries
-        stored = read_checkpoint(path.split(":")[0])
-        of_training = stored["cfg"]["task"] if stored.get("cfg") else vars(stored["args"])
-        source_lang, target_lang = of_training.get("source_lang"), of_training.get("target_lang")
-    of_task = {
-        name: options.pop(name) for name in list(options) if name in AggressiveTranslationConfig.__dataclass_fields__
-    }
-    if drafter is not None:
-        of_task["drafter_path"] = os.fspath(drafter)
-    task, models = load_models(path, str(folder), source_lang, target_lang, device, precision, **of_task)
-    for name, (kind, option) in _SUBWORD_FILES.items():
-        if bpe in (None, kind) and option not in options and (folder / name).is_file():
-            bpe, options[option] = kind, str(folder / name)
-    bpe = bpe or None
-    languages = {"source_lang": task.cfg.source_lang, "target_lang": task.cfg.target_lang}
-    text_options = Namespace(tokenizer=tokenizer, bpe=bpe, **languages, **options)
-    _check_text_options(tokenizer, bpe, options)
-    if corrects is None:
-        corrects = tokenizer == "as_written" or task.cfg.source_lang == task.cfg.target_lang
-    if splits is None:
-        splits = tokenizer is not None or bpe not in (None, "subword_nmt", "fastbpe")
-    learnt = longest_learnt(Path(path))
-    return Model(
-        task,
-        models,
-        *encoders_of(text_options),
-        corrects=corrects,
-        longest=longest or learnt,
-        splits=splits,
-        cautious=learnt is not None,
-    )
-
-
-def _usable(device: str | torch.device | None) -> torch.device:
-    """A device; None: a GPU where there is one.
-
-    Raises:
-        AggdecError: it is not here.
-    """
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=device).device
-    except (AssertionError, RuntimeError) as error:
-        raise AggdecError(f"device {device}: cannot be used here ({str(error)[:60]}); take cpu") from error
-
-
-def _check_text_options(tokenizer: str | None, bpe: str | None, options: dict[str, Any]) -> None:
-    """Raises `AggdecError` for a tokeniser or subwords that fairseq has not, and for an option that nothing reads."""
-    known: set[str] = set()
-    for kind, name in (("tokenizer", tokenizer), ("bpe", bpe)):
-        registry = REGISTRIES[kind]
-        if name is not None and name not in registry["registry"]:
-            raise AggdecError(f"{kind} {name}: choose one of {', '.join(sorted(registry['registry']))}")
-        if name in registry["dataclass_registry"]:
-            known |= set(registry["dataclass_registry"][name].__dataclass_fields__)
-    for name in options:
-        if name not in known:
-            raise AggdecError(f"{name}: neither an option of the task nor of tokenizer {tokenizer} and bpe {bpe}")
-
-
-def load_models(
-    path: str,
-    data: str,
-    source_lang: str | None,
-    target_lang: str | None,
-    device: torch.device,
-    precision: str,
-    **options: Any,
-) -> tuple[AggressiveTranslationTask, list[BaseFairseqModel]]:
-    """`tasks.loading.load`, with the models on a device in a precision (one of `PRECISIONS`).
-
-    Raises:
-        AggdecError: as there.
-    """
-    if precision == "int8" or (precision == "bf16" and device.type == "cpu"):
-        options = {**options, precision: True}  # in the engine's matrix products alone
-        precision = "fp32"
-    task, models = loading.load(path, data, source_lang, target_lang, **options)
-    return task, [model.to(device=device, dtype=_DTYPES[precision]) for model in models]
-
-
-def _shipped(name: str, **options: Any) -> Model:
-    """A small model that comes with this package: `gec` corrects English, `mt` translates English into German.
-
-    Args:
-        options: `device`, `precision` and options of the task, as in `load`.
-
-    Raises:
-        AggdecError: there is no such model, or a file of it is missing.
-    """
-    if name not in SHIPPED:
-        raise AggdecError(f"no model '{name}' is shipped; there are {', '.join(SHIPPED)}")
-    shipped = SHIPPED[name]
-    for file in shipped.files:
-        if not (shipped.folder / file).is_file():
-            raise AggdecError(f"{shipped.folder / file}: missing; the package is not complete, install it again")
-    moses: dict[str, Any] = (
-        {"moses_no_dash_splits": True, "moses_no_escape": True} if shipped.tokenizer == "moses" else {}
-    )
-    return _load(
-        shipped.folder / "model.pt",
-        source_lang=shipped.source_language,
-        target_lang=shipped.target_language,
-        tokenizer=shipped.tokenizer,
-        drafter=None if shipped.drafter is None else shipped.folder / shipped.drafter,
-        **moses,
-        **options,
-    )
-
-
-class Load:
-    """`load(checkpoint, ...)` and `load.shipped(name)`: see `help(load.__call__)`."""
-
-    __call__ = staticmethod(_load)
-    shipped = staticmethod(_shipped)
-
-
-load = Load()
-
-
-def encoders_of(options: Namespace) -> tuple[Any, Any]:
-    """The tokeniser and the encoder of subwords that options of fairseq name, or None in the place of each.
-
-    Raises:
-        AggdecError: an option or a file of theirs cannot be used.
-    """
-    try:
-        return encoders.build_tokenizer(options), encoders.build_bpe(options)
-    except (ImportError, OSError, KeyError, AttributeError) as error:
-        raise AggdecError(f"--tokenizer {options.tokenizer}, --bpe {options.bpe}: {error}") from error
+_SUBWORD = re.compile("@@(?!\\S)|(?<!\\S)\u2581")
+_SUBWORD_FILES = (
+    ("bpecodes", "subword_nmt", "bpe_codes"),
+    ("sentencepiece.bpe.model", "sentencepiece", "sentencepiece_model"),
+)
+"""(name in a model's folder, --bpe, its option), as fairseq's `from_pretrained` looks for them"""
 
 
 @dataclass
@@ -256,7 +64,7 @@ class _Part:
 
 
 class Model:
-    """A checkpoint, or an ensemble, with its tokeniser and subwords. `load` makes it.
+    """A checkpoint of fairseq's task `translation`, or an ensemble, with its tokeniser and subwords; `load` is this.
 
     Several threads may share one: one decodes at a time. `task` and `models` are fairseq's, for what this class does
     not do (`tasks.loading.batches_of`).
@@ -264,41 +72,130 @@ class Model:
 
     def __init__(
         self,
-        task: AggressiveTranslationTask,
-        models: list[BaseFairseqModel],
-        tokenizer: Any = None,
-        bpe: Any = None,
+        path: str | os.PathLike[str],
+        data: str | os.PathLike[str] | None = None,
         *,
-        corrects: bool = False,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
+        tokenizer: str | None = None,
+        bpe: str | None = None,
+        drafter: str | os.PathLike[str] | None = None,
+        corrects: bool | None = None,
         longest: int | None = None,
-        splits: bool = True,
-        cautious: bool = False,
+        splits: bool | None = None,
+        device: str | torch.device | None = None,
+        precision: str = "fp32",
+        **options: Any,
     ) -> None:
         """
         Args:
-            task, models: from `tasks.loading.load`.
-            tokenizer, bpe: encoders of fairseq.
-            corrects, longest: as in `load`.
-            splits: whether a text can hold several sentences.
-            cautious: take of a correction only what `guard.kept_edits` trusts a small model with.
+            path: a checkpoint, or several joined by `:`, which decode as an ensemble.
+            data: the folder with the dictionaries (dict.*.txt); None: that of the checkpoint.
+            source_lang, target_lang: suffixes of the dictionaries; None: as the folder has them.
+            tokenizer, bpe: as in fairseq's `from_pretrained` (`moses`, `as_written`; `subword_nmt`, `sentencepiece`,
+                ...), with their further options (`bpe_codes=...`, `sentencepiece_model=...`, `moses_no_escape=True`). A
+                file `bpecodes` or `sentencepiece.bpe.model` in the data folder is used by itself, unless bpe is "".
+            drafter: the checkpoint of a drafter, for `gad`, `gad++`, `nar` and `aggressive-beam`.
+            corrects: whether the output is a correction of its input, in the same language: it then has edits, keeps
+                the spacing of what was not changed, and a degenerate output is replaced by its source. None: whether
+                `source_lang` and `target_lang` are the same.
+            longest: the most subwords of a sentence, EOS included, for a model that has learnt short ones; longer
+                sentences are cut at clauses. None: what the model takes, or has learnt if it is a shipped one.
+            splits: whether a text can hold several sentences and lines. None: where a tokeniser or subwords read
+                running text; otherwise a text is one sentence, of tokens joined by spaces.
+            device: None for a GPU where there is one.
+            precision: `fp32`, `fp16`, `bf16` or `int8`.
+            options: further options of the task, as in fairseq-generate (`block_size=10`).
+
+        Raises:
+            AggdecError: a file or an option cannot be used, or they do not fit each other.
         """
-        self.task, self.models = task, models
-        self.corrects = corrects
-        self.source_lang, self.target_lang = task.cfg.source_lang, task.cfg.target_lang
-        self._tokenizer, self._bpe, self._splits, self._cautious = tokenizer, bpe, splits, cautious
-        takes = min(int(model.max_positions()[0]) for model in models)
-        self.longest = min(takes, longest or takes)
+        for logger_name in ("fairseq", "fairseq_aggdec"):  # silent unless asked
+            if logging.getLogger(logger_name).level == logging.NOTSET:
+                logging.getLogger(logger_name).setLevel(logging.WARNING)
+        fairseq_aggdec.register()
+        if precision not in loading.PRECISIONS:
+            raise AggdecError(f"precision {precision}: choose one of {', '.join(loading.PRECISIONS)}")
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            device = torch.empty(0, device=device).device
+        except (AssertionError, RuntimeError) as error:
+            raise AggdecError(f"device {device}: cannot be used here ({str(error)[:60]}); take cpu") from error
+        path = os.fspath(path)
+        for name in path.split(":"):
+            if not Path(name).is_file():
+                raise AggdecError(f"checkpoint {name}: no such file; check the path")
+        folder = Path(data) if data is not None else Path(path.split(":")[0]).parent
+        if source_lang is None and target_lang is None and not any(folder.glob("*.idx")):  # only dictionaries
+            stored = read_checkpoint(path.split(":")[0])
+            of_training = stored["cfg"]["task"] if stored.get("cfg") else vars(stored["args"])
+            source_lang, target_lang = of_training.get("source_lang"), of_training.get("target_lang")
+        names_of_task = options.keys() & AggressiveTranslationConfig.__dataclass_fields__.keys()
+        of_task = {name: options.pop(name) for name in names_of_task}
+        if drafter is not None:
+            of_task["drafter_path"] = os.fspath(drafter)
+        self.task, self.models = loading.load(path, str(folder), source_lang, target_lang, device, precision, **of_task)
+        self.source_lang, self.target_lang = self.task.cfg.source_lang, self.task.cfg.target_lang
+        for name, kind, option in _SUBWORD_FILES:
+            if bpe in (None, kind) and option not in options and (folder / name).is_file():
+                bpe, options[option] = kind, str(folder / name)
+        languages = {"source_lang": self.source_lang, "target_lang": self.target_lang}
+        self._tokenizer, self._bpe = _encoders(tokenizer, bpe or None, options, languages)
+        same_language = tokenizer == "as_written" or self.source_lang == self.target_lang
+        self.corrects = same_language if corrects is None else corrects
+        running_text = tokenizer is not None or bpe not in (None, "", "subword_nmt", "fastbpe")
+        self._splits = running_text if splits is None else splits
+        takes, learnt = min(int(model.max_positions()[0]) for model in self.models), longest_learnt(Path(path))
+        self.longest = min(takes, longest or learnt or takes)
         """the most subwords of a sentence, EOS included"""
-        self._drafter = (task.cfg.drafter_path, task.cfg.block_size)
+        # of the small corrector's edits, only those that `kept_edits` trusts it with
+        self._cautious = self.corrects and learnt is not None
+        self._drafter = (self.task.cfg.drafter_path, self.task.cfg.block_size)
         self._lock = Lock()
         self._warned = False
+        escapes = [] if self._tokenizer is None else _ESCAPE.findall(self._tokenizer.encode("& \" '"))
+        if escapes and not any(escape in self.task.source_dictionary.indices for escape in escapes):
+            logger.warning(
+                f"the tokenizer writes {', '.join(escapes)}, which the model has not learnt: moses_no_escape "
+                "(--moses-no-escape) leaves that out"
+            )
+
+    @classmethod
+    def shipped(cls, name: str, **options: Any) -> Model:
+        """A small model that comes with this package: `gec` corrects English, `mt` translates English into German.
+
+        Args:
+            name: `gec` or `mt`.
+            options: `device`, `precision` and options of the task.
+
+        Raises:
+            AggdecError: there is no such model, or a file of it is missing.
+        """
+        if name not in SHIPPED:
+            raise AggdecError(f"no model '{name}' is shipped; there are {', '.join(SHIPPED)}")
+        shipped = SHIPPED[name]
+        if shipped.drafter is not None:
+            options["drafter"] = shipped.folder / shipped.drafter
+        if shipped.tokenizer == "moses":
+            options |= {"moses_no_dash_splits": True, "moses_no_escape": True}
+        return cls(
+            shipped.folder / "model.pt",
+            source_lang=shipped.source_language,
+            target_lang=shipped.target_language,
+            tokenizer=shipped.tokenizer,
+            bpe="subword_nmt",
+            bpe_codes=str(shipped.folder / "bpecodes"),
+            **options,
+        )
 
     @property
     def modes(self) -> list[str]:
         """The modes in which this model can decode."""
         drafts = self._drafter[0] is not None
         heads = any(proposal_heads(model) for model in self.models)
-        return [mode for mode in MODES if (drafts or mode not in _OF_DRAFTER) and (heads or mode != "blockwise")]
+        able = (one for one in MODES.values() if (drafts or not one.needs_drafter) and (heads or one.drafter != HEADS))
+        return [mode.name for mode in able]
 
     @overload
     def decode(self, texts: str, mode: str = ..., **options: Any) -> Result: ...
@@ -363,7 +260,9 @@ class Model:
 
     def encode(self, sentence: str) -> torch.Tensor:
         """The token numbers of one sentence, EOS included."""
-        return self.task.source_dictionary.encode_line(self._subwords(sentence), add_if_not_exist=False).long()
+        for encoder in filter(None, (self._tokenizer, self._bpe)):
+            sentence = encoder.encode(sentence)
+        return self.task.source_dictionary.encode_line(sentence, add_if_not_exist=False).long()
 
     def text(self, output: torch.Tensor, sentence: str) -> str:
         """The token numbers of an output as running text, spaced as the sentence of which it is the output."""
@@ -395,11 +294,6 @@ class Model:
         cfg.block_size = block_size if "block_size" in reads else 0
         check_options(cfg)
 
-    def _subwords(self, sentence: str) -> str:
-        for encoder in filter(None, (self._tokenizer, self._bpe)):
-            sentence = encoder.encode(sentence)
-        return sentence
-
     def _parts(self, text: str) -> list[_Part]:
         """The sentences of a text; one that is too long is cut at clauses."""
         if self._splits:
@@ -407,35 +301,22 @@ class Model:
         else:
             start = len(text) - len(text.lstrip())
             spans = [(start, start + len(text.strip()))] if text.strip() else []
+        encode = cache(self.encode)
         parts = []
         for start, end in spans:
-            tokens = self.encode(text[start:end])
-            if len(tokens) <= self.longest or not self._splits:
-                parts.append(self._part(text, start, end, tokens))
-                continue
-            pieces = cut_at_clauses(text[start:end], lambda piece: len(self.encode(piece)) <= self.longest)
-            parts += [
-                self._part(text, start + a, start + b, self.encode(text[start + a : start + b])) for a, b in pieces
-            ]
+            cuts = [(0, end - start)]
+            if self._splits:
+                cuts = cut_at_clauses(text[start:end], lambda piece: len(encode(piece)) <= self.longest)
+            for first, last in cuts:
+                source, note = text[start + first : start + last], None
+                tokens = encode(source)
+                if len(tokens) > self.longest:
+                    note = f"too long: {len(tokens)} tokens, and the model takes {self.longest}; copied"
+                elif self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
+                    self._warn_once(missing_subwords(source))
+                is_read = note is None and len(tokens) > 1
+                parts.append(_Part(source, start + first, tokens if is_read else None, note))
         return parts
-
-    def _part(self, text: str, start: int, end: int, tokens: torch.Tensor) -> _Part:
-        if len(tokens) > self.longest:
-            note = f"too long: {len(tokens)} tokens, and the model takes {self.longest}; copied"
-            return _Part(text[start:end], start, None, note)
-        if len(tokens) < 2:  # nothing that the model reads
-            return _Part(text[start:end], start, None)
-        # most sentences have nothing to escape, and need no second tokenisation
-        may_warn = self._tokenizer is not None and not self._warned and _ESCAPED.search(text[start:end])
-        escapes = set(_ESCAPE.findall(self._tokenizer.encode(text[start:end]))) if may_warn else set()
-        if any(escape not in self.task.source_dictionary.indices for escape in escapes):
-            self._warn_once(
-                f"the tokenizer writes {', '.join(sorted(escapes))}, which the model has not learnt: moses_no_escape "
-                "(--moses-no-escape) leaves that out"
-            )
-        if self._bpe is None and mostly_unknown(tokens, self.task.source_dictionary):
-            self._warn_once(missing_subwords(text[start:end]))
-        return _Part(text[start:end], start, tokens)
 
     def _warn_once(self, message: str) -> None:
         if not self._warned:
@@ -481,7 +362,7 @@ class Model:
             tokens = self.tokens(hypothesis["tokens"])[:-1]
             nbest.append(Hypothesis(self.text(hypothesis["tokens"], source), tokens, float(hypothesis["score"])))
         best, first = nbest[0], decoded[source][0]
-        if self._bpe is None and any(map(_marks_subword, best.tokens)) and not any(map(_marks_subword, source.split())):
+        if self._bpe is None and any(map(_SUBWORD.search, best.tokens)) and not _SUBWORD.search(source):
             self._warn_once(f"the output '{best.text[:60]}' is in subwords: name them (--bpe), and they are joined")
         text, note = best.text, None
         if self.corrects:
@@ -512,5 +393,29 @@ class Model:
         return steps
 
 
-def _marks_subword(token: str) -> bool:
-    return token.endswith("@@") or token.startswith("\u2581")
+def _encoders(
+    tokenizer: str | None, bpe: str | None, options: dict[str, Any], languages: dict[str, str]
+) -> tuple[Any, Any]:
+    """fairseq's tokeniser and encoder of subwords by their names and options; None for one without a name.
+
+    Raises:
+        AggdecError: fairseq has no such encoder, nothing reads an option, or an option or a file cannot be used.
+    """
+    known: set[str] = set()
+    for kind, name in (("tokenizer", tokenizer), ("bpe", bpe)):
+        registry = REGISTRIES[kind]
+        if name is not None and name not in registry["registry"]:
+            raise AggdecError(f"{kind} {name}: choose one of {', '.join(sorted(registry['registry']))}")
+        if name in registry["dataclass_registry"]:
+            known |= set(registry["dataclass_registry"][name].__dataclass_fields__)
+    for name in options:
+        if name not in known:
+            raise AggdecError(f"{name}: neither an option of the task nor of tokenizer {tokenizer} and bpe {bpe}")
+    of_fairseq = Namespace(tokenizer=tokenizer, bpe=bpe, **languages, **options)
+    try:
+        return encoders.build_tokenizer(of_fairseq), encoders.build_bpe(of_fairseq)
+    except (ImportError, OSError, KeyError, AttributeError) as error:
+        raise AggdecError(f"--tokenizer {tokenizer}, --bpe {bpe}: {error}") from error
+
+
+load = Model

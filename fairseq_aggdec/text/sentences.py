@@ -22,17 +22,17 @@ _CUTS = (  # where a long sentence is cut: best first. White space is the last r
 
 
 def split_text(text: str, language: str = "en", markers: bool = True) -> list[tuple[int, int]]:
-    """The sentences of a text as spans (start, end) of characters, in order.
+    """Find the sentences of a text: spans (start, end) of characters, in order.
 
-    Between them are white space, and what is not to be decoded: what has no words, or stands in fenced code.
+    No span holds white space between sentences, text without words, or fenced code: these are not decoded.
 
     A line break ends a sentence, except within a paragraph that a mail program or an editor has wrapped: there the line
     break is part of the sentence.
 
     Args:
-        language: its ISO code. A code that the rules do not know is treated as one that they fall back to.
-        markers: whether what stands before the lines of lists, quotations and titles (`-`, `1.`, `>`, `#`) belongs to
-            their sentences. A corrector reads it; a translator would translate it.
+        language: its ISO code; for an unknown code the fallback rules of sentencex hold.
+        markers: whether the marks of lists, quotations and titles (`-`, `1.`, `>`, `#`) belong to their sentences. A
+            corrector reads them; a translator would translate them.
     """
     fences = [found.span() for found in _FENCE.finditer(text)]
     spans = []
@@ -52,12 +52,12 @@ def split_text(text: str, language: str = "en", markers: bool = True) -> list[tu
 
 
 def has_words(text: str) -> bool:
-    """Whether there is anything to decode: a word of letters, apart from the signs around it. A URL is none."""
+    """Whether a text has a word of letters, signs around it aside; a URL is no word."""
     return any(word.strip("-'’").replace("-", "").isalpha() for word in _WORD.findall(re.sub("['’]", "", text)))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """The lines of a text, wrapped ones as one, as spans."""
+    """Spans of the lines of a text; the lines of a wrapped paragraph are one span."""
     start = end = 0
     before = ""
     for line in text.splitlines(keepends=True):
@@ -70,7 +70,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(line: str, following: str) -> bool:
-    """Whether a line was wrapped: as long as in mail, without an end, and the next one begins with a small letter."""
+    """Whether a line was wrapped: 30 to 100 characters, no sentence end, and the next line begins in lower case."""
     return (
         30 <= len(line) <= 100
         and line[-1] not in ".!?…:;"
@@ -80,7 +80,7 @@ def _goes_on(line: str, following: str) -> bool:
 
 
 def _pieces(line: str, language: str) -> list[str]:
-    """The sentences of a line with the white space around them: joined, they are the line."""
+    """Cut a line into sentences with the white space around them; joined, they give the line."""
     pieces: list[str] = []
     for piece in segment(language, line):
         if pieces and (_is_punctuation(piece) or _is_unfinished(pieces[-1].strip(), language)):
@@ -95,15 +95,15 @@ def _is_punctuation(piece: str) -> bool:
 
 
 def _is_unfinished(piece: str, language: str) -> bool:
-    """Whether sentencex took the full stop of a list item's number, or of "19. Jahrhundert", for a sentence's end."""
+    """Whether sentencex mistook the full stop of a list number, or of "19. Jahrhundert", for a sentence's end."""
     ordinal = language in _LANGUAGES_WITH_ORDINALS and _ORDINAL.search(piece)
     return _is_punctuation(piece) or bool(ordinal or _LIST_MARKER.fullmatch(piece))
 
 
 def cut_at_clauses(sentence: str, fits: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """Spans of the parts of a sentence, each of which fits; between them is nothing but white space.
+    """Cut a sentence into parts that fit; returns their spans, between which is only white space.
 
-    A sentence is halved until its parts fit: behind the mark nearest its middle that ends a sentence or a clause, else
+    Halves the sentence until its parts fit: behind the end of a sentence or clause that is nearest the middle, else
     behind the nearest comma, else at the nearest white space. A word that does not fit is a part by itself.
     """
     parts: list[tuple[int, int]] = []
@@ -119,7 +119,7 @@ def cut_at_clauses(sentence: str, fits: Callable[[str], bool]) -> list[tuple[int
 
 
 def _cut(sentence: str, start: int, end: int) -> tuple[int, int] | None:
-    """The span of the white space at which to cut a part, a mark's not near its ends; None: there is none."""
+    """The span of white space at which to cut a part, with marks near its ends ignored; None if there is none."""
     part = sentence[start:end]
     for pattern in _CUTS:
         gaps = [found.span(found.lastindex or 0) for found in pattern.finditer(part)]

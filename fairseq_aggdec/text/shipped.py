@@ -7,10 +7,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ShippedModel:
-    """A trained model, with what its text needs, and how `aggdec demo` shows it."""
+    """A trained model, with what its text needs."""
 
     name: str
-    title: str
     source_language: str
     """also in the name of its dictionary, dict.LANGUAGE.txt"""
     target_language: str
@@ -18,10 +17,6 @@ class ShippedModel:
     """the value of fairseq-interactive's --tokenizer"""
     longest: int
     """subwords of the longest sentence that it decodes well (docs/corrector.md)"""
-    modes: tuple[str, ...]
-    """names of `lab.benchmarking.modes.Mode`, in the order of the demo's table"""
-    shown: str
-    """the mode whose blocks the demo shows"""
     drafter: str | None = None
     """the drafter's file beside `model.pt`"""
 
@@ -30,35 +25,10 @@ class ShippedModel:
         """The folder of its files."""
         return Path(__file__).parents[1] / "demo" / self.name
 
-    @property
-    def files(self) -> list[str]:
-        """The names of the files in the folder."""
-        dictionaries = {f"dict.{language}.txt" for language in (self.source_language, self.target_language)}
-        return ["model.pt", *sorted(dictionaries), "bpecodes", *filter(None, [self.drafter])]
-
 
 SHIPPED = {
-    "gec": ShippedModel(
-        name="gec",
-        title="Grammar correction",
-        source_language="en",
-        target_language="en",
-        tokenizer="as_written",
-        longest=81,
-        modes=("beam5", "aggressive-beam:5", "beam1", "greedy", "iad"),
-        shown="iad",
-    ),
-    "mt": ShippedModel(
-        name="mt",
-        title="English-German translation",
-        source_language="en",
-        target_language="de",
-        tokenizer="moses",
-        longest=51,
-        modes=("beam5", "aggressive-beam:5", "beam1", "greedy", "gad", "gad++", "gad++:5:3"),
-        shown="gad",
-        drafter="drafter.pt",
-    ),
+    "gec": ShippedModel("gec", "en", "en", "as_written", longest=81),
+    "mt": ShippedModel("mt", "en", "de", "moses", longest=51, drafter="drafter.pt"),
 }
 
 CAREFUL: dict[str, Any] = {"mode": "iad++", "top_beta": 5, "tolerance": 2.0}

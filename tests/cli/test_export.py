@@ -5,19 +5,18 @@ from pathlib import Path
 import pytest
 import torch
 
-import fairseq_aggdec
 from fairseq_aggdec.checkpoint_tools.exporting import slim_state
-from fairseq_aggdec.cli import export
+from fairseq_aggdec.cli.small_verbs import export
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from tests.helpers import ToyModel, parse_generate, run_cli
+from tests.helpers import PLUGIN, ToyModel, parse_generate, run_cli
 
 
 def test_exported_folder_decodes_alone(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    export.main([str(toy_model_dir.checkpoint), str(folder), "--data", str(toy_model_dir.data), "--fp32"])
+    export([str(toy_model_dir.checkpoint), str(folder), "--data", str(toy_model_dir.data), "--fp32"])
     lines = (toy_model_dir.data / "test.src").read_text(encoding="utf-8").splitlines()[:5]
-    options = ["--user-dir", Path(fairseq_aggdec.__file__).parent, "-s", "src", "-t", "tgt"]
+    options = ["--user-dir", PLUGIN, "-s", "src", "-t", "tgt"]
 
     def outputs(data: Path, checkpoint: Path) -> list[list[str]]:
         done = run_cli("fairseq-interactive", data, "--path", checkpoint, *options, stdin="\n".join(lines))
@@ -25,17 +24,17 @@ def test_exported_folder_decodes_alone(toy_model_dir: ToyModel, tmp_path: Path) 
 
     assert outputs(folder, folder / "model.pt") == outputs(toy_model_dir.data, toy_model_dir.checkpoint)
     with pytest.raises(AggdecError, match=r"has no dict\.\*\.txt"):
-        export.main([str(toy_model_dir.checkpoint), str(tmp_path / "out"), "--data", str(tmp_path)])
+        export([str(toy_model_dir.checkpoint), str(tmp_path / "out"), "--data", str(tmp_path)])
 
 
 def test_a_model_is_exported_into_its_data_folder_and_no_other_model_is_replaced(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     verifier, drafter = pair
-    export.main([str(verifier), str(tmp_path), "--data", str(tmp_path)])
+    export([str(verifier), str(tmp_path), "--data", str(tmp_path)])
     before = (tmp_path / "model.pt").read_bytes()
     with pytest.raises(AggdecError, match=r"model\.pt: is there already; name another folder, or delete it first"):
-        export.main([str(drafter), str(tmp_path), "--data", str(tmp_path)])
+        export([str(drafter), str(tmp_path), "--data", str(tmp_path)])
     assert (tmp_path / "model.pt").read_bytes() == before
 
 
@@ -70,29 +69,24 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     return verifier, save_model(tmp_path / "drafter.pt", **weights)
 
 
-def test_what_a_drafter_shares_with_its_verifier_is_left_out(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    """By name, shape and value; the drafter's own weights and its fingerprint stay."""
-    verifier, drafter = pair
-    options = [str(tmp_path / "out"), "--data", str(tmp_path), "--without-shared", str(verifier), "--fp32"]
-    export.main([str(drafter), *options])
-    kept = read_checkpoint(tmp_path / "out/model.pt")["model"]
-    assert set(kept) == {"decoder", "bias", "mask", "print"}
-    assert kept["print"].tolist() == [0, 1, 2, 3]
-
-
 def test_only_a_drafter_has_a_length_of_drafts(pair: tuple[Path, Path], tmp_path: Path) -> None:
     options = [str(tmp_path / "out"), "--data", str(tmp_path), "--decoding-block-size", "2"]
     with pytest.raises(AggdecError, match=r"--decoding-block-size 2: .*verifier\.pt: an ordinary model: only"):
-        export.main([str(pair[0]), *options])
+        export([str(pair[0]), *options])
     assert not (tmp_path / "out/model.pt").exists()
 
 
-def test_the_verifier_may_be_an_exported_one(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_what_a_drafter_shares_with_its_verifier_is_left_out(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """By name, shape and value, also of an exported verifier; the drafter's own weights and its fingerprint stay."""
     verifier, drafter = pair
-    export.main([str(verifier), str(tmp_path / "verifier"), "--data", str(tmp_path)])
+    export([str(verifier), str(tmp_path / "verifier"), "--data", str(tmp_path)])
+    options = ["--data", str(tmp_path), "--without-shared"]
+    export([str(drafter), str(tmp_path / "one"), *options, str(verifier), "--fp32"])
     exported = str(tmp_path / "verifier/model.pt")
-    options = [str(tmp_path / "drafter"), "--data", str(tmp_path), "--without-shared", exported]
-    export.main([str(drafter), *options])
-    assert "encoder" not in read_checkpoint(tmp_path / "drafter/model.pt")["model"]
+    export([str(drafter), str(tmp_path / "other"), *options, exported])
+    for folder in ("one", "other"):
+        kept = read_checkpoint(tmp_path / folder / "model.pt")["model"]
+        assert set(kept) == {"decoder", "bias", "mask", "print"}
+        assert kept["print"].tolist() == [0, 1, 2, 3]
     with pytest.raises(AggdecError, match=r"has no weights in common with .*drafter\.pt"):
-        export.main([str(drafter), *options, "--fp32"])
+        export([str(drafter), str(tmp_path / "other"), *options, exported, "--fp32"])

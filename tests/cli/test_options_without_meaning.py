@@ -1,7 +1,9 @@
 """Options that make no sense together are refused by the command itself, before anything is read."""
 
 import pytest
+from fairseq.data.encoders import BPE_REGISTRY, TOKENIZER_REGISTRY
 
+import fairseq_aggdec
 from fairseq_aggdec.cli import bench, decode, distill, report, super_resolve, tune, verify
 
 MAINS = {
@@ -49,3 +51,9 @@ def test_options_without_meaning(words: str, reason: str, capsys: pytest.Capture
         MAINS[verb](arguments)
     assert exit_info.value.code == 2
     assert reason in capsys.readouterr().err
+
+
+def test_decode_names_every_tokenizer_and_every_kind_of_subwords() -> None:
+    fairseq_aggdec.register()
+    assert set(decode.TOKENIZERS) == set(TOKENIZER_REGISTRY)
+    assert set(decode.SUBWORDS) == set(BPE_REGISTRY)

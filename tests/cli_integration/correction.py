@@ -11,11 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from tests import helpers
-from tests.helpers import TRAINING, ToyModel, parse_generate, run_cli, train_toy
+from tests.helpers import PLUGIN, TRAINING, ToyModel, parse_generate, run_cli, train_toy
 
 Process = subprocess.CompletedProcess[str]
 
-PLUGIN = Path(__file__).resolve().parents[2] / "fairseq_aggdec"
 WORDS = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aeiou"]
 SENTENCES = 25  # of the test set
 VALIDATED = 12

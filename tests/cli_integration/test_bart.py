@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts
-from fairseq_aggdec.cli import shrink
+from fairseq_aggdec.cli.small_verbs import shrink
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from tests.cli_integration.correction import PLUGIN, assert_same_hypotheses, generate_here
 from tests.helpers import TRAINING, ToyModel, parse_generate, run_cli
@@ -37,26 +37,13 @@ def bart(correction_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Toy
     return train(correction_data, tmp_path_factory.mktemp("bart"), *DEPTH, updates=10)
 
 
-def test_iad_gives_what_beam_one_gives(bart: ToyModel) -> None:
+def test_bart_and_a_shallow_one_decode_and_train_further(bart: ToyModel, tmp_path: Path) -> None:
     options = "--truncate-source --max-source-positions 12 --lenpen 2.0 --min-len 5 --max-len-b 12".split()
     stock = generate_here(bart, None, *VALIDATION, *options)
     assert_same_hypotheses(generate_here(bart, "iad", *VALIDATION, *options), stock)
-    lengths = [len(sentence.source.split()) for sentence in parse_generate(stock).values()]
-    assert max(lengths) == 11  # and the end symbol
-
-
-def test_ngrams_are_blocked_alike_in_every_mode(bart: ToyModel) -> None:
-    options = [*VALIDATION, "--no-repeat-ngram-size", 2, "--block-ngrams", "--min-len", 12, "--max-len-b", 20]
-    greedy = generate_here(bart, "greedy", *options)
-    assert_same_hypotheses(generate_here(bart, "iad", *options), greedy)
-    for sentence in parse_generate(greedy).values():
-        grams = list(zip(sentence.tokens, sentence.tokens[1:], strict=False))
-        assert len(set(grams)) == len(grams)
-
-
-def test_a_shallow_bart_decodes_and_trains_further(bart: ToyModel, tmp_path: Path) -> None:
+    assert max(len(sentence.source.split()) for sentence in parse_generate(stock).values()) == 11  # and the end symbol
     path = tmp_path / "shallow.pt"
-    shrink.main([str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])
+    shrink([str(bart.checkpoint), str(path), "--decoder-layers-to-keep", "0,2"])
     shallow = ToyModel(bart.data, path)
     stock = generate_here(shallow, None, *VALIDATION, "--max-len-b", 12)
     assert_same_hypotheses(generate_here(shallow, "iad", *VALIDATION, "--max-len-b", 12), stock)

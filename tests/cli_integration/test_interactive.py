@@ -79,14 +79,3 @@ def test_a_file_in_batches_without_too_long_lines(
     records = map(json.loads, (tmp_path / "stats.jsonl").read_text(encoding="utf-8").splitlines())
     lengths = {record["id"]: record["output_length"] for record in records}
     assert lengths == {number: len(sentence.tokens) for number, sentence in found.items()}
-
-
-def test_a_line_that_is_too_long_is_named(correction_model: ToyModel) -> None:
-    lines = ["ba", "de", "ba", "fi " * LONGEST, "ba"]
-    run = interact(correction_model, "iad", "--buffer-size", 2, stdin=as_input(lines), check=False)
-    assert run.returncode == 1
-    assert "Traceback" not in run.stdout + run.stderr
-    assert parse_generate(run.stdout).keys() == {0, 1}
-    message = f"error: line 4 (S-3) is too long: {LONGEST + 1} tokens, while the model takes {LONGEST}: 'fi fi fi"
-    assert message in run.stderr
-    assert "--skip-invalid-size-inputs" in run.stderr

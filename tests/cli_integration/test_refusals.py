@@ -3,29 +3,16 @@
 The options of fairseq's search are in tests/tasks/test_refused_options.py.
 """
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fairseq_cli import generate as generate_command
 
-from fairseq_aggdec.cli.export import main as export
+from fairseq_aggdec.cli.small_verbs import export
 from fairseq_aggdec.errors import AggdecError
-from tests.cli_integration.correction import PLUGIN, at_once, generate
-from tests.helpers import ToyModel, parse_generate
-
-
-def test_in_processes_of_their_own(correction_model: ToyModel) -> None:
-    """Our own check of --max-draft-len, argparse's of --decoding; one line each."""
-    ours = partial(generate, correction_model, "iad", "--max-draft-len", -1, check=False)
-    argparses = partial(generate, correction_model, "fastest", check=False)
-    for name, code, process in zip(("--max-draft-len -1", "'fastest'"), (1, 2), at_once(ours, argparses), strict=True):
-        assert process.returncode == code
-        assert "Traceback" not in process.stdout + process.stderr
-        [message] = [line for line in process.stderr.splitlines() if "error: " in line]
-        assert name in message
-        assert not parse_generate(process.stdout)
+from tests.cli_integration.correction import PLUGIN, generate
+from tests.helpers import ToyModel
 
 
 @pytest.fixture
@@ -44,7 +31,9 @@ def refusal(correction_model: ToyModel, monkeypatch: pytest.MonkeyPatch, capsys:
     return run
 
 
-def test_options(refusal: Any) -> None:
+def test_options(refusal: Any, correction_model: ToyModel) -> None:
+    both = f"{correction_model.checkpoint}:{correction_model.checkpoint}"
+    assert "--bit-exact takes one model, and --path names 2" in refusal("iad", "--bit-exact", path=both)
     assert "--decoding-stats" in refusal("iad", "--decoding-stats", "/nowhere/stats.jsonl")
     assert "--max-tokens" in refusal("iad", "--max-tokens", 5)
     assert "needs a model with proposal heads, and --path" in refusal("blockwise")
@@ -59,6 +48,13 @@ def test_verifier_and_drafter_in_each_others_places(
     assert f"--drafter-path {correction_model.checkpoint}: an ordinary model, not a block drafter" in message
     assert "swapped" in message
     assert "an ordinary model" in refusal("nar")
+
+
+def test_an_unknown_mode_is_one_line(correction_model: ToyModel) -> None:
+    run = generate(correction_model, "fastest", check=False)
+    assert run.returncode == 2
+    assert "Traceback" not in run.stderr
+    assert "'fastest'" in run.stderr.splitlines()[-1]
 
 
 def test_dictionaries_beside_an_exported_drafter(

@@ -12,7 +12,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.images import load
 from fairseq_aggdec.lab.benchmarking.record import load_record
 from tests.cli_integration.correction import PLUGIN
-from tests.helpers import TRAINING, generate_here, parse_generate, run_cli
+from tests.helpers import TRAINING, run_cli
 from tests.synthetic_images import make_images, write_npz
 
 HEADS = 4
@@ -69,19 +69,10 @@ def test_the_command_writes_pictures_and_measures(
         assert picture.size == (8 + 4 * 136, 8 + 5 * 136)
 
 
-def test_fairseq_generate_gives_the_same(trained: Trained) -> None:
-    """Stock fairseq's beam of one decodes head 1, as blocks do."""
-    outputs = {}
-    for decoding in ("beam", "blockwise"):
-        options = ["--decoding", decoding, "--path", trained.heads, "--beam", 1, "--batch-size", 5, "--cpu"]
-        output = generate_here(trained.data, *TASK, *options)
-        outputs[decoding] = {number: sentence.tokens for number, sentence in parse_generate(output).items()}
-    assert outputs["beam"] == outputs["blockwise"]
-    assert [len(tokens) for tokens in outputs["beam"].values()] == [TOKENS] * 5
-    assert all(0 <= int(token) <= 255 for tokens in outputs["beam"].values() for token in tokens)
-
-
 def test_refusals(trained: Trained, tmp_path: Path) -> None:
+    torch.save({"cfg": {"task": {"_name": "translation"}}, "args": None, "model": {}}, tmp_path / "model.pt")
+    with pytest.raises(AggdecError, match=r"model\.pt: trained for --task translation; give a model of"):
+        main(["DATA.npz", "--path", str(tmp_path / "model.pt"), "--output", str(tmp_path)])
     with pytest.raises(AggdecError, match="a model without proposal heads"):
         load(str(trained.base), str(trained.data))
     with pytest.raises(AggdecError, match="no such file"):
@@ -89,5 +80,3 @@ def test_refusals(trained: Trained, tmp_path: Path) -> None:
     if not torch.cuda.is_available():
         with pytest.raises(AggdecError, match="--device cuda: PyTorch finds no CUDA device"):
             load(str(trained.heads), str(trained.data), "cuda")
-    with pytest.raises(AggdecError, match="trained for grey 2x2 to 6x6, the options say RGB 8x8 to 32x32"):
-        generate_here(trained.data, *TASK[:4], "--path", trained.heads, "--cpu")

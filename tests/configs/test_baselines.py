@@ -10,7 +10,7 @@ import pytest
 import torch
 from fairseq import tasks
 
-from fairseq_aggdec.cli.nat_start import main as nat_start
+from fairseq_aggdec.cli.small_verbs import nat_start
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from tests.configs.composing import compose
 from tests.configs.recording import recorded

@@ -16,10 +16,10 @@ def test_pairs_are_made_once(experiment: str, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("CLEAN_ENGLISH", str(clean))
     pairs = tmp_path / "work" / experiment / PLACES[experiment]
     given = recorded(experiment, "synthetic", folder=tmp_path, check=False)  # the replaced programs write no pairs
-    assert given[0][2:5] == ["fairseq_aggdec.cli.corrupt", str(clean), str(pairs)]
+    assert given[0][3:6] == ["corrupt", str(clean), str(pairs)]
     assert "--tokens" in given[0]
     for side in ("src", "tgt"):
         Path(f"{pairs}.{side}").touch()
     again = recorded(experiment, "synthetic", folder=tmp_path, check=False)[len(given) :]
     assert again
-    assert not [command for command in again if "fairseq_aggdec.cli.corrupt" in command]
+    assert not [command for command in again if "corrupt" in command]

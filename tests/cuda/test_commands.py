@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_aggdec.cli.user_dir import user_dir
 from fairseq_aggdec.lab.lossless.differences import NEAR_TIES, first_difference
 from fairseq_aggdec.text.shipped import SHIPPED
-from tests.helpers import Generated, parse_generate, run_cli
+from tests.helpers import PLUGIN, Generated, parse_generate, run_cli
 
 MT = SHIPPED["mt"].folder
 LINES = ["I have two brothers .", "Where do you live ?", "The weather is nice today , and we are going home ."]
@@ -37,7 +36,7 @@ def test_interactive_decoding(precision: list[str], where: list[str], device: to
     """gad and iad say what greedy says in the same precision."""
     if device.type == "cpu":
         precision = [option for option in precision if option == "--bf16"]
-    common = ["--user-dir", user_dir(), "--task", "aggressive_translation", "--path", MT / "model.pt", "-s", "en",
+    common = ["--user-dir", PLUGIN, "--task", "aggressive_translation", "--path", MT / "model.pt", "-s", "en",
               "-t", "de", "--buffer-size", 3, "--max-len-b", 40, "--bpe", "subword_nmt", "--bpe-codes", MT / "bpecodes",
               *where, *precision]  # fmt: skip
     outputs = []
@@ -80,7 +79,7 @@ def test_training_in_half_precision(
     half = ["--fp16"] if device.type == "cuda" else []
     length = ["--max-update", 6, "--log-format", "simple", "--log-interval", 1, "--dropout", "0.0"]
     trained = run_cli(
-        "fairseq-train", pairs, "--user-dir", user_dir(), "-s", "en", "-t", "de", *TRAININGS[decoding].split(),
+        "fairseq-train", pairs, "--user-dir", PLUGIN, "-s", "en", "-t", "de", *TRAININGS[decoding].split(),
         *options, *length, *half, *where, "--save-dir", tmp_path,
     )  # fmt: skip
     assert "nan" not in trained.stdout.lower()
@@ -88,7 +87,7 @@ def test_training_in_half_precision(
     models = ["--path", MT / "model.pt", "--drafter-path", checkpoint] if decoding == "gad" else ["--path", checkpoint]
     outputs = []
     for mode in ("greedy", decoding):
-        common = ["--user-dir", user_dir(), "--task", "aggressive_translation", "-s", "en", "-t", "de",
+        common = ["--user-dir", PLUGIN, "--task", "aggressive_translation", "-s", "en", "-t", "de",
                   "--max-len-b", 20]  # fmt: skip
         given = models if mode == decoding else models[:2]
         done = run_cli("fairseq-generate", pairs, *common, *given, "--decoding", mode, *half, *where)

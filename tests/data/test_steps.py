@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.cli import prepare as prepare_command
+from fairseq_aggdec.cli.small_verbs import prepare as prepare_command
 from fairseq_aggdec.data import steps as steps_module
 from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.data.sentence_pairs import Pair
@@ -193,14 +193,14 @@ def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
         alone_at(tmp_path),
         pytest.raises(AggdecError, match=r"another process is at work on it"),
     ):
-        prepare_command.main([file, "--data", str(tmp_path), "--work", str(tmp_path)])
+        prepare_command([file, "--data", str(tmp_path), "--work", str(tmp_path)])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_data_set_and_what_is_no_experiment_are_named(tmp_path: Path) -> None:
     def message(file: Path) -> str:
         with pytest.raises(AggdecError) as caught:
-            prepare_command.main([str(file), "--data", str(tmp_path / "data"), "--work", str(tmp_path / "work")])
+            prepare_command([str(file), "--data", str(tmp_path / "data"), "--work", str(tmp_path / "work")])
         return str(caught.value)
 
     missing = message(ROOT / "configs/gec_small/prepare.py")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import fairseq_aggdec
 from fairseq_aggdec import load
 from fairseq_aggdec.text.shipped import SHIPPED
-from tests.helpers import run_cli
+from tests.helpers import PLUGIN, run_cli
 
 CORRECTIONS = {
     "He ask [see page 3] about the price (about 20 €).": "He asked [see page 3] about the price (about 20 €).",
@@ -43,7 +42,7 @@ def test_fairseq_interactive_gives_each_line_its_own_characters(tmp_path: Path) 
     command = [folder, "--path", folder / "model.pt", "--input", tmp_path / "input.txt", "--cpu"]
     command += ["--buffer-size", 3, "--batch-size", 3, "--skip-invalid-size-inputs-valid-test"]
     command += ["--tokenizer", "as_written", "--bpe", "subword_nmt", "--bpe-codes", folder / "bpecodes", "-s", "en"]
-    command += ["-t", "en", "--user-dir", Path(fairseq_aggdec.__file__).parent, "--task", "aggressive_translation"]
+    command += ["-t", "en", "--user-dir", PLUGIN, "--task", "aggressive_translation"]
     command += ["--decoding", "beam", "--beam", 3, "--nbest", 2]
     output = run_cli("fairseq-interactive", *command).stdout
     answers = [line.split("\t") for line in output.splitlines() if line.startswith("D-")]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fairseq_aggdec.checkpoint_tools.nat_start import TABLES, nat_start
-from fairseq_aggdec.cli.nat_start import main
+from fairseq_aggdec.cli.small_verbs import nat_start as command
 from fairseq_aggdec.errors import AggdecError
 from tests.random_models import dictionary, random_model
 from tests.random_nat import build_nat, nat_args
@@ -37,5 +37,5 @@ def test_fairseq_takes_all_of_it(architecture: str) -> None:
 def test_other_models_are_refused_by_name(tmp_path: Path) -> None:
     torch.save({"model": {"weight": torch.ones(1)}, "args": Namespace()}, tmp_path / "lm.pt")
     with pytest.raises(AggdecError, match=r"lm\.pt: no Transformer encoder-decoder"):
-        main([str(tmp_path / "lm.pt"), "cmlm_transformer", "--output", str(tmp_path / "start.pt")])
+        command([str(tmp_path / "lm.pt"), "cmlm_transformer", "--output", str(tmp_path / "start.pt")])
     assert not (tmp_path / "start.pt").exists()

@@ -1,12 +1,14 @@
 """`aggdec distill`: the same bytes whoever decodes, and whatever was stopped."""
 
-import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.shards.data_bin import DataBin
 from fairseq_aggdec.shards.distilling import Teacher
+from fairseq_aggdec.shards.settings import SearchOptions
 from tests.helpers import ToyModel
 from tests.shards.distilling import Distil, contents
 
@@ -32,15 +34,17 @@ def test_ranks_and_workers_write_what_one_process_does(
     assert contents(distil(tmp_path / "ranks", *subsets)) == expected
 
 
-def test_shards_of_other_settings_or_data_are_refused(distil: Distil, toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    subset, output = ("--subset", "valid"), tmp_path / "out"
-    shutil.rmtree(distil(output, *subset))
-    with pytest.raises(AggdecError, match=r"out\.shards: was begun with other settings \(lenpen: 2\.0 now, 1\.0 there"):
-        distil(output, *subset, "--lenpen", 2)
-    other = tmp_path / "other"
-    shutil.copytree(toy_model_dir.data, other)
-    with (other / "valid.src-tgt.src.bin").open("r+b") as file:
-        file.write(b"\x09")
-    with pytest.raises(AggdecError, match=r"out\.shards: holds outputs of valid as it was before a change"):
-        distil(output, *subset, data=other)
-    assert not output.exists()
+def test_an_ensemble_is_not_one_of_its_models(toy_model_dir: ToyModel, small_data: DataBin, tmp_path: Path) -> None:
+    state = read_checkpoint(toy_model_dir.checkpoint)
+    generator = torch.Generator().manual_seed(1)
+    for weight in state["model"].values():
+        if weight.dim() == 2:
+            weight += 0.05 * torch.randn(weight.shape, generator=generator)
+    other = tmp_path / "other.pt"
+    torch.save(state, other)
+    sources, search = [small_data.source("train")[number] for number in range(8)], SearchOptions(beam=2, max_len_b=8)
+    first, second, both = (
+        [target.tolist() for target in Teacher(str(path), small_data, search, cpu=True).translate(range(8), sources)]
+        for path in (toy_model_dir.checkpoint, other, f"{toy_model_dir.checkpoint}:{other}")
+    )
+    assert both not in (first, second)

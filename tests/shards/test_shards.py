@@ -1,13 +1,47 @@
-"""Text files cut into shards."""
+"""Shards: batches of binarised sentences, and lines of text files."""
 
 import gzip
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.shards.batches import plan_batches
 from fairseq_aggdec.shards.text import cut
+
+SENTENCES = st.lists(st.lists(st.integers(4, 6), max_size=6).map(lambda words: np.array([*words, 2])), max_size=30)
+
+
+@given(SENTENCES, st.integers(1, 8), st.integers(1, 30), st.none() | st.integers(1, 5))
+def test_every_source_is_decoded_once_or_skipped(
+    sources: list[np.ndarray], longest: int, max_tokens: int, batch_size: int | None
+) -> None:
+    plan = plan_batches(sources, longest, max_tokens, batch_size)
+    assert plan.skipped.tolist() == [number for number, source in enumerate(sources) if len(source) > longest]
+    decoded = [number for batch in plan.batches for number in batch.tolist()]
+    texts = [sources[number].tobytes() for number in decoded]
+    assert len(set(texts)) == len(texts)
+    assert set(texts) == {source.tobytes() for source in sources if len(source) <= longest}
+    for number, representative in enumerate(plan.representative.tolist()):
+        if representative >= 0:
+            assert representative in decoded
+            assert sources[representative].tobytes() == sources[number].tobytes()
+    for batch in plan.batches:
+        assert len(batch) == 1 or len(batch) * max(len(sources[i]) for i in batch) <= max_tokens
+        assert len(batch) <= (batch_size or len(batch))
+
+
+@given(st.integers(1, 12))
+def test_every_batch_is_in_one_shard(sentences: int) -> None:
+    plan = plan_batches([np.array([n + 4, 2]) for n in range(20)], 10, 4)  # ten batches of two
+    shards = plan.shards("train", sentences)
+    assert [batch for shard in shards for batch in shard.batches] == [batch.tolist() for batch in plan.batches]
+    assert all(sentences <= shard.size <= sentences + 1 for shard in shards[:-1])
+    assert [shard.name for shard in shards] == [f"train.{number:06}" for number in range(len(shards))]
 
 
 def test_all_lines_are_in_a_shard_and_in_order(tmp_path: Path) -> None:

@@ -27,8 +27,7 @@ from fairseq_aggdec.lab.drafter_training.record import DRAFTER, Plan, Record, Se
 from fairseq_aggdec.lab.drafter_training.training import train
 from fairseq_aggdec.shards.data_bin import DataBin, write_sample
 from fairseq_aggdec.shards.distilling import Distillation, Teacher
-from fairseq_aggdec.shards.environment import device_of_environment
-from fairseq_aggdec.shards.running import Workers
+from fairseq_aggdec.shards.running import Workers, device_of_environment
 from fairseq_aggdec.shards.settings import SearchOptions
 
 _LAST = "checkpoint_last.pt"
