@@ -330,13 +330,13 @@ def _entries(table: Tensor, columns: Tensor) -> Tensor:
 
 
 def ban_repeated_ngrams(scores: Tensor, positions: Tensor, sequence: Tensor, size: int) -> None:
-    """Set the scores of tokens that complete an n-gram of the row for the second time to minus infinity, in place.
+    """Set to minus infinity, in place, the score of each token that would repeat an n-gram of its row.
 
     Args:
         scores: N x V.
-        positions: N; the scores at position p predict what follows `sequence[:, p]`.
-        sequence: N x L, the decoder's inputs.
-        size: n >= 2.
+        positions: N; `scores[i]` predicts the token after `sequence[i, positions[i]]`; later tokens are ignored.
+        sequence: N x L, the decoder's inputs for each row of `scores`.
+        size: n, at least 2.
     """
     context = size - 1
     if sequence.size(1) <= context:

@@ -202,13 +202,14 @@ class KVCache:
         return self._first.squeeze(1)[rows] + positions[:, None]
 
     def open(self, places: Tensor | None, last_start: int, width: int, keys: int) -> list[LayerMemory]:
-        """Every layer's memory for a block.
+        """Return, for each decoder layer, the keys and values that a block attends to and the memory that it writes to.
 
         Args:
-            places: from `places`; None for one row, which is written from `last_start` on.
-            last_start: the position of the one row's first token.
-            width: W, the number of the one row's tokens.
-            keys: L, the number of positions attended to, at most the reserved length.
+            places: where the block is written, from `places`; None for a batch of one row, which is written to W
+                consecutive positions.
+            last_start: the first of these positions; unused with `places`.
+            width: W; unused with `places`.
+            keys: L; the block attends to positions 0 to L - 1; at most the reserved length.
         """
         memory = self.memory
         if places is None:

@@ -74,10 +74,11 @@ class RecomputeVerifier(Verifier):
         self._read = torch.empty(0, dtype=torch.long)
 
     def score(self, block: Block) -> Iterator[Tensor]:
-        """See `roles.Verifier.score`; yields log-probabilities of the whole block.
+        """Score a block as `roles.Verifier.score` says, in one chunk of log-probabilities, N x V.
 
         Raises:
-            AggdecError: they are in half precision, as those of an adaptive softmax.
+            AggdecError: the model returns log-probabilities in half precision, as an adaptive softmax in half precision
+                does.
         """
         tokens = block.tokens
         batch_size, width = tokens.shape

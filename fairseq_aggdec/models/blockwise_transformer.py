@@ -159,18 +159,20 @@ class BlockwiseTransformerModel(ExactFrozenWeights, TransformerModelBase):
         per_head: Callable[[int, Tensor], Any] | None = None,
         **options: Any,
     ) -> Any:
-        """The output of head 1 as of a plain Transformer, or the results of a function of each head's logits.
+        """Decode with head 1 like a plain Transformer, or call `per_head` on the logits of the chosen heads.
 
-        Only the logits of one head exist at a time, since those of all heads would be large.
+        Only one head's logits are in memory at a time.
 
         Args:
             src_tokens, src_lengths: B x S and B.
-            prev_output_tokens: B x W, the start symbol and y1...
-            heads: the wanted heads, each with its positions (B x W booleans); None: none.
-            per_head: called with a head and its N x V logits at its N positions, in order.
+            prev_output_tokens: B x W, the start symbol, then y1, y2...
+            heads: pairs of a head's number, from 1, and its mask (B x W booleans, N of them true); None: decode like a
+                plain Transformer.
+            per_head: called with a head's number and its N x V logits, in the order of `heads`.
+            options: of fairseq's `forward`, for decoding like a plain Transformer.
 
         Returns:
-            fairseq's decoder output; where `heads` are given, what `per_head` returned for each.
+            fairseq's decoder output, or the list of results of `per_head`.
 
         Raises:
             AggdecError: no heads are given in training.

@@ -32,11 +32,11 @@ class ExactFrozenWeights(BaseFairseqModel):
         return state
 
     def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
-        """As fairseq's.
+        """Load weights as fairseq does, unless they would change a frozen weight.
 
         Raises:
-            AggdecError: the checkpoint's training began with another model, so that its frozen weights would replace
-                those of this one.
+            AggdecError: the checkpoint has another value for a frozen weight, so its training began with another base
+                model.
         """
         for name, weight in self.exact_weights.items():
             theirs = state_dict.get(name)

@@ -72,9 +72,14 @@ class DraftCost:
     def of(
         cls, drafter: Any, block_size: int, verifiers: Sequence[Any], cpu: Processor | None, quantised: bool = False
     ) -> DraftCost:
-        """Derive costs from the sizes of a `NarDrafterDecoder` and of the verifiers' decoders, one or an ensemble.
+        """Estimate the costs, in rows of the verifier, from the sizes of the decoders.
 
-        `cpu`: None on a GPU. `quantised`: the drafter computes in int8, and the verifier does not.
+        Args:
+            drafter: a `NarDrafterDecoder`.
+            block_size: the longest draft, in tokens.
+            verifiers: the verifier's decoder, or those of an ensemble.
+            cpu: the overheads of a pass on the CPU; None on a GPU.
+            quantised: whether the drafter, but not the verifier, computes in int8.
         """
         row, projection = sum(map(_token_cost, verifiers)), drafter.output_projection.weight
         scale = (_INT8_COST_RATIO if quantised else 1.0) / row

@@ -89,10 +89,12 @@ class Goodput:
         self._paused = 0  # iterations until the next draft
 
     def limits(self, outputs: Outputs) -> list[int]:
-        """See `decoding.roles.DraftSchedule.limits`.
+        """Return the longest draft to make for each row, as `DraftSchedule.limits` says.
 
-        Copies cost nothing and have no limit; a model drafts the size that pays. Where none does, the size is computed
-        again when half of the rows have left: without drafts nothing new is learnt, and more tokens are unread.
+        Copies are free and have no limit, except in a pause (0). A drafter model gets one block size for all rows: the
+        best G / C, or 0 where no size pays. After a 0 the size is computed again once half of the rows have finished:
+        without drafts the acceptance rates stay the same, and each iteration adds tokens that the drafter must read
+        first.
         """
         lengths = outputs.known_lengths
         if max(lengths) == 1:

@@ -10,10 +10,10 @@ from fairseq_aggdec.errors import AggdecError
 
 
 def check_data(cfg: Any) -> None:
-    """Look for the dictionaries of a translation task before a model is loaded.
+    """Check that a translation task's data folder has its dictionaries, before a model is loaded.
 
     Raises:
-        AggdecError: no data folder is named, or see `language_pair`.
+        AggdecError: no folder is named, or it does not exist, names no language pair, or lacks a dictionary.
     """
     if not cfg.data:
         raise AggdecError("no data folder given: name the folder that fairseq-preprocess made, with its dict.*.txt")

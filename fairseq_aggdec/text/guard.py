@@ -30,11 +30,11 @@ def degenerated(source: Sequence[str], output: Sequence[str]) -> str | None:
 
 
 def kept_edits(source: str, edits: list[Edit]) -> list[Edit]:
-    """Drop the edits of a sentence that a small model often gets wrong.
+    """Return the edits of a sentence that a small model may be trusted with.
 
-    Dropped are edits of numbers, of words with signs of code, addresses or markup, and of code between backticks. In
-    text without a sentence's end (greetings, titles, lines of lists and poems), an added full stop and a changed first
-    letter are dropped, too.
+    Edits of numbers, of words with signs of code, addresses or markup, and of code between backticks are dropped. Where
+    the source does not end as a sentence does (a greeting, a title), edits that only change the case of its first
+    letter are dropped, except "i" to "I", and a full stop that an edit adds at its end is cut from the edit.
     """
     code = [found.span() for found in _CODE_SPAN.finditer(source)]
     is_sentence = bool(_END.search(source))

@@ -92,10 +92,13 @@ class PrefixTree:
         return len(self._slots)
 
     def admit(self, wanted: Iterable[Node], vocabulary: int, longest: int) -> list[Node]:
-        """Give slots to the wanted prefixes and their unread parents, and return them, each behind its parent.
+        """Give a cache slot to each wanted prefix and to its ancestors without one.
 
-        Prefixes that have a slot, are deeper than `longest`, or contain a token outside the `vocabulary` of V symbols
-        are left out.
+        Wanted prefixes that have a slot, are deeper than `longest`, or hold a token outside 0 to `vocabulary` - 1 are
+        left out.
+
+        Returns:
+            the prefixes that were given a slot; an ancestor comes before its descendants.
         """
         admitted: list[Node] = []
         for node in wanted:
