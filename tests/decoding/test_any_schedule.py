@@ -1,7 +1,6 @@
 """Whatever of whatever drafts is verified, the verifier's own output comes out."""
 
 import random
-from collections.abc import Sequence
 
 import torch
 from hypothesis import given
@@ -13,7 +12,16 @@ from fairseq_aggdec.decoding.roles import BY_A_MODEL, Draft, DraftSchedule, Outc
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
-from tests.scripted_decoding import EOS, PAD, UNK, OracleDrafter, ScriptedVerifier, examples, with_length_cap
+from tests.scripted_decoding import (
+    EOS,
+    PAD,
+    UNK,
+    OfUnknownLength,
+    OracleDrafter,
+    ScriptedVerifier,
+    examples,
+    with_length_cap,
+)
 
 VOCABULARY = 12
 targets_of_batch = st.lists(
@@ -42,14 +50,6 @@ class Foolish(DraftSchedule):
         assert draft.lengths.tolist() == outcome.drafted
         counts = zip(outcome.drafted, outcome.accepted, outcome.committed, strict=True)
         assert all(accepted <= drafted and committed - accepted in (0, 1) for drafted, accepted, committed in counts)
-
-
-class OfUnknownLength(OracleDrafter):
-    """As from a device that the host does not wait for."""
-
-    def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
-        draft = super().propose(outputs, longest)
-        return Draft(draft.tokens, None, unknown=draft.lengths)
 
 
 def schedule_of(name: str, seed: int) -> DraftSchedule:

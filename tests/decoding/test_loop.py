@@ -19,6 +19,7 @@ from tests.scripted_decoding import (
     FIRST_WORD,
     PAD,
     UNK,
+    OfUnknownLength,
     OracleDrafter,
     ScriptedVerifier,
     examples,
@@ -50,13 +51,11 @@ def decode(
     drafter: Drafter,
     verifier: ScriptedVerifier,
     max_len: int = 200,
-    min_len: int = 0,
-    keep_drafts: bool = False,
     accept: Acceptance = EXACT,
 ) -> list[Decoded]:
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=min_len)
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=0)
     first = torch.full((len(verifier.targets),), verifier.START)
-    return draft_verify_accept(drafter, verifier, rules, first, accept=accept, keep_drafts=keep_drafts)
+    return draft_verify_accept(drafter, verifier, rules, first, accept=accept)
 
 
 def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) -> None:
@@ -103,18 +102,10 @@ def check_stats(sentence: Decoded) -> None:
 def test_any_draft_gives_the_verifiers_output(
     targets: list[list[int]], seed: int, longest: int, known: bool, accept: Acceptance
 ) -> None:
-    """Of drafters that tell the host how long their drafts are, and of those on a device that would have to wait.
-
-    Under a criterion, too, that only the verifier's own choice meets.
-    """
-
-    class Unknown(OracleDrafter):
-        def propose(self, outputs: Outputs, longest: Sequence[int]) -> Draft:
-            draft = super().propose(outputs, longest)
-            return Draft(draft.tokens, None, unknown=draft.lengths)
-
+    """Whether the host knows how long drafts are or not, and under a criterion that only the own choice meets."""
     verifier = ScriptedVerifier(targets, VOCABULARY)
-    decoded = decode((OracleDrafter if known else Unknown)(targets, VOCABULARY, seed, longest), verifier, accept=accept)
+    drafter = (OracleDrafter if known else OfUnknownLength)(targets, VOCABULARY, seed, longest)
+    decoded = decode(drafter, verifier, accept=accept)
     check(decoded, targets)
     assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
     assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
@@ -149,14 +140,9 @@ def test_caps_at_every_length_around_the_drafts(draft_length: int, output_length
         check(decode(FixedDrafter(draft, draft), ScriptedVerifier([target], VOCABULARY), max_len), [target], max_len)
 
 
-LONG_ROW = [4, 5, 6, 7, 8, 9, 10, 11, 4, 5, EOS]
-
-
 def test_eos_at_the_bifurcation_ends_the_sentence_in_a_batch() -> None:
     """The first batch implementation of IAD decoded on past such an EOS: 667 of 3,000 sentences came out wrong."""
-    short = [4, 5, EOS]
-    draft = LONG_ROW[:-1]  # right for the long row; in the short one it goes on where the verifier ends
-    decoded = decode(FixedDrafter(draft), ScriptedVerifier([short, LONG_ROW, short], VOCABULARY))
-    check(decoded, [short, LONG_ROW, short])
-    assert decoded[0].stats.accepted == [2]
-    assert decoded[0].stats.committed == [3]
+    short, long = [4, 5, EOS], [4, 5, 6, 7, 8, 9, 10, 11, 4, 5, EOS]
+    decoded = decode(FixedDrafter(long[:-1]), ScriptedVerifier([short, long, short], VOCABULARY))
+    check(decoded, [short, long, short])
+    assert (decoded[0].stats.accepted, decoded[0].stats.committed) == ([2], [3])

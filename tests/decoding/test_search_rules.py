@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding import search_rules
 from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.decoding.search_rules import SearchRules, ban_repeated_ngrams, best, best_entries
+from fairseq_aggdec.decoding.search_rules import SearchRules, best, best_entries
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 9
@@ -126,36 +126,6 @@ def test_an_unk_of_strongly_negative_penalty_goes_on_behind_the_sources_length()
     assert choices.forced.tolist() == [False, False, True, True, True, True]
 
 
-@examples(70)
-@given(
-    st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=3),
-    st.integers(2, 5),
-    st.integers(0, 7),
-    st.data(),
-)
-def test_repeated_ngrams_are_banned(rows: list[list[int]], size: int, width: int, data: st.DataObject) -> None:
-    starts = [data.draw(st.integers(0, 7 - width)) for _ in rows]
-    every = Ragged.full(len(rows), width + 1, torch.device("cpu"))
-    scores = torch.zeros(every.size, 4)
-    positions = torch.tensor(starts)[every.rows] + every.columns
-    ban_repeated_ngrams(scores, positions, torch.tensor(rows)[every.rows], size)
-    scores = scores.unflatten(0, (len(rows), -1))
-    for row, (tokens, start) in enumerate(zip(rows, starts, strict=True)):
-        for column in range(width + 1):
-            banned = {token for token in range(4) if scores[row, column, token] == -math.inf}
-            assert banned == repeated_ngram_ends(tokens[: start + column + 1], size)
-
-
-def test_rows_can_be_dropped_and_reordered() -> None:
-    prefix, lengths = torch.tensor([[4], [5], [6]]), torch.tensor([1, 2, 3])
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=9, prefix=prefix, source_lengths=lengths)
-    kept = rules.keep(torch.tensor([2, 0]))
-    assert kept.prefix is not None
-    assert kept.prefix.tolist() == [[6], [4]]
-    assert kept.source_lengths is not None
-    assert kept.source_lengths.tolist() == [3, 1]
-
-
 @examples(25)
 @given(st.integers(0, 10_000), st.integers(250, 1100), st.integers(1, 4), st.booleans())
 def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: int, tied: bool) -> None:
@@ -185,11 +155,3 @@ def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
     assert values.equal(scores.topk(7).values)
     assert values.equal(scores.gather(1, tokens))
     assert all(len(set(row)) == 7 for row in tokens.tolist())
-
-
-def test_eos_is_banned_before_the_least_length() -> None:
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=9, min_len=3, unk_penalty=1.0)
-    logits = torch.zeros(5, VOCABULARY)
-    logits[:, EOS] = 9.0
-    choices = rules.choose(logits, torch.arange(5), torch.full((5, 6), 5))
-    assert (choices.tokens == EOS).tolist() == [False] * 3 + [True] * 2

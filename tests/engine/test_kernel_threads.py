@@ -126,8 +126,3 @@ def test_a_quota_of_cpus_bounds_the_threads(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert available_cpus(tmp_path) == expected
-
-
-def test_the_affinity_of_a_process_bounds_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 3})
-    assert available_cpus(tmp_path) == 2
