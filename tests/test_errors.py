@@ -59,13 +59,6 @@ def test_os_errors_of_a_command_name_their_file(tmp_path: Path) -> None:
         main(tmp_path / "missing")
 
 
-def test_an_interrupted_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_, on_command_line():
-        raise KeyboardInterrupt
-    assert exit_.value.code == 130
-    assert capsys.readouterr().err == "interrupted\n"
-
-
 def test_a_command_in_a_process_of_its_own_exits_with_one(tmp_path: Path) -> None:
     done = run_cli("aggdec", "compare", tmp_path / "a", tmp_path / "b", check=False)
     assert (done.returncode, done.stdout) == (1, "")

@@ -35,11 +35,6 @@ def test_nested_calls_are_counted_once(sleeping: Slow) -> None:
     assert 0.04 <= seconds["verifier's decoder"] < 0.4
 
 
-def test_the_rest_is_what_no_module_took() -> None:
-    shares = module_times.with_rest({"drafter": 1.0, "verifier's decoder": 2.0}, 5.0)
-    assert shares == {"verifier's decoder": 2.0, "drafter": 1.0, "rest": 2.0}
-
-
 def test_copies_of_a_batch_are_the_drafter_s() -> None:
     drafter = SourceCopyDrafter([SourceMatcher(source, eos=2) for source in ([4, 5, 2], [6, 2])])
     outputs = Outputs(torch.tensor([2, 2]), SearchRules(pad=1, unk=3, eos=2, max_len=9))

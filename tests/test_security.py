@@ -17,13 +17,12 @@ import torch
 from fairseq import checkpoint_utils, file_utils
 from fairseq.models.transformer import TransformerModel
 from fairseq_cli import generate
-from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import distill
 from fairseq_aggdec.cli.user_dir import user_dir
 from fairseq_aggdec.compat import checkpoints
 from fairseq_aggdec.compat.checkpoints import CheckpointError
-from fairseq_aggdec.compat.stored_options import EVALUATED, find_code, is_plain
+from fairseq_aggdec.compat.stored_options import EVALUATED, is_plain
 from tests.helpers import ToyModel
 
 
@@ -117,15 +116,6 @@ def test_code_is_refused_behind_interpolations_and_other_types(intruder: Intrude
     intruder.store(adaptive_softmax_cutoff=value)
     with pytest.raises(CheckpointError, match=r"option cfg\.model\.adaptive_softmax_cutoff holds"):
         checkpoint_utils.load_checkpoint_to_cpu(str(intruder.path))
-
-
-def test_options_are_found_wherever_they_are() -> None:
-    code = {"adam_betas": "print()"}
-    assert find_code({"cfg": {"model": {"encoder": {"layers": 3}}, "name": "print()"}}) is None
-    nested = Namespace(inner=[1, OmegaConf.create({"a": "b", "optimizer": code})])
-    assert "option cfg.inner.1.optimizer.adam_betas holds 'print()'" in str(find_code({"cfg": nested}))
-    resolved = "option model holds \"${oc.create:'adam_betas: print()'}\""
-    assert resolved in str(find_code(OmegaConf.create({"model": "${oc.create:'adam_betas: print()'}"})))
 
 
 def test_literals_and_what_fairseq_makes_of_them_pass() -> None:

@@ -70,10 +70,7 @@ def test_what_is_no_json_is_refused(content: str, tmp_path: Path) -> None:
 
 YAML = {
     "languages: [src": "file.yaml: not YAML as it should be: while parsing",
-    "a: 1\n\tb: 2": "file.yaml: not YAML as it should be: ",
-    "a: &x [*x]": "file.yaml: not YAML as it should be: ",
     "a: !!python/object/apply:os.system [x]": "could not determine a constructor",
-    "? [a]\n: b": "file.yaml: not YAML as it should be: ",
     "[" * 600: "file.yaml: not YAML as it should be: ",
     "- one": "a list where names and values are expected",
     "a: \udcff": "file.yaml, line 1: not valid UTF-8",
