@@ -30,6 +30,7 @@ from tests.random_models import (
 )
 from tests.scripted_beams import WildPlanner
 from tests.scripted_decoding import examples
+from tests.test_generator import option_values, plain_limits, seeds
 
 Models = list[FairseqEncoderDecoderModel]
 Found = list[list[dict[str, Any]]]
@@ -90,24 +91,9 @@ def check(
     return stock
 
 
-seeds = st.integers(0, 11)
 sizes = st.integers(1, 8)
 batch_lengths = st.sampled_from([1, 1, 3, 3, 8]).flatmap(
     lambda rows: st.lists(st.sampled_from([0, 1, 1, 2, 5, 9, 20, 40, 59]), min_size=rows, max_size=rows)
-)
-plain_limits = st.sampled_from([{}, {"max_len_a": 0, "max_len_b": 1}, {"max_len_a": 0.5, "max_len_b": 3}])
-option_values = st.fixed_dictionaries(
-    {
-        "unk_penalty": st.sampled_from([0.0, 0.0, 1.5, -2.0, 100.0]),
-        "min_len": st.sampled_from([1, 1, 0, 4, 11]),
-        "max_len_a": st.sampled_from([0, 0, 0.7]),
-        "max_len_b": st.sampled_from([12, 12, 17]),
-        "temperature": st.sampled_from([1.0, 1.0, 0.6, 1.7]),
-        "len_penalty": st.sampled_from([1.0, 0.0, 0.6, 2.0]),
-        "normalize_scores": st.booleans(),
-        "no_repeat_ngram_size": st.sampled_from([0, 0, 2, 3]),
-        "tokens_to_suppress": st.sampled_from([(), (), ("w1", "w7")]),
-    }
 )
 
 

@@ -113,13 +113,6 @@ def test_conversions_are_noticed() -> None:
         assert engines.decoder(model.decoder) is not before
 
 
-def test_threads_may_share_a_drafter() -> None:
-    """Without sharing engines."""
-    model = small_model()
-    block = BlockDraftOptions(LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)), 5)
-    assert all_right_in_threads(model, "gad", [generator([model], "gad", block_draft=block) for _ in range(2)])
-
-
 def test_a_drafter_may_have_fewer_positions_than_its_verifier() -> None:
     model, fewer = small_model(), {"encoder_learned_pos": True, "max_source_positions": 12}
     drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5, **fewer)

@@ -5,9 +5,6 @@ import time
 import pytest
 import torch
 
-from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher
-from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.lab.benchmarking import module_times
@@ -33,14 +30,6 @@ def test_nested_calls_are_counted_once(sleeping: Slow) -> None:
         sleeping.project(torch.empty(0))
     assert list(seconds) == ["verifier's decoder"]
     assert 0.04 <= seconds["verifier's decoder"] < 0.4
-
-
-def test_copies_of_a_batch_are_the_drafter_s() -> None:
-    drafter = SourceCopyDrafter([SourceMatcher(source, eos=2) for source in ([4, 5, 2], [6, 2])])
-    outputs = Outputs(torch.tensor([2, 2]), SearchRules(pad=1, unk=3, eos=2, max_len=9))
-    with module_times.measured() as seconds:
-        drafter.propose(outputs, outputs.room())
-    assert list(seconds) == ["drafter"]
 
 
 def test_a_drafter_that_decodes_alone_is_the_drafter(monkeypatch: pytest.MonkeyPatch, sleeping: Slow) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import tarfile
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fairseq
-import fairseq_cli
 import pytest
 import torch
 from fairseq import checkpoint_utils, file_utils
@@ -22,7 +19,7 @@ from fairseq_aggdec.cli import distill
 from fairseq_aggdec.cli.user_dir import user_dir
 from fairseq_aggdec.compat import checkpoints
 from fairseq_aggdec.compat.checkpoints import CheckpointError
-from fairseq_aggdec.compat.stored_options import EVALUATED, is_plain
+from fairseq_aggdec.compat.stored_options import is_plain
 from tests.helpers import ToyModel
 
 
@@ -142,29 +139,3 @@ def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path, name: s
             assert [path.name for path in tmp_path.iterdir()] == ["model.tar.gz"]
     file_utils.load_archive_file(str(archive))
     assert sorted(path.name for path in archive.iterdir()) == ["dict.txt", "model.pt"]
-
-
-def _evaluated_expressions() -> Iterator[tuple[str, str]]:
-    """What fairseq passes to `eval` and to its functions that call it: (file, expression)."""
-    for package in (fairseq, fairseq_cli):
-        root = Path(package.__file__).parent
-        for path in root.rglob("*.py"):
-            text = path.read_text(encoding="utf-8")
-            if "eval" not in text or "examples" in path.relative_to(root).parts:
-                continue
-            for node in ast.walk(ast.parse(text)):
-                if isinstance(node, ast.Call):
-                    function = ast.unparse(node.func).removeprefix("utils.").removeprefix("options.")
-                    if function in ("eval", "exec", "eval_str_list", "eval_str_dict", "eval_bool"):
-                        yield str(path.relative_to(root)), ast.unparse(node.args[0])
-
-
-def test_every_option_that_fairseq_evaluates_is_known() -> None:
-    """The others are explained in docs/options.md: arguments of a command line, and lines of a file for speech."""
-    explained = {"x", "uf", "line.strip()", "getattr(override_args, 'model_overrides', '{}')"}
-    unknown = {
-        (file, expression)
-        for file, expression in _evaluated_expressions()
-        if expression.rpartition(".")[2] not in EVALUATED and expression not in explained
-    }
-    assert not unknown

@@ -12,7 +12,6 @@ from fairseq.sequence_scorer import SequenceScorer
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
-from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
 from tests.random_models import dictionary, model_of_shape, random_batch
 
@@ -38,15 +37,6 @@ def test_beam_is_the_default_and_stock_fairseq_as_is_scoring(model: FairseqEncod
     task("beam").build_generator([model], Namespace(**allowed))
     scorer = task("iad").build_generator([model], Namespace(score_reference=True))
     assert isinstance(scorer, SequenceScorer)
-
-
-@pytest.mark.parametrize(("decoding", "mode"), [("greedy", "greedy"), ("iad", "iad"), ("aggressive", "iad")])
-def test_modes(model: FairseqEncoderDecoderModel, decoding: str, mode: str) -> None:
-    """A sparse namespace, as --eval-bleu passes it, has fairseq's defaults."""
-    generator = task(decoding, max_draft_len=7).build_generator([model], Namespace())
-    assert isinstance(generator, AggressiveGenerator)
-    assert generator.decoding == mode
-    assert generator.settings.max_draft_len == 7
 
 
 def test_the_beam_is_set_to_one_where_the_closing_line_reads_it_but_for_a_search_by_beam(

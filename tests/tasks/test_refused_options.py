@@ -97,9 +97,10 @@ def test_a_loaded_configuration(data: Path) -> None:
 
 def test_what_a_program_hands_over() -> None:
     refuse("iad", Namespace())
-    with pytest.raises(AggdecError, match="--sampling"):
-        refuse("iad", Namespace(sampling=True))
-    with pytest.raises(AggdecError, match="--lm-path"):
-        refuse("iad", Namespace(), lm_model=object())
-    with pytest.raises(AggdecError, match="prefix_allowed_tokens_fn"):
-        refuse("iad", Namespace(), prefix_fn=lambda sentence, tokens: [])
+    for option, given in {
+        "--sampling": {"options": Namespace(sampling=True)},
+        "--lm-path": {"lm_model": object()},
+        "prefix_allowed_tokens_fn": {"prefix_fn": lambda sentence, tokens: []},
+    }.items():
+        with pytest.raises(AggdecError, match=option):
+            refuse("iad", **{"options": Namespace(), **given})

@@ -109,21 +109,15 @@ def test_a_model_of_other_images_is_refused(data: Path) -> None:
         made.build_model(Namespace(arch="transformer"), from_checkpoint=True)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_refused_options_and_data(data: Path) -> None:
+    for options, message in [
         ({"data": ""}, "no data given"),
         ({"input_size": 4}, "--output-size 6 is no multiple of --input-size 4"),
         ({"source_lang": "en"}, "--source-lang has no meaning for --task super_resolution"),
         ({"decoding": "greedy", "accept_distance": 2.0}, "--accept-distance is read by"),
-    ],
-)
-def test_refused_options(data: Path, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(AggdecError, match=message):
-        task(**{"data": data, **options})
-
-
-def test_refused_search_options_and_data(data: Path) -> None:
+    ]:
+        with pytest.raises(AggdecError, match=message):
+            task(**{"data": data, **options})
     made = task(data, "greedy")
     with pytest.raises(AggdecError, match="--max-len-b 30: the image's size decides"):
         made.build_generator([model_for(made)], Namespace(max_len_b=30))
