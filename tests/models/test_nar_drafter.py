@@ -43,28 +43,6 @@ def test_both_passes_have_the_same_dropout(shape: str) -> None:
     assert logits.requires_grad
 
 
-def test_given_as_a_verifier() -> None:
-    model = drafter("bidirectional")
-    with pytest.raises(AggdecError, match="--drafter-path"):
-        model.decoder(prefixes(1, 3), encoder_out=model.encode(**batch([4])), incremental_state={})
-    with pytest.raises(AggdecError, match="block_drafting"):
-        model(**batch([4]), prev_output_tokens=prefixes(1, 3))
-
-
-def test_architectures_fill_what_was_left_out() -> None:
-    flat = Namespace(encoder_layers=3, decoder_layers=1)
-    nar_drafter.nar_drafter_small(flat)
-    cfg = NarDrafterConfig.from_namespace(flat)
-    assert (cfg.encoder.layers, cfg.decoder.layers) == (3, 1)
-    assert (cfg.encoder.embed_dim, cfg.decoder.ffn_embed_dim, cfg.decoder.output_dim) == (256, 1024, 256)
-    assert cfg.encoder_from is None
-    nested = OmegaConf.create({"encoder": {"layers": 3}, "decoder": {"normalize_before": True}})
-    nar_drafter.nar_drafter_big(nested)
-    cfg = NarDrafterConfig.from_namespace(nested)
-    assert (cfg.encoder.layers, cfg.decoder.layers, cfg.decoder.normalize_before) == (3, 6, True)
-    assert (cfg.encoder.embed_dim, cfg.decoder.attention_heads, cfg.decoder.output_dim) == (1024, 16, 1024)
-
-
 def architecture(cfg: NarDrafterConfig) -> list[Any]:
     """What decides what is computed."""
     names = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads", "normalize_before", "learned_pos")

@@ -32,8 +32,6 @@ def options_of(form: str) -> Any:
     if form == "groups":
         groups = {side: {**SIZES, "layers": 4} for side in ("encoder", "decoder")}
         return {"_name": "transformer", **groups, "share_all_embeddings": True}
-    if form == "flat YAML":
-        return {"_name": "transformer", **flat, **layers, "share_all_embeddings": True}
     if form == "name alone":  # the layers stand nowhere but in the architecture
         return {"_name": "transformer_small_6_6"}
     if form == "BART":
@@ -41,7 +39,7 @@ def options_of(form: str) -> Any:
     return Namespace(arch="transformer", **flat, **layers, share_all_embeddings=True)
 
 
-FORMS = ["command line", "old", "groups", "flat YAML", "name alone", "BART"]
+FORMS = ["command line", "old", "groups", "name alone", "BART"]
 
 
 def built(options: Any) -> Any:

@@ -5,15 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairseq import tasks
-from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
 from fairseq_cli import generate as generate_command
 from fairseq_cli import interactive as interactive_command
-from omegaconf import DictConfig, OmegaConf
 
 import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 from fairseq_aggdec.tasks.refused_options import refuse
 
 PLUGIN = Path(fairseq_aggdec.__file__).parent
@@ -79,20 +75,6 @@ def test_before_the_model_is_looked_for(command_error: Any, decoding: str, comma
 )
 def test_what_is_allowed_comes_to_the_model(command_error: Any, decoding: str, options: list[str]) -> None:
     assert "checkpoint /nowhere/model.pt: no such file" in command_error(decoding, *options)
-
-
-def whole_config(data: Path, **generation: Any) -> DictConfig:
-    """fairseq's configuration as it is built from a checkpoint, for torch.hub's interface."""
-    config = FairseqConfig(generation=GenerationConfig(**generation))
-    config.task = AggressiveTranslationConfig(data=str(data), source_lang="src", target_lang="tgt", decoding="iad")
-    config.task._name = "aggressive_translation"
-    return OmegaConf.create(OmegaConf.to_container(OmegaConf.structured(config)))
-
-
-def test_a_loaded_configuration(data: Path) -> None:
-    with pytest.raises(AggdecError, match="cannot honour --nbest, --lm-path"):
-        tasks.setup_task(whole_config(data, nbest=3, lm_path="lm.pt").task, from_checkpoint=True)
-    tasks.setup_task(whole_config(data).task, from_checkpoint=True)
 
 
 def test_what_a_program_hands_over() -> None:
