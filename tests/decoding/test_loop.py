@@ -1,5 +1,6 @@
 """The loop against a scripted verifier: whatever is drafted, the verifier's own output comes out."""
 
+import random
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -11,9 +12,11 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Block, Decoded, Draft, Drafter
+from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Block, Decoded, Draft, Drafter, DraftSchedule, Outcome
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
+from fairseq_aggdec.scheduling.costs import Costs, DraftCost
+from fairseq_aggdec.scheduling.goodput import Goodput
 from tests.scripted_decoding import (
     EOS,
     FIRST_WORD,
@@ -52,10 +55,11 @@ def decode(
     verifier: ScriptedVerifier,
     max_len: int = 200,
     accept: Acceptance = EXACT,
+    schedule: DraftSchedule = VERIFY_ALL,
 ) -> list[Decoded]:
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=0)
     first = torch.full((len(verifier.targets),), verifier.START)
-    return draft_verify_accept(drafter, verifier, rules, first, accept=accept)
+    return draft_verify_accept(drafter, verifier, rules, first, accept=accept, schedule=schedule)
 
 
 def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) -> None:
@@ -91,24 +95,61 @@ def check_stats(sentence: Decoded) -> None:
     assert stats.single_steps == stats.drafted.count(0)
 
 
-@examples(60)
+class Foolish(DraftSchedule):
+    """All, none or anything between, for each row; it checks what it is told."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+
+    def longest(self, outputs: Outputs) -> list[int]:
+        room = outputs.room()
+        return self._rng.choice([room, [0] * len(room), [self._rng.randint(0, length) for length in room]])
+
+    def trim(self, draft: Draft) -> Draft:
+        rows = draft.lengths.size(0)
+        return self._rng.choice(
+            [draft, draft.cut([0] * rows), draft.cut([self._rng.randint(0, 9) for _ in range(rows)])]
+        )
+
+    def learn(self, draft: Draft, outcome: Outcome) -> None:
+        assert draft.known in (None, outcome.drafted)
+        assert draft.lengths.tolist() == outcome.drafted
+        counts = zip(outcome.drafted, outcome.accepted, outcome.committed, strict=True)
+        assert all(accepted <= drafted and committed - accepted in (0, 1) for drafted, accepted, committed in counts)
+
+
+def schedule_of(name: str, seed: int) -> DraftSchedule:
+    if name == "all":
+        return VERIFY_ALL
+    if name == "foolish":
+        return Foolish(seed)
+    model = DraftCost(4, 1.0, 0.1, 0.1, start=2.0, rereads=seed % 3 == 0) if name == "goodput of a model" else None
+    return Goodput(Costs(seed % 7, seed % 3, seed % 2 == 0, model), BY_A_MODEL)
+
+
+@examples(120)
 @given(
-    targets_of_batch,
+    st.lists(targets_of_batch, min_size=1, max_size=3),
     st.integers(0, 10_000),
     st.sampled_from([0, 1, 3, 12, 30]),
     st.booleans(),
-    st.sampled_from([EXACT, Acceptance(TopBeta(1, 0.0))]),
+    st.sampled_from([200, 200, 7, 0]),
+    st.sampled_from([EXACT, EXACT, Acceptance(TopBeta(1, 0.0))]),
+    st.sampled_from(["all", "all", "foolish", "foolish", "goodput", "goodput of a model"]),
 )
 def test_any_draft_gives_the_verifiers_output(
-    targets: list[list[int]], seed: int, longest: int, known: bool, accept: Acceptance
+    batches: list[list[list[int]]], seed: int, longest: int, known: bool, max_len: int, accept: Acceptance, name: str
 ) -> None:
-    """Whether the host knows how long drafts are or not, and under a criterion that only the own choice meets."""
-    verifier = ScriptedVerifier(targets, VOCABULARY)
-    drafter = (OracleDrafter if known else OfUnknownLength)(targets, VOCABULARY, seed, longest)
-    decoded = decode(drafter, verifier, accept=accept)
-    check(decoded, targets)
-    assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
-    assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
+    """Whether the host knows how long drafts are or not, under a criterion that only the own choice meets, and with any
+    schedule, which goes on from batch to batch."""
+    schedule = schedule_of(name, seed)
+    for targets in batches:
+        verifier = ScriptedVerifier(targets, VOCABULARY)
+        drafter = (OracleDrafter if known else OfUnknownLength)(targets, VOCABULARY, seed, longest)
+        decoded = decode(drafter, verifier, max_len, accept, schedule)
+        check(decoded, targets, max_len)
+        assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
+        assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
 
 
 @examples(25)

@@ -107,10 +107,11 @@ def test_distances_are_between_numbers() -> None:
 
 
 def test_refused_once_the_model_is_known() -> None:
-    for options, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"top_beta": 101}, "--top-beta 101: the target dictionary has only 100 symbols"),
         ({"min_block": 9}, "--min-block 9: an iteration commits at most 8 tokens here"),
         ({"accept_distance": 1.0}, "--accept-distance: the target dictionary has no numbers"),
-    ]:
+    ]
+    for options, message in cases:
         with pytest.raises(AggdecError, match=message):
             accepts("blockwise", **options)

@@ -79,10 +79,11 @@ def test_what_is_allowed_comes_to_the_model(command_error: Any, decoding: str, o
 
 def test_what_a_program_hands_over() -> None:
     refuse("iad", Namespace())
-    for option, given in {
+    handed_over: dict[str, dict[str, Any]] = {
         "--sampling": {"options": Namespace(sampling=True)},
         "--lm-path": {"lm_model": object()},
         "prefix_allowed_tokens_fn": {"prefix_fn": lambda sentence, tokens: []},
-    }.items():
+    }
+    for option, given in handed_over.items():
         with pytest.raises(AggdecError, match=option):
             refuse("iad", **{"options": Namespace(), **given})

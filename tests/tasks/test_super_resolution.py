@@ -84,12 +84,13 @@ def test_approximate_decoding_stays_within_the_distance(data: Path) -> None:
 
 
 def test_refused_options_and_data(data: Path) -> None:
-    for options, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"data": ""}, "no data given"),
         ({"input_size": 4}, "--output-size 6 is no multiple of --input-size 4"),
         ({"source_lang": "en"}, "--source-lang has no meaning for --task super_resolution"),
         ({"decoding": "greedy", "accept_distance": 2.0}, "--accept-distance is read by"),
-    ]:
+    ]
+    for options, message in cases:
         with pytest.raises(AggdecError, match=message):
             task(**{"data": data, **options})
     made = task(data, "greedy")
