@@ -15,8 +15,7 @@ from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts, read_layers,
 from fairseq_aggdec.cli import shrink as command
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from tests.random_bart import bart_options
-from tests.random_models import dictionary, draw_weights, random_batch
+from tests.random_models import bart_options, dictionary, draw_weights, random_batch
 
 fairseq_aggdec.register()
 WORDS = dictionary(20)
