@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.optim.adam import Adam as FairseqAdam
 from fairseq.search import LengthConstrainedBeamSearch, Sampling
 from torch import nn
@@ -20,7 +19,6 @@ from torch import nn
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.random_drafters import random_drafter
 from tests.random_models import random_batch, share_encoder
 from tests.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
@@ -79,8 +77,11 @@ def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
     assert tokens(ours.generate([model], BATCHES[0])) == expected
 
 
-def all_right_in_threads(model: FairseqEncoderDecoderModel, mode: str, both: list[AggressiveGenerator]) -> bool:
-    """Whether two generators give what stock fairseq gives when three threads use them."""
+@pytest.mark.parametrize("mode", MODES)
+def test_threads_take_turns(mode: str) -> None:
+    """They share a generator, or the engines of two."""
+    model, engines = small_model(), Engines()
+    both = [generator([model], mode, engines=engines) for _ in range(2)]
     expected = [stock(model, mode, batch) for batch in BATCHES]
 
     def is_right(number: int) -> bool:
@@ -91,16 +92,9 @@ def all_right_in_threads(model: FairseqEncoderDecoderModel, mode: str, both: lis
     sys.setswitchinterval(1e-5)  # so that they do get into each other's way
     try:
         with ThreadPoolExecutor(3) as pool:
-            return all(pool.map(is_right, range(60)))
+            assert all(pool.map(is_right, range(60)))
     finally:
         sys.setswitchinterval(interval)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_threads_take_turns(mode: str) -> None:
-    """They share a generator, or the engines of two."""
-    model, engines = small_model(), Engines()
-    assert all_right_in_threads(model, mode, [generator([model], mode, engines=engines) for _ in range(2)])
 
 
 def test_conversions_are_noticed() -> None:
