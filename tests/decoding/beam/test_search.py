@@ -17,7 +17,7 @@ from fairseq_aggdec.decoding.beam.roles import TreeBlock
 from fairseq_aggdec.decoding.beam.search import BeamOptions
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.random_models import dictionary, mended_ngram_blocker
-from tests.scripted_beams import Table, TableVerifier, WildPlanner, by_fairseq, by_us
+from tests.scripted_beams import Outputs, Table, TableVerifier, WildPlanner, by_fairseq, by_us
 from tests.scripted_decoding import examples
 
 WORDS = dictionary(16)
@@ -39,7 +39,6 @@ option_values = st.fixed_dictionaries(
         "temperature": st.sampled_from([1.0, 0.6]),
         "len_penalty": st.sampled_from([1.0, 0.0, 0.6, 2.0]),
         "normalize_scores": st.booleans(),
-        "no_repeat_ngram_size": st.sampled_from([0, 0, 2, 3]),
         "tokens_to_suppress": st.sampled_from([(), (), ("w1", "w7")]),
     }
 )
@@ -92,14 +91,13 @@ class Warm(TableVerifier):
 
 def check(
     table: Table, size: int, batch: int, options: dict[str, Any], fairseq: dict[str, Any] | None = None, **others: Any
-) -> None:
+) -> list[Outputs]:
     """By fairseq, by us one position a hypothesis, and by us after wild plans: the same numbers.
 
     `fairseq` are arguments of fairseq's generator alone, `others` of our rules alone.
     """
     sentences = list(range(4, 4 + batch))
-    with mended_ngram_blocker():
-        stock = by_fairseq(table, sentences, size, prefix=others.get("prefix"), **options, **(fairseq or {}))
+    stock = by_fairseq(table, sentences, size, prefix=others.get("prefix"), **options, **(fairseq or {}))
     rules = rules_of(options, **others)
     sources = [[5, 6, 7, 8]] * batch
     planners = (
@@ -113,6 +111,7 @@ def check(
         verifier = Warm(table, sentences, piece)
         verifier.temperature = options.get("temperature", 1.0)
         assert by_us(verifier, rules, beam_of(options, size, rules.max_len), planner) == stock
+    return stock
 
 
 @examples(14)
@@ -128,21 +127,31 @@ def test_forced_prefixes(
     table: Table, size: int, batch: int, options: dict[str, Any], width: int, data: st.DataObject
 ) -> None:
     """Beginnings of references, some of which end within the prefix; of one that is empty fairseq's search stops."""
-    options.update(max_len_b=6, min_len=1, no_repeat_ngram_size=0)
+    options.update(max_len_b=6, min_len=1)
     tokens = st.integers(4, len(WORDS) - 1)
     texts = data.draw(st.lists(st.lists(tokens, min_size=1, max_size=6), min_size=batch, max_size=batch))
     padded = [[*text, WORDS.eos(), *[WORDS.pad()] * width][:width] for text in texts]
-    check(table, size, batch, options, prefix=torch.tensor(padded))
+    found = check(table, size, batch, options, prefix=torch.tensor(padded))
+    for outputs, forced in zip(found, padded, strict=True):
+        wanted = [token for token in forced if token != WORDS.pad()]
+        assert all(tokens[: len(wanted)] == wanted for tokens, _, _ in outputs)
 
 
 @examples(10)
 @given(tables, sizes, st.lists(st.integers(1, 6), min_size=1, max_size=4), option_values)
 def test_match_source_len(table: Table, size: int, lengths: list[int], options: dict[str, Any]) -> None:
     """With an unknown word of negative penalty some outputs are longer than they may be: score minus infinity."""
-    options.update(min_len=1, max_len_b=max(lengths), no_repeat_ngram_size=0)
+    options.update(min_len=1, max_len_b=max(lengths))
     strategy = search.LengthConstrainedBeamSearch(WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
     fairseq = {"match_source_len": True, "search_strategy": strategy, "source_lengths": torch.tensor(lengths)}
     check(table, size, len(lengths), options, fairseq, source_lengths=torch.tensor(lengths))
+
+
+@examples(8)
+@given(tables, sizes, batches, st.sampled_from([2, 3]))
+def test_blocked_ngrams(table: Table, size: int, batch: int, ngram: int) -> None:
+    with mended_ngram_blocker():
+        check(table, size, batch, {"max_len_b": 12, "no_repeat_ngram_size": ngram})
 
 
 def test_slots_of_dead_branches_are_used_again() -> None:
