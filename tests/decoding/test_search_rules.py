@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding import search_rules
 from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.decoding.search_rules import SearchRules, best, best_entries
+from fairseq_aggdec.decoding.search_rules import SearchRules, ban_repeated_ngrams, best, best_entries
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 9
