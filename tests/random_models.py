@@ -87,6 +87,13 @@ def random_network(
     return model
 
 
+def bart_options(arch: str, **changes: Any) -> Namespace:
+    """What `fairseq-train --arch ARCH` leaves in a checkpoint, with tiny sizes."""
+    args = Namespace(arch=arch, task="translation", **{**TINY, **changes})
+    ARCH_CONFIG_REGISTRY[arch](args)
+    return args
+
+
 @torch.no_grad()
 def draw_weights(model: Any) -> None:
     """Draw weights of such sizes that the output depends on the source instead of repeating one token."""

@@ -8,14 +8,20 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.block import BlockModel, best_tokens
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.decoding.roles import Block, Draft, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.fuzzing.drafters import OracleDrafter
 
-__all__ = ["OracleDrafter"]
-
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
 FIRST_WORD = 4
+
+
+class OfUnknownLength(OracleDrafter):
+    """As from a device that the host does not wait for."""
+
+    def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
+        draft = super().propose(outputs, limits)
+        return Draft(draft.tokens, None, unknown=draft.lengths)
 
 
 def examples(count: int) -> settings:

@@ -30,6 +30,7 @@ from tests.random_models import (
 )
 from tests.scripted_beams import WildPlanner
 from tests.scripted_decoding import examples
+from tests.test_generator import option_values, plain_limits, seeds
 
 Models = list[FairseqEncoderDecoderModel]
 Found = list[list[dict[str, Any]]]
@@ -90,56 +91,24 @@ def check(
     return stock
 
 
-seeds = st.integers(0, 11)
 sizes = st.integers(1, 8)
 batch_lengths = st.sampled_from([1, 1, 3, 3, 8]).flatmap(
     lambda rows: st.lists(st.sampled_from([0, 1, 1, 2, 5, 9, 20, 40, 59]), min_size=rows, max_size=rows)
 )
-limits = st.sampled_from(
-    [
-        {"max_len_a": 0, "max_len_b": 200},
-        {"max_len_a": 0, "max_len_b": 12},
-        {"max_len_a": 0, "max_len_b": 1},
-        {"max_len_a": 0.5, "max_len_b": 3},
-    ]
-)
-option_values = st.fixed_dictionaries(
-    {
-        "unk_penalty": st.sampled_from([0.0, 0.0, 1.5, -2.0, 100.0]),
-        "min_len": st.sampled_from([1, 1, 0, 4, 11]),
-        "max_len_a": st.sampled_from([0, 0, 0.7]),
-        "max_len_b": st.sampled_from([12, 12, 17]),
-        "temperature": st.sampled_from([1.0, 1.0, 0.6, 1.7]),
-        "len_penalty": st.sampled_from([1.0, 0.0, 0.6, 2.0]),
-        "normalize_scores": st.booleans(),
-        "no_repeat_ngram_size": st.sampled_from([0, 0, 2, 3]),
-        "tokens_to_suppress": st.sampled_from([(), (), ("w1", "w7")]),
-    }
-)
 
 
 @pytest.mark.parametrize("shape", ENGINE_SHAPES)
-@examples(2)
-@given(seeds, sizes, batch_lengths, limits)
-def test_every_shape(shape: str, seed: int, size: int, lengths: list[int], limit: dict[str, Any]) -> None:
-    """Random models of every shape, random batches from empty sentences to long ones, ends at the longest length."""
-    check([cached_model(shape, seed)], random_batch(seed, WORDS, lengths), size, **limit)
-
-
-@examples(16)
+@examples(4)
 @given(
-    option_values,
-    st.sampled_from(["", "", "prefix", "length"]),
-    st.lists(st.sampled_from(ENGINE_SHAPES), min_size=1, max_size=2),
-    seeds,
-    sizes,
-    batch_lengths,
-)
-def test_options(
-    options: dict[str, Any], forced: str, shapes: list[str], seed: int, size: int, lengths: list[int]
+    st.one_of(option_values, plain_limits), st.sampled_from(["", "", "prefix", "length"]),
+    st.sampled_from([None, None, *ENGINE_SHAPES]), seeds, sizes, batch_lengths,
+)  # fmt: skip
+def test_every_shape_and_option(
+    shape: str, options: dict[str, Any], forced: str, other: str | None, seed: int, size: int, lengths: list[int]
 ) -> None:
-    """Search options with one model or two, a forced prefix or a forced length."""
-    models = [cached_model(shape, seed + number) for number, shape in enumerate(shapes)]
+    """One model or two, a forced prefix or a forced length, from empty sentences to long ones."""
+    models = [cached_model(name, seed + number) for number, name in enumerate([shape, other]) if name]
+    options = dict(options)
     if forced == "length":
         lengths = [min(length, 20) for length in lengths]  # the models have positions for
         constrained = search.LengthConstrainedBeamSearch(WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
@@ -206,19 +175,16 @@ def test_a_vocabulary_hardly_larger_than_the_beam_is_left_to_fairseq(caplog: pyt
     assert "10 symbols, and a beam of 8" in caplog.text
 
 
-def test_blocked_ngrams_need_the_engine() -> None:
-    models, sample = [cached_model("adaptive softmax", 1)], random_batch(1, WORDS, [3])
+def test_what_blocked_ngrams_cannot_do_is_said() -> None:
+    """Where nothing can end, fairseq's own search stops with an AssertionError."""
+    sample, options = random_batch(1, WORDS, [3]), {"no_repeat_ngram_size": 2, "block_ngrams": True}
+    models: Models = [cached_model("adaptive softmax", 1)]
     with pytest.raises(AggdecError, match=r"--block-ngrams .* adaptive softmax"):
-        beams(models, no_repeat_ngram_size=2, block_ngrams=True).generate(models, sample)
-
-
-def test_where_nothing_can_end_the_reason_is_said() -> None:
-    """fairseq's own search stops with an AssertionError."""
-    models, sample = [cached_model(ENGINE_SHAPES[0], 1)], random_batch(1, WORDS, [3])
-    generator = beams(models, 3, no_repeat_ngram_size=2, block_ngrams=True)
+        beams(models, **options).generate(models, sample)
+    models = [cached_model(ENGINE_SHAPES[0], 1)]
     prefix = torch.tensor([[5, 5, 5, 5, 5]])  # its own n-grams ban it
-    with pytest.raises(AggdecError, match="no hypothesis is left"):
-        generator.generate(models, sample, prefix_tokens=prefix)
+    with pytest.raises(AggdecError, match="no hypothesis was left"):
+        beams(models, 3, **options).generate(models, sample, prefix_tokens=prefix)
 
 
 def test_batches_that_a_device_searches_faster_without_trees_are_left_to_fairseq(

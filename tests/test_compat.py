@@ -9,7 +9,6 @@ import importlib.util
 import itertools
 import os
 import pickle
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,26 +21,15 @@ import torch.multiprocessing
 from fairseq import checkpoint_utils, options
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
-from fairseq.dataclass.configs import EMAConfig
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
-from fairseq.models.ema import EMA
 from fairseq.tasks import FairseqTask
 
 import fairseq_aggdec
 from fairseq_aggdec.compat.checkpoints import CheckpointError, read_checkpoint
 from fairseq_aggdec.compat.install import install
 from fairseq_aggdec.errors import AggdecError
-from tests.helpers import (
-    PLUGIN,
-    TINY_TRANSFORMER,
-    Generated,
-    ToyModel,
-    generate_here,
-    parse_generate,
-    run_cli,
-    train_toy,
-)
+from tests.helpers import PLUGIN, TINY_TRANSFORMER, Generated, ToyModel, generate_here, parse_generate, train_toy
 
 fairseq_aggdec.register()
 
@@ -56,19 +44,8 @@ class Call:
         return self.function, self.arguments
 
 
-def generate(toy: ToyModel, checkpoint: Path, *options: object, check: bool = True) -> Any:
-    """Decode the toy test set through the real command line with the plugin's user directory."""
-    arguments = [toy.data, "--user-dir", PLUGIN, "--path", checkpoint, "--beam", 1, "--cpu", *options]
-    return run_cli("fairseq-generate", *arguments, check=check)
-
-
 def state_of(toy: ToyModel) -> dict[str, Any]:
     return read_checkpoint(toy.checkpoint)
-
-
-def old_style(state: dict[str, Any]) -> dict[str, Any]:
-    """The form of fairseq <= 0.9: all options in one namespace under `args`."""
-    return {**state, "args": state["cfg"]["model"], "cfg": None}
 
 
 @pytest.fixture
@@ -86,7 +63,8 @@ def test_old_style_checkpoints_decode_alike(toy_model_dir: ToyModel, tmp_path: P
 
     new = outputs(toy_model_dir.checkpoint)
     assert len(new) == 15
-    old = old_style(state_of(toy_model_dir))
+    state = state_of(toy_model_dir)
+    old = {**state, "args": state["cfg"]["model"], "cfg": None}  # of fairseq up to 0.9
     for name, zipped in (("zip.pt", True), ("pickle.pt", False)):
         torch.save(old, tmp_path / name, _use_new_zipfile_serialization=zipped)
     assert outputs(tmp_path / "pickle.pt") == new
@@ -97,24 +75,18 @@ def test_old_style_checkpoints_decode_alike(toy_model_dir: ToyModel, tmp_path: P
 
 def test_numpy_numbers_of_both_numpy_versions(toy_model_dir: ToyModel, tmp_path: Path) -> None:
     """fairseq-train --eval-bleu saves counts as arrays; some versions saved the best score as a numpy scalar."""
-    values: dict[str, Any] = {
-        "counts": np.arange(6).reshape(2, 3),
-        "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-        "big_endian": np.array([1.5, -2.0], dtype=">f4"),
-        "bool": np.array([True, False]),
-        "best": np.float64(27.5),
-    }
-    state = {**state_of(toy_model_dir), "extra_state": values}
-    torch.save(state, tmp_path / "numpy2.pt", _use_new_zipfile_serialization=False)
-    raw = (tmp_path / "numpy2.pt").read_bytes()
-    (tmp_path / "numpy1.pt").write_bytes(raw.replace(b"numpy._core", b"numpy.core"))
-    for name in ("numpy1.pt", "numpy2.pt"):
-        loaded = read_checkpoint(tmp_path / name)["extra_state"]
-        for key, value in values.items():
-            np.testing.assert_array_equal(loaded[key], value)
-            assert loaded[key].dtype == value.dtype.newbyteorder("=")  # numpy unpickles into the native order
-        again = pickle.loads(pickle.dumps(loaded["counts"] + 1))
-        assert type(again) is np.ndarray
+    values: list[Any] = [np.arange(6).reshape(2, 3), np.asfortranarray(np.ones((2, 3))), np.array([True, False])]
+    values += [np.array([1.5, -2.0], dtype=">f4"), np.float64(27.5)]
+    state, path = {**state_of(toy_model_dir), "extra_state": values}, tmp_path / "checkpoint.pt"
+    torch.save(state, path, _use_new_zipfile_serialization=False)
+    numpy2 = path.read_bytes()
+    for content in (numpy2, numpy2.replace(b"numpy._core", b"numpy.core")):
+        path.write_bytes(content)
+        loaded = read_checkpoint(path)["extra_state"]
+        for found, value in zip(loaded, values, strict=True):
+            np.testing.assert_array_equal(found, value)
+            assert found.dtype == value.dtype.newbyteorder("=")  # numpy unpickles into the native order
+        assert type(pickle.loads(pickle.dumps(loaded[0] + 1))) is np.ndarray
 
 
 def test_trains_on_from_a_checkpoint_with_bleu_counts(toy_model_dir: ToyModel, tmp_path: Path) -> None:
@@ -136,96 +108,48 @@ def test_trains_on_from_a_checkpoint_with_bleu_counts(toy_model_dir: ToyModel, t
 
 
 @pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy pickle"])
-@pytest.mark.parametrize("kind", ["os.system", "eval"])
-def test_refuses_code_and_runs_nothing(
-    toy_model_dir: ToyModel, tmp_path: Path, marker: Path, kind: str, zipped: bool
-) -> None:
-    call, name = {
-        "os.system": (Call(os.system, f"touch {marker}"), f"{os.name}.system"),
-        "eval": (Call(builtins.eval, f"open({str(marker)!r}, 'w')"), r"\beval"),
-    }[kind]
-    path = tmp_path / "hostile.pt"
-    state = {**state_of(toy_model_dir), "extra_state": {"best": call}}
-    torch.save(state, path, _use_new_zipfile_serialization=zipped)
-    for load in (read_checkpoint, checkpoint_utils.load_checkpoint_to_cpu):
-        with pytest.raises(CheckpointError, match=name) as caught:
-            load(str(path))
-        assert "nothing was executed" in str(caught.value)
-    assert not marker.exists()
-    torch.load(path, weights_only=False)
-    assert marker.exists(), "the checkpoint of this test is not hostile"
-
-
-def test_command_line_refuses_code(toy_model_dir: ToyModel, tmp_path: Path, marker: Path) -> None:
-    path = tmp_path / "hostile.pt"
-    torch.save({**state_of(toy_model_dir), "task_state": Call(os.system, f"touch {marker}")}, path)
-    done = generate(toy_model_dir, path, check=False)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(f"error: checkpoint {path}: refused: it holds {os.name}.system")
-    assert "Traceback" not in done.stdout + done.stderr
-    assert not marker.exists()
-
-
-def test_refuses_numpy_objects(toy_model_dir: ToyModel, tmp_path: Path, marker: Path) -> None:
-    for value in (np.array([Call(open, str(marker), "w")], dtype=object), np.zeros(1, dtype=[("a", "O")])):
-        torch.save({**state_of(toy_model_dir), "extra_state": value}, tmp_path / "objects.pt")
-        with pytest.raises(CheckpointError, match=r"refused: it holds (_?io\.open|numpy data that are not numbers)"):
-            read_checkpoint(tmp_path / "objects.pt")
-    assert not marker.exists()
-
-
-def broken_checkpoints(toy: ToyModel, folder: Path) -> dict[str, tuple[Path, str]]:
-    """Files that are no usable checkpoint, each with what the message has to say."""
-    good = toy.checkpoint.read_bytes()
-    torch.save(state_of(toy), folder / "legacy.pt", _use_new_zipfile_serialization=False)
-    legacy = (folder / "legacy.pt").read_bytes()
-    (folder / "folder.pt").mkdir()
-    for name, content in {
-        "cut.pt": good[: len(good) // 2],
-        "cut_legacy.pt": legacy[: len(legacy) // 2],
-        "empty.pt": b"",
-        "text.pt": b"The quick brown fox\n" * 9,
-    }.items():
-        (folder / name).write_bytes(content)
-    torch.save(torch.zeros(3), folder / "tensor.pt")
-    torch.save({"state_dict": {}, "epoch": 3}, folder / "other.pt")
-    torch.save({"model": {}, "args": None}, folder / "bare.pt")
-    reasons = {
-        "missing.pt": "no such file",
-        "folder.pt": "not a file",
-        "cut.pt": "truncated or damaged",
-        "cut_legacy.pt": "truncated or damaged",
-        "empty.pt": "an empty file",
-        "text.pt": "not a PyTorch file",
-        "tensor.pt": "holds a Tensor, not a fairseq checkpoint",
-        "other.pt": "holds state_dict, epoch",
-        "bare.pt": "needs `model` and `cfg` (or `args`)",
-    }
-    return {name: (folder / name, reason) for name, reason in reasons.items()}
-
-
-def test_names_file_and_reason(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    for path, reason in broken_checkpoints(toy_model_dir, tmp_path).values():
-        for load in (
-            read_checkpoint,
-            lambda name: checkpoint_utils.load_model_ensemble([name]),
-        ):
-            with pytest.raises(CheckpointError) as caught:
+def test_refuses_code_and_runs_nothing(toy_model_dir: ToyModel, tmp_path: Path, marker: Path, zipped: bool) -> None:
+    path, state = tmp_path / "hostile.pt", state_of(toy_model_dir)
+    for value, name in [
+        (Call(os.system, f"touch {marker}"), f"{os.name}.system"),
+        (Call(builtins.eval, f"open({str(marker)!r}, 'w')"), r"\S*eval"),
+        (np.array([Call(open, str(marker), "w")], dtype=object), r"(_?io\.open|numpy data that are not numbers)"),
+        (np.zeros(1, dtype=[("a", "O")]), "numpy data that are not numbers"),
+    ]:
+        torch.save({**state, "extra_state": value}, path, _use_new_zipfile_serialization=zipped)
+        for load in (read_checkpoint, checkpoint_utils.load_checkpoint_to_cpu):
+            with pytest.raises(CheckpointError, match=rf"refused: it holds {name}.*nothing was executed"):
                 load(str(path))
-            assert str(path) in str(caught.value)
-            assert reason in str(caught.value)
+            assert not marker.exists()
+        if isinstance(value, Call):
+            torch.load(path, weights_only=False)
+            assert marker.exists(), "the checkpoint of this test is not hostile"
+            marker.unlink()
 
 
-def test_hub_interface_loads_and_its_error_can_be_caught(toy_model_dir: ToyModel, tmp_path: Path) -> None:
-    from fairseq.models.transformer import TransformerModel
-
-    shutil.copy(toy_model_dir.checkpoint, tmp_path / "model.pt")
-    hub = TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
-    source = (toy_model_dir.data / "test.src").read_text(encoding="utf-8").splitlines()[:2]
-    assert len(hub.translate(source, beam=1)) == 2
-    (tmp_path / "model.pt").write_bytes(b"PK damaged")
-    with pytest.raises(CheckpointError, match="truncated or damaged"):
-        TransformerModel.from_pretrained(str(tmp_path), "model.pt", str(toy_model_dir.data))
+def test_what_is_no_checkpoint_is_refused_with_file_and_reason(toy_model_dir: ToyModel, tmp_path: Path) -> None:
+    good, path = toy_model_dir.checkpoint.read_bytes(), tmp_path / "broken.pt"
+    torch.save(state_of(toy_model_dir), path, _use_new_zipfile_serialization=False)
+    legacy = path.read_bytes()
+    contents: list[tuple[Any, str]] = [
+        (good[: len(good) // 2], "truncated or damaged"),
+        (legacy[: len(legacy) // 2], "truncated or damaged"),
+        (b"", "an empty file"),
+        (b"The quick brown fox\n" * 9, "not a PyTorch file"),
+        (torch.zeros(3), "holds a Tensor, not a fairseq checkpoint"),
+        ({"state_dict": {}, "epoch": 3}, "holds state_dict, epoch"),
+        ({"model": {}, "args": None}, r"needs `model` and `cfg` \(or `args`\)"),
+        (None, "no such file"),
+    ]
+    for content, reason in contents:
+        if content is None:
+            path.unlink()
+        elif isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            torch.save(content, path)
+        with pytest.raises(CheckpointError, match=f"{path}: .*{reason}"):
+            checkpoint_utils.load_model_ensemble([str(path)])
 
 
 def test_a_model_that_was_trained_in_half_precision_decodes_in_single_precision_unless_another_is_asked_for() -> None:
@@ -311,13 +235,8 @@ def test_a_training_that_is_resumed_in_a_later_epoch_misses_no_sentence_and_repe
         ("generation", "--decoding iad", "--decoding is an option of --task aggressive_translation: add --task aggre"),
         ("interactive_generation", "--task translation --decoding=iad", "add --task aggressive_translation"),
         ("generation", "--decoding iad --input-size 8", "add --task super_resolution"),
-        ("validation", "--decoding iad", "--task is missing"),
         ("training", "--arch transformer --blocks-per-sentence 2", "add --task block_drafting"),
-        (
-            "generation",
-            "--task aggressive_translation --decodings iad",
-            "--decodings: .* nearest is --decoding, of",
-        ),
+        ("generation", "--task aggressive_translation --decodings iad", "--decodings: .* nearest is --decoding, of"),
     ],
 )
 def test_an_option_without_its_task_is_one_line_that_says_what_to_type(
@@ -328,36 +247,24 @@ def test_an_option_without_its_task_is_one_line_that_says_what_to_type(
     with pytest.raises(AggdecError, match=message):
         options.parse_args_and_arch(getattr(options, f"get_{command}_parser")())
     assert capsys.readouterr().err == ""
-
-
-def test_other_unknown_arguments_are_left_to_fairseq(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     monkeypatch.setattr("sys.argv", ["fairseq-generate", "data-bin", "--path", "model.pt", "--no-such-thing", "--nbes"])
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit):  # other unknown arguments are left to fairseq
         options.parse_args_and_arch(options.get_generation_parser())
     assert "error: unrecognized arguments: --no-such-thing --nbes" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("given", "has_torch_xla", "tpu"),
-    [
-        (["--bf16"], False, False),
-        (["--bf16"], True, True),
-        (["--tpu"], False, True),
-    ],
-)
+@pytest.mark.parametrize(("given", "has_torch_xla", "tpu"), [("--bf16", 0, 0), ("--bf16", 1, 1), ("--tpu", 0, 1)])
 def test_bfloat16_is_not_taken_for_a_tpu(
-    given: list[str], has_torch_xla: bool, tpu: bool, monkeypatch: pytest.MonkeyPatch
+    given: str, has_torch_xla: int, tpu: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """fairseq's way stays where a TPU can be used or is asked for."""
     find = importlib.util.find_spec
     xla = importlib.machinery.ModuleSpec("torch_xla", None) if has_torch_xla else None
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: xla if name == "torch_xla" else find(name))
     monkeypatch.setattr("sys.argv", ["fairseq-train"])
-    command = ["data", "--arch", "transformer_tiny", *given]
+    command = ["data", "--arch", "transformer_tiny", given]
     parsed = options.parse_args_and_arch(options.get_training_parser(), command)
-    assert (parsed.bf16, parsed.tpu) == (any("bf16" in option for option in given), tpu)
+    assert (parsed.bf16, parsed.tpu) == (given == "--bf16", tpu)
 
 
 def test_a_training_in_float16_on_a_cpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,24 +274,6 @@ def test_a_training_in_float16_on_a_cpu_is_refused(monkeypatch: pytest.MonkeyPat
         options.parse_args_and_arch(options.get_training_parser(), [*command, "--arch", "transformer_tiny"])
     monkeypatch.setattr("sys.argv", ["fairseq-generate"])
     assert options.parse_args_and_arch(options.get_generation_parser(), [*command, "--path", "a.pt"]).fp16
-
-
-def test_averages_are_of_trained_weights_alone() -> None:
-    """Integers and frozen weights are copied: a third of 0.1, three times, is not 0.1."""
-    model = torch.nn.Linear(1, 2)
-    model.weight.requires_grad_(False).fill_(0.1)
-    fingerprint = torch.tensor([1, 2**30])
-    model.register_buffer("fingerprint", fingerprint)
-    average = EMA(model, EMAConfig(ema_decay=2 / 3))
-    with torch.no_grad():
-        model.bias.add_(3)
-    before = average.get_model().bias.clone()
-    for _ in range(9):
-        average.step(model)
-    state = average.get_model().state_dict()
-    assert torch.equal(state["weight"], model.weight)
-    assert torch.equal(state["fingerprint"], fingerprint)
-    torch.testing.assert_close(state["bias"], model.bias + (before - model.bias) * (2 / 3) ** 9)
 
 
 def test_allow_list_is_in_force_only_while_a_checkpoint_is_read(toy_model_dir: ToyModel) -> None:

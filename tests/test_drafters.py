@@ -15,7 +15,7 @@ import fairseq_aggdec
 from fairseq_aggdec.checkpoint_tools.draft_length import keep_draft_length
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter, refuse_drafters
+from fairseq_aggdec.generation.drafter_checkpoint import load_drafter, only_drafter
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.random_drafters import random_drafter
 from tests.random_models import dictionary, random_model, share_encoder
@@ -89,17 +89,6 @@ def test_a_checkpoint_says_how_much_is_drafted(tmp_path: Path) -> None:
     assert load_drafter(path, task()).block_size(0) == 3
 
 
-def test_what_it_was_exported_without_comes_from_its_verifier(tmp_path: Path) -> None:
-    model = verifier()
-    path = save(tmp_path, drafter_of(model), without=model)
-    loaded = load_drafter(path, task(), [verifier(3), model])
-    for name, value in model.encoder.state_dict().items():
-        assert torch.equal(loaded.model.encoder.state_dict()[name], value), name
-    for others in ([], [verifier(3)]):
-        with pytest.raises(AggdecError, match=r"drafter\.pt: lacks \d+ weights .* --path is another model"):
-            load_drafter(path, task(), others)
-
-
 def test_it_cannot_work_alone_without_them(tmp_path: Path) -> None:
     """As --path, where fairseq itself loads it."""
     model = verifier()
@@ -147,14 +136,3 @@ def test_the_encoder_that_reads_the_source() -> None:
         for verifiers, encodings in (((same,), 1), ((other, same), 1), ((other,), 2)):
             torch.testing.assert_close(draft(*verifiers), expected, atol=1e-5, rtol=1e-5)
             assert encode.call_count == encodings
-
-
-def test_drafters_in_place_of_verifiers() -> None:
-    model = verifier()
-    refuse_drafters([model], "v.pt")
-    with pytest.raises(AggdecError, match=r"--path b\.pt: a block drafter, not a verifier"):
-        refuse_drafters([model, drafter_of(model)], "a.pt:b.pt")
-    with pytest.raises(AggdecError, match=r"--path v\.pt is an ordinary model"):
-        only_drafter([model], "v.pt")
-    with pytest.raises(AggdecError, match="several models"):
-        only_drafter([drafter_of(model)] * 2, "a.pt:b.pt")

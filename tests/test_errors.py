@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.errors import AggdecError, on_command_line
 from tests.helpers import run_cli
 
 COMMAND = "from fairseq_aggdec.errors import *; import sys; sys.argv = ['bin/fairseq-generate']; "
@@ -46,24 +45,6 @@ def test_an_interruption_is_one_line_and_ends_as_the_signal_has_it() -> None:
     program = f"{handled}; {COMMAND}install_excepthook(); signal.raise_signal(2)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (-2, "interrupted\n")
-
-
-def test_os_errors_of_a_command_name_their_file(tmp_path: Path) -> None:
-    @on_command_line()
-    def main(path: Path) -> str:
-        return path.read_text()
-
-    (tmp_path / "file").write_text("text")
-    assert main(tmp_path / "file") == "text"
-    with pytest.raises(AggdecError, match=f"{tmp_path}/missing: No such file or directory"):
-        main(tmp_path / "missing")
-
-
-def test_an_interrupted_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_, on_command_line():
-        raise KeyboardInterrupt
-    assert exit_.value.code == 130
-    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_command_in_a_process_of_its_own_exits_with_one(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import gzip
 import multiprocessing
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,29 +23,17 @@ from fairseq_aggdec.files import (
 )
 
 
-def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_file_appears_when_it_is_complete_and_an_error_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "new folder" / "file"
     with written_whole(path) as partial:
         partial.write_text("all of it")
         assert partial.parent == path.parent  # on the same file system, so that renaming is one step
         assert not path.exists()
+    with suppress(KeyError), written_whole(path) as partial:
+        partial.write_text("half")
+        raise KeyError
     assert path.read_text() == "all of it"
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("old")
-
-    def fail() -> None:
-        with written_whole(path) as partial:
-            partial.write_text("half")
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_appears_when_it_is_complete_and_holds_nothing_of_a_killed_run(tmp_path: Path) -> None:
@@ -110,52 +99,32 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
             list(lines)
 
 
-@pytest.mark.parametrize(
-    ("data", "first_line", "place"),
-    [
-        (b"caf\xe9", 1, "line 1: not valid UTF-8 (byte 4 of the line)"),
-        (b"\n\nab\xff\n", 1, "line 3: not valid UTF-8 (byte 3 of the line)"),
-    ],
-)
-def test_bytes_that_are_no_text_are_named(data: bytes, first_line: int, place: str) -> None:
-    with pytest.raises(AggdecError) as caught:
-        decode_text(data, "book.txt", first_line)
-    assert str(caught.value).startswith(f"book.txt, {place}")
+def test_bytes_that_are_no_text_are_named() -> None:
+    with pytest.raises(AggdecError, match=r"^book.txt, line 3: not valid UTF-8 \(byte 3 of the line\)"):
+        decode_text(b"\n\nab\xff\n", "book.txt", 1)
 
 
-@pytest.mark.parametrize(
-    ("data", "lines"),
-    [
-        (b"", []),
-        (b"\n", [""]),
-        (b"a\n\nb\n", ["a", "", "b"]),
-        (b"a\nb", ["a", "b"]),  # no line feed at the end
-        ("a\u2028b\x0cc\n".encode(), ["a\u2028b\x0cc"]),  # str.splitlines would make three of it
-    ],
-)
-def test_read_text_lines(tmp_path: Path, data: bytes, lines: list[str]) -> None:
-    (tmp_path / "file").write_bytes(data)
-    assert read_text_lines(tmp_path / "file") == lines
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    """`str.splitlines` has more line ends."""
+    for data, lines in ((b"", []), (b"\n", [""]), ("a\u2028b\x0cc\n\nb".encode(), ["a\u2028b\x0cc", "", "b"])):
+        (tmp_path / "file").write_bytes(data)
+        assert read_text_lines(tmp_path / "file") == lines
 
 
-@pytest.mark.parametrize("old", [None, b"", b"{}"])
-def test_a_result_may_replace_an_earlier_one(old: bytes | None, tmp_path: Path) -> None:
+def test_a_result_replaces_an_earlier_one_and_no_other_kind_of_file(tmp_path: Path) -> None:
+    """Such as a dictionary or a model, whose name was given by mistake."""
     path = tmp_path / "new folder" / "out.json"
-    if old is not None:
-        path.parent.mkdir()
-        path.write_bytes(old)
     check_result_file(path, "{[")
     assert path.parent.is_dir()
-    assert path.exists() == (old is not None)
-
-
-@pytest.mark.parametrize("other", [b"the 12\n", b"PK\x03\x04", "\u00e4".encode()])
-def test_a_result_replaces_no_other_kind_of_file(other: bytes, tmp_path: Path) -> None:
-    """Such as a dictionary or a model, whose name was given by mistake."""
-    (tmp_path / "dict.de.txt").write_bytes(other)
-    with pytest.raises(AggdecError, match=r"dict\.de\.txt: exists and is another kind of file"):
-        check_result_file(tmp_path / "dict.de.txt", "{[")
+    assert not path.exists()
+    for old in (b"", b"{}"):
+        path.write_bytes(old)
+        check_result_file(path, "{[")
+    for other in (b"the 12\n", b"PK\x03\x04", "\u00e4".encode()):
+        path.write_bytes(other)
+        with pytest.raises(AggdecError, match=r"out\.json: exists and is another kind of file"):
+            check_result_file(path, "{[")
     with pytest.raises(AggdecError, match=r"is a folder; name a file"):
         check_result_file(tmp_path, "{[")
-    with pytest.raises(OSError, match=r"dict\.de\.txt"):
-        check_result_file(tmp_path / "dict.de.txt/out.json", "{[")
+    with pytest.raises(OSError, match=r"out\.json"):
+        check_result_file(path / "out.json", "{[")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Drafter
-from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
+from fairseq_aggdec.decoding.verification import Acceptance, TopBeta
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.random_models import (
@@ -142,26 +142,6 @@ def check_all_modes(
 
 batch_lengths = st.lists(st.sampled_from([0, 1, 1, 2, 5, 9, 20, 40]), min_size=1, max_size=5)
 seeds = st.integers(0, 11)
-limits = st.sampled_from(
-    [
-        {"max_len_a": 0, "max_len_b": 200},
-        {"max_len_a": 0, "max_len_b": 12},
-        {"max_len_a": 0, "max_len_b": 1},
-        {"max_len_a": 1.2, "max_len_b": 10},
-        {"max_len_a": 0.5, "max_len_b": 3},
-    ]
-)
-
-
-@pytest.mark.parametrize("shape", ALL_SHAPES)
-@examples(3)
-@given(seeds, batch_lengths, st.booleans(), limits)
-def test_every_shape(shape: str, seed: int, lengths: list[int], left_pad: bool, limit: dict[str, Any]) -> None:
-    """Random models of every shape, random batches from empty sentences to long ones."""
-    sample = random_batch(seed, JOINED, lengths, left_pad)
-    check_all_modes([cached_model(shape, seed)], sample, seed, **limit)
-
-
 option_values = st.fixed_dictionaries(
     {
         "unk_penalty": st.sampled_from([0.0, 0.0, 1.5, -2.0, 100.0]),
@@ -176,21 +156,22 @@ option_values = st.fixed_dictionaries(
         "tokens_to_suppress": st.sampled_from([(), (), ("w1", "w7")]),
     }
 )
+plain_limits = st.sampled_from([{}, {"max_len_a": 0, "max_len_b": 1}, {"max_len_a": 0.5, "max_len_b": 3}])
 
 
-one_shape = st.sampled_from(ALL_SHAPES)
-shapes_of_models = st.one_of(one_shape.map(lambda shape: [shape]), st.lists(one_shape, min_size=2, max_size=3))
-forced_parts = st.sampled_from(["", "", "prefix", "length"])
-
-
-@examples(30)
-@given(option_values, forced_parts, shapes_of_models, seeds, batch_lengths, st.booleans())
-def test_options(
-    options: dict[str, Any], forced: str, shapes: list[str], seed: int, lengths: list[int], separate: bool
-) -> None:
-    """Search options with one model or an ensemble, one dictionary or two, a forced prefix or a forced length."""
-    models = [cached_model(shape, seed + number, separate) for number, shape in enumerate(shapes)]
-    words = OTHER if separate else JOINED
+@pytest.mark.parametrize("shape", ALL_SHAPES)
+@examples(5)
+@given(
+    st.one_of(option_values, plain_limits), st.sampled_from(["", "", "prefix", "length"]),
+    st.lists(st.sampled_from(ALL_SHAPES), max_size=2), seeds, batch_lengths, st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_every_shape_and_option(
+    shape: str, options: dict[str, Any], forced: str, others: list[str], seed: int, lengths: list[int],
+    separate: bool, left_pad: bool,
+) -> None:  # fmt: skip
+    """One model or an ensemble, one dictionary or two, a forced prefix or length, from empty sentences to long ones."""
+    models = [cached_model(name, seed + number, separate) for number, name in enumerate([shape, *others])]
+    words, options = OTHER if separate else JOINED, dict(options)
     if forced == "length":
         lengths = [min(length, 20) for length in lengths]  # the models have positions for
         constrained = search.LengthConstrainedBeamSearch(JOINED, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
@@ -198,7 +179,7 @@ def test_options(
     elif forced == "prefix":  # some references are shorter than the prefix: EOS, then padding
         targets = random_batch(seed + 1, JOINED, [1 + length % 9 for length in lengths], left_pad=False)
         options.update(no_repeat_ngram_size=0, prefix_tokens=targets["net_input"]["src_tokens"][:, : 1 + seed % 6])
-    check_all_modes(models, random_batch(seed, words, lengths), seed, src_dict=words, **options)
+    check_all_modes(models, random_batch(seed, words, lengths, left_pad), seed, src_dict=words, **options)
 
 
 @examples(4)
@@ -207,13 +188,8 @@ def test_blocked_ngrams(options: dict[str, Any], shape: str, seed: int, lengths:
     """--block-ngrams bans what fairseq's blocker bans once it is shown the output without the padding behind it."""
     options["no_repeat_ngram_size"] = size
     with mended_ngram_blocker():
-        stock = check_all_modes(
-            [cached_model(shape, seed)],
-            random_batch(seed, JOINED, lengths),
-            seed,
-            ours={"block_ngrams": True},
-            **options,
-        )
+        models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths)
+        stock = check_all_modes(models, sample, seed, ours={"block_ngrams": True}, **options)
     for hypothesis in stock:
         tokens = hypothesis["tokens"].tolist()
         ngrams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
@@ -227,27 +203,13 @@ def test_ineffective_ngram_option_is_said(caplog: pytest.LogCaptureFixture) -> N
     assert "--block-ngrams" in caplog.text
 
 
-@examples(4)
-@given(st.sampled_from(ENGINE_SHAPES), seeds, batch_lengths)
-def test_the_more_may_pass_the_more_of_its_input_does_iad_keep(shape: str, seed: int, lengths: list[int]) -> None:
-    """From the output of `iad`, where nothing but the verifier's own choice passes, to the input itself."""
-    models, sample = [cached_model(shape, seed)], random_batch(seed, JOINED, lengths)
-
-    def found(decoding: str, accept: Acceptance) -> list[dict[str, Any]]:
-        generator = AggressiveGenerator.of(
-            models, JOINED, src_dict=JOINED, decoding=decoding, accept=accept, min_len=0, max_len_a=2, max_len_b=5
-        )
-        return decode(generator, models, sample)
-
-    exact, own = found("iad", EXACT), found("iad++", Acceptance(TopBeta(1, 9.0)))
-    for one, other in zip(exact, own, strict=True):
-        assert one["tokens"].tolist() == other["tokens"].tolist()
-        torch.testing.assert_close(one["positional_scores"], other["positional_scores"])
-    anything = found("iad++", Acceptance(TopBeta(len(JOINED), math.inf)))
-    for hypothesis, source in zip(anything, sample["net_input"]["src_tokens"], strict=True):
-        kept, text = hypothesis["tokens"].tolist(), source[source != JOINED.pad()].tolist()
-        assert kept[:-1] == text[: len(kept) - 1]
-        assert len(kept) in (len(text), models[0].max_decoder_positions())
+def test_where_anything_may_pass_iad_plus_plus_keeps_its_input() -> None:
+    models, sample = [cached_model(ENGINE_SHAPES[0], 0)], random_batch(0, JOINED, [0, 5, 20, 40])
+    anything = Acceptance(TopBeta(len(JOINED), math.inf))
+    options: dict[str, Any] = {"src_dict": JOINED, "accept": anything, "min_len": 0, "max_len_a": 2, "max_len_b": 5}
+    found = decode(AggressiveGenerator.of(models, JOINED, decoding="iad++", **options), models, sample)
+    for hypothesis, source in zip(found, sample["net_input"]["src_tokens"], strict=True):
+        assert hypothesis["tokens"].tolist() == source[source != JOINED.pad()].tolist()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -265,8 +227,7 @@ def test_of_words_with_the_same_score_fairseqs_is_taken(seed: int) -> None:
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_models_without_layers(side: str) -> None:
-    shape: dict[str, Any] = {f"{side}_layers": 0}
-    models = [model_of_shape(ENGINE_SHAPES[0], 1, JOINED, JOINED, 0.1, **shape)]
+    models: Models = [model_of_shape(ENGINE_SHAPES[0], 1, JOINED, JOINED, 0.1, **{f"{side}_layers": 0})]
     check_all_modes(models, random_batch(1, JOINED, [3, 9]), 1, max_len_b=20)
 
 

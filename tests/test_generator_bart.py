@@ -2,6 +2,7 @@
 
 import functools
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +16,18 @@ from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.engine.supported_models import unsupported_decoder
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.models.blockwise_transformer import BlockwiseTransformerModel
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
-from tests.random_bart import BARTS, bart_options, batch_with_bos, random_bart
 from tests.random_blockwise import on_base
 from tests.random_drafters import random_drafter
-from tests.random_models import draw_heads, mended_ngram_blocker, random_batch, share_encoder, stock_beam_one
+from tests.random_models import (
+    bart_options,
+    draw_heads,
+    mended_ngram_blocker,
+    random_batch,
+    random_network,
+    share_encoder,
+    stock_beam_one,
+)
 from tests.scripted_decoding import examples
 from tests.test_generator import (
     JOINED,
@@ -34,6 +41,7 @@ from tests.test_generator import (
     seeds,
 )
 
+BARTS = ("bart_base", "bart_large", "bart_12_2", "mbart_base")
 BLOCK = 5
 BART_SHAPE = {
     "encoder_learned_pos": True, "decoder_learned_pos": True, "layernorm_embedding": True, "no_scale_embedding": True,
@@ -44,7 +52,8 @@ BART_SHAPE = {
 @functools.lru_cache(maxsize=60)
 def bart(arch: str, seed: int) -> BARTModel:
     """Some end soon, some have few positions, some one decoder layer."""
-    return random_bart(arch, seed, JOINED, (0.1, 0.05, 0.2)[seed % 3], 24 if seed % 4 == 1 else 64, 1 + seed % 2)
+    options = {"max_target_positions": 24 if seed % 4 == 1 else 64, "decoder_layers": 1 + seed % 2}
+    return random_network(arch, seed, JOINED, JOINED, (0.1, 0.05, 0.2)[seed % 3], **options)
 
 
 @functools.lru_cache(maxsize=50)
@@ -56,48 +65,33 @@ def drafter(arch: str, seed: int) -> NarDrafterModel:
     return model
 
 
-@pytest.fixture(scope="module")
-def with_heads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, BlockwiseTransformerModel]:
-    """Heads on BART, by --base-checkpoint."""
-    models = {}
-    for arch in BARTS:
-        path = tmp_path_factory.mktemp("base") / f"{arch}.pt"
-        base = bart(arch, 0)
-        weights = {**base.state_dict(), "classification_heads.x.dense.weight": torch.zeros(2, 2)}  # as published
-        torch.save({"model": weights, "cfg": {"model": bart_options(arch, decoder_layers=1)}}, path)
-        models[arch] = on_base(path, JOINED, JOINED, block_heads=BLOCK, identity_head=True).eval()
-        draw_heads(models[arch])
-    return models
-
-
-def generators(arch: str, seed: int, answers: list[list[int]], **options: Any) -> dict[str, AggressiveGenerator]:
-    """The lossless modes on one BART."""
-    models, options = [bart(arch, seed)], {"src_dict": JOINED, **options}
-    loaded = LoadedDrafter(drafter(arch, seed))
-    return {
-        "greedy": AggressiveGenerator.of(models, JOINED, decoding="greedy", **options),
-        "iad": AggressiveGenerator.of(models, JOINED, decoding="iad", **options),
-        "gad": AggressiveGenerator.of(
-            models, JOINED, decoding="gad", block_draft=BlockDraftOptions(loaded, BLOCK), **options
-        ),
-        "gad++": AggressiveGenerator.of(
-            models, JOINED, decoding="gad++", block_draft=BlockDraftOptions(loaded, BLOCK), **options
-        ),
-        "known answer": OracleGenerator.of(models, JOINED, answers=answers, seed=seed, **options),
-    }
+def batch_with_bos(seed: int, lengths: list[int]) -> dict[str, Any]:
+    """Random sources `<s> ... </s>`, as BART's own interface encodes them, padded on the right."""
+    sample = random_batch(seed, JOINED, lengths, left_pad=False)
+    net_input = sample["net_input"]
+    tokens: Tensor = net_input["src_tokens"]
+    begin = torch.full_like(tokens[:, :1], JOINED.bos())
+    net_input.update(src_tokens=torch.cat([begin, tokens], dim=1), src_lengths=net_input["src_lengths"] + 1)
+    return sample
 
 
 def check(
     arch: str, seed: int, sample: dict[str, Any], prefix: Tensor | None = None, ours: Any = None, **options: Any
 ) -> list[Hypothesis]:
-    """Every mode against stock fairseq; returns that one's output."""
+    """The lossless modes on one BART against stock fairseq; returns that one's output."""
     models: Models = [bart(arch, seed)]
     stock = stock_beam_one(models, JOINED, sample, prefix_tokens=prefix, **options)
     answers = [hypothesis["tokens"].tolist() for hypothesis in stock]
-    for name, generator in generators(arch, seed, answers, **options, **(ours or {})).items():
+    settings: dict[str, Any] = {"src_dict": JOINED, **options, **(ours or {})}
+    block_draft = BlockDraftOptions(LoadedDrafter(drafter(arch, seed)), BLOCK)
+    for generator in (
+        AggressiveGenerator.of(models, JOINED, decoding="greedy", **settings),
+        AggressiveGenerator.of(models, JOINED, decoding="gad", block_draft=block_draft, **settings),
+        OracleGenerator.of(models, JOINED, answers=answers, seed=seed, **settings),
+    ):
         found = decode(generator, models, sample, prefix)
         assert_same_up_to_near_ties(found, stock, models, sample, **options)
-        assert generator.totals.sentences == len(found), name
+        assert generator.totals.sentences == len(found)
     return stock
 
 
@@ -107,9 +101,8 @@ def test_every_mode_gives_what_beam_one_gives(
     arch: str, seed: int, lengths: list[int], options: dict[str, Any], bos_in_source: bool, forced: bool
 ) -> None:
     """BART's own interface puts `<s>` before the source and forces it as the first token of the output."""
-    make = batch_with_bos if bos_in_source else random_batch
     assert unsupported_decoder(bart(arch, seed).decoder) is None, "the fast engine"
-    sample = make(seed, JOINED, lengths)
+    sample = batch_with_bos(seed, lengths) if bos_in_source else random_batch(seed, JOINED, lengths)
     prefix = torch.full((len(lengths), 1), JOINED.bos()) if forced else None
     options["no_repeat_ngram_size"] = 0
     stock = check(arch, seed, sample, prefix, **options)
@@ -128,15 +121,17 @@ def test_summarization_search(arch: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("arch", BARTS)
-def test_heads_on_bart(arch: str, with_heads: dict[str, BlockwiseTransformerModel]) -> None:
-    """--decoding blockwise; head 1 is BART itself."""
-    model, sample = with_heads[arch], random_batch(1, JOINED, [6, 13, 2])
-    options: dict[str, Any] = {"no_repeat_ngram_size": 3, "min_len": 8, "max_len_b": 20}
-    blocked = {"src_dict": JOINED, "block_ngrams": True, **options}
-    generator = AggressiveGenerator.of(
-        [model], JOINED, decoding="blockwise", block_draft=BlockDraftOptions(None, BLOCK), **blocked
-    )
-    base = bart(arch, 0)
-    reference = decode(AggressiveGenerator.of([base], JOINED, decoding="greedy", **blocked), [base], sample)
+def test_heads_on_bart(arch: str, tmp_path: Path) -> None:
+    """By --base-checkpoint and --decoding blockwise; head 1 is BART itself."""
+    base, sample = bart(arch, 0), random_batch(1, JOINED, [6, 13, 2])
+    weights = {**base.state_dict(), "classification_heads.x.dense.weight": torch.zeros(2, 2)}  # as published
+    torch.save({"model": weights, "cfg": {"model": bart_options(arch, decoder_layers=1)}}, tmp_path / "base.pt")
+    model = on_base(tmp_path / "base.pt", JOINED, JOINED, block_heads=BLOCK, identity_head=True).eval()
+    draw_heads(model)
+    options: dict[str, Any] = {"no_repeat_ngram_size": 3, "min_len": 8, "max_len_b": 20, "block_ngrams": True}
+    options["src_dict"] = JOINED
+    heads = BlockDraftOptions(None, BLOCK)
+    generator = AggressiveGenerator.of([model], JOINED, decoding="blockwise", block_draft=heads, **options)
+    reference = decode(AggressiveGenerator.of([base], JOINED, decoding="greedy", **options), [base], sample)
     assert_same_up_to_near_ties(decode(generator, [model], sample), reference, [base], sample)
     assert generator.totals.drafted > 0

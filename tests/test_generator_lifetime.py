@@ -12,16 +12,13 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.optim.adam import Adam as FairseqAdam
-from fairseq.search import LengthConstrainedBeamSearch, Sampling, Search
-from fairseq.sequence_generator import SequenceGenerator
-from torch import Tensor, nn
+from fairseq.search import LengthConstrainedBeamSearch, Sampling
+from torch import nn
 
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
-from fairseq_aggdec.generation.generator import AggressiveGenerator
 from tests.random_drafters import random_drafter
 from tests.random_models import random_batch, share_encoder
 from tests.small_generators import BATCHES, MODES, WORDS, generator, small_model, stock, tokens
@@ -45,19 +42,16 @@ def put_another_part(model: Any) -> None:
     model.decoder.layers[0] = small_model(2).decoder.layers[0]
 
 
-def step_of_an_optimizer(model: Any, make: Any = torch.optim.SGD, rate: float = 1.0) -> None:
-    optimizer = make(model.parameters(), lr=rate)
+def step_of_fairseqs_optimizer(model: Any, make: Any = FairseqAdam) -> None:
+    """Which writes through `weight.data`."""
+    optimizer = make(model.parameters(), lr=0.1)
     for weight in model.parameters():
         weight.grad = torch.full_like(weight, 0.1) * weight.detach().sign()
     optimizer.step()
 
 
-def step_of_fairseqs_optimizer(model: Any) -> None:
-    step_of_an_optimizer(model, FairseqAdam, 0.1)  # which writes through `weight.data`
-
-
 def step_of_a_fused_optimizer(model: Any) -> None:
-    step_of_an_optimizer(model, partial(torch.optim.Adam, fused=True), 0.1)
+    step_of_fairseqs_optimizer(model, partial(torch.optim.Adam, fused=True))
 
 
 def add_a_layer(model: Any) -> None:
@@ -69,7 +63,7 @@ def add_a_layer(model: Any) -> None:
     "change",
     [
         load_other_weights, add_to_a_weight, put_another_weight, put_another_part, add_a_layer,
-        step_of_an_optimizer, step_of_fairseqs_optimizer, step_of_a_fused_optimizer,
+        step_of_fairseqs_optimizer, step_of_a_fused_optimizer,
     ],
 )  # fmt: skip
 def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
@@ -83,8 +77,11 @@ def test_a_change_of_weights_is_noticed(change: Any, mode: str) -> None:
     assert tokens(ours.generate([model], BATCHES[0])) == expected
 
 
-def all_right_in_threads(model: FairseqEncoderDecoderModel, mode: str, both: list[AggressiveGenerator]) -> bool:
-    """Whether two generators give what stock fairseq gives when three threads use them."""
+@pytest.mark.parametrize("mode", MODES)
+def test_threads_take_turns(mode: str) -> None:
+    """They share a generator, or the engines of two."""
+    model, engines = small_model(), Engines()
+    both = [generator([model], mode, engines=engines) for _ in range(2)]
     expected = [stock(model, mode, batch) for batch in BATCHES]
 
     def is_right(number: int) -> bool:
@@ -95,16 +92,9 @@ def all_right_in_threads(model: FairseqEncoderDecoderModel, mode: str, both: lis
     sys.setswitchinterval(1e-5)  # so that they do get into each other's way
     try:
         with ThreadPoolExecutor(3) as pool:
-            return all(pool.map(is_right, range(60)))
+            assert all(pool.map(is_right, range(60)))
     finally:
         sys.setswitchinterval(interval)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_threads_take_turns(mode: str) -> None:
-    """They share a generator, or the engines of two."""
-    model, engines = small_model(), Engines()
-    assert all_right_in_threads(model, mode, [generator([model], mode, engines=engines) for _ in range(2)])
 
 
 def test_conversions_are_noticed() -> None:
@@ -117,18 +107,9 @@ def test_conversions_are_noticed() -> None:
         assert engines.decoder(model.decoder) is not before
 
 
-def test_threads_may_share_a_drafter() -> None:
-    """Without sharing engines."""
-    model = small_model()
-    block = BlockDraftOptions(LoadedDrafter(random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)), 5)
-    assert all_right_in_threads(model, "gad", [generator([model], "gad", block_draft=block) for _ in range(2)])
-
-
 def test_a_drafter_may_have_fewer_positions_than_its_verifier() -> None:
-    model = small_model()
-    drafter = random_drafter(
-        "causal, post-norm sinusoidal", 1, WORDS, WORDS, 5, encoder_learned_pos=True, max_source_positions=12
-    )
+    model, fewer = small_model(), {"encoder_learned_pos": True, "max_source_positions": 12}
+    drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5, **fewer)
     batch = random_batch(1, WORDS, [15, 2])
     ours = generator([model], "gad", block_draft=BlockDraftOptions(LoadedDrafter(drafter), 5))
     assert tokens(ours.generate([model], batch)) == stock(model, "gad", batch)
@@ -203,43 +184,18 @@ def test_a_generator_that_was_used_can_be_copied_and_pickled(mode: str) -> None:
         assert tokens(other.generate([model], BATCHES[0])) == expected
 
 
-def test_autocast_is_refused() -> None:
+def test_autocast_and_other_searches_are_refused() -> None:
     model = small_model()
     with torch.autocast("cpu", torch.bfloat16), pytest.raises(AggdecError, match=r"does not follow torch\.autocast"):
         generator([model], "iad").generate([model], BATCHES[0])
-
-
-@pytest.mark.parametrize(
-    ("strategy", "options"),
-    [
-        (Sampling(WORDS), {}),
-        (LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0), {}),
-        (LengthConstrainedBeamSearch(WORDS, 1, 0, 2, 5), {"match_source_len": True}),
-        (None, {"match_source_len": True}),
-    ],
-)
-def test_other_strategies_are_refused(strategy: Search | None, options: dict[str, Any]) -> None:
-    with pytest.raises(AggdecError, match=r"search_strategy .*: the plugin's modes have .*BeamSearch"):
-        generator([small_model()], "greedy", search_strategy=strategy, **options)
-
-
-def test_sources_without_lengths_are_counted_as_by_fairseq() -> None:
-    model = small_model()
-    net_input = {"src_tokens": BATCHES[0]["net_input"]["src_tokens"]}
-    options = {
-        "match_source_len": True,
-        "search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0),
-        "max_len_b": 20,
-    }
-    expected = SequenceGenerator([model], WORDS, beam_size=1, **options)
-    batch = {"net_input": net_input | {"src_lengths": lengths_of(net_input["src_tokens"])}}
-    assert tokens(generator([model], "greedy", **options).generate([model], {"net_input": net_input})) == tokens(
-        expected.generate([model], batch)
-    )
-
-
-def lengths_of(source: Tensor) -> Tensor:
-    return (source.ne(WORDS.pad()) & source.ne(WORDS.eos())).sum(dim=1)
+    for options in [
+        {"search_strategy": Sampling(WORDS)},
+        {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 1, 0)},
+        {"search_strategy": LengthConstrainedBeamSearch(WORDS, 1, 0, 2, 5), "match_source_len": True},
+        {"match_source_len": True},
+    ]:
+        with pytest.raises(AggdecError, match=r"search_strategy .*: the plugin's modes have .*BeamSearch"):
+            generator([model], "greedy", **options)
 
 
 @pytest.mark.usefixtures("either_engine")

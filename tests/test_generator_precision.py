@@ -63,11 +63,7 @@ def assert_same_bits(found: list[Hypothesis], expected: list[Hypothesis]) -> Non
         or not torch.equal(one["positional_scores"], other["positional_scores"])
         or one["score"] != other["score"]
     ]
-    assert not differing, (
-        f"{len(differing)} of {len(expected)} sentences differ, first {found[differing[0]]['tokens'].tolist()} with "
-        f"{found[differing[0]]['positional_scores'].tolist()}, expected {expected[differing[0]]['tokens'].tolist()} "
-        f"with {expected[differing[0]]['positional_scores'].tolist()}"
-    )
+    assert not differing, [(found[number], expected[number]) for number in differing[:1]]
 
 
 @pytest.mark.parametrize(("options", "drafter"), each_arithmetic_and("causal, post-norm learned"))

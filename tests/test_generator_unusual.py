@@ -1,6 +1,5 @@
 """Models that a program has changed, and what else may come from one: stock fairseq's output, or an error."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,11 +25,6 @@ class Holder(nn.Module):
         self.module = module
 
 
-class Tilted(nn.Embedding):
-    def forward(self, symbols: Tensor) -> Tensor:
-        return super().forward(symbols) * torch.linspace(-2, 2, self.embedding_dim)
-
-
 class Cosine(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         return 20 * F.linear(F.normalize(x, dim=-1), F.normalize(self.weight, dim=-1))
@@ -39,16 +33,6 @@ class Cosine(nn.Linear):
 def wider_second_layer(model: Any) -> None:
     first, dim = model.decoder.layers[0], model.decoder.embed_dim
     first.fc1, first.fc2 = nn.Linear(dim, 2), nn.Linear(2, dim)
-
-
-def one_other_activation(model: Any) -> None:
-    model.decoder.layers[1].activation_fn = torch.tanh
-
-
-def own_embedding(model: Any) -> None:
-    words = model.decoder.embed_tokens.weight
-    model.decoder.embed_tokens = Tilted(words.size(0), words.size(1), WORDS.pad())
-    model.decoder.embed_tokens.weight = words
 
 
 def own_projection(model: Any) -> None:
@@ -61,27 +45,17 @@ def hook(model: Any) -> None:
     model.encoder.layers[0].register_forward_hook(lambda layer, inputs, output: 2 * output)
 
 
-def weights_made_in_a_hook(model: Any) -> None:
-    nn.utils.weight_norm(model.decoder.layers[0].fc1)
-    with torch.no_grad():
-        model.decoder.layers[0].fc1.weight_g.mul_(3)
-
-
 def own_method(model: Any) -> None:
     layer = model.decoder.layers[0]
     forward = layer.forward
     layer.forward = lambda x, *args, **kwargs: forward(-x, *args, **kwargs)
 
 
-@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "change",
-    [
-        wider_second_layer, one_other_activation, own_embedding, own_projection, hook, weights_made_in_a_hook,
-        own_method,
-    ],
-)  # fmt: skip
+    [wider_second_layer, own_projection, hook, own_method],
+)
 def test_a_model_that_is_no_longer_plain_is_decoded_as_it_is(change: Any, mode: str) -> None:
     model = small_model(encoder_attention_heads=4, encoder_ffn_embed_dim=64)
     with torch.no_grad():
@@ -135,22 +109,16 @@ def test_embeddings_that_come_with_the_source_are_read(mode: str) -> None:
     assert tokens(generator([model], mode).generate([model], batch)) == expected
 
 
-@pytest.fixture(params=[torch.float64, torch.bfloat16, torch.float16], ids=str)
-def default_type(request: pytest.FixtureRequest) -> Iterator[None]:
-    torch.set_default_dtype(request.param)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
-MODEL = small_model()
-
-
-@pytest.mark.usefixtures("default_type")
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("mode", MODES)
-def test_the_default_type_of_a_program_changes_nothing(mode: str) -> None:
-    batch = random_batch(1, WORDS, [3, 5, 2, 6, 1, 4, 3, 2, 5, 4, 4, 4, 6, 7, 8, 9, 1, 2, 3])
-    found = generator([MODEL], mode).generate([MODEL], batch)
-    assert tokens(found) == stock(MODEL, mode, batch)
+def test_the_default_type_of_a_program_changes_nothing(mode: str, kind: torch.dtype) -> None:
+    batch, model = random_batch(1, WORDS, [3, 5, 2, 6, 1, 4, 3, 2, 5, 4, 4, 4, 6, 7, 8, 9, 1, 2, 3]), small_model()
+    torch.set_default_dtype(kind)
+    try:
+        found = generator([model], mode).generate([model], batch)
+        assert tokens(found) == stock(model, mode, batch)
+    finally:
+        torch.set_default_dtype(torch.float32)
     assert {hypothesis["positional_scores"].dtype for n_best in found for hypothesis in n_best} == {torch.float32}
 
 
@@ -161,78 +129,57 @@ def test_an_ensemble_may_be_given_as_one(mode: str) -> None:
     assert tokens(ours.generate(models, BATCHES[0])) == tokens(generator(models, mode).generate(models, BATCHES[0]))
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_decoder_that_is_in_an_ensemble_twice_is_refused(mode: str) -> None:
-    model, other = small_model(1), small_model(2)
-    other.decoder = model.decoder
-    with pytest.raises(AggdecError, match="has the same decoder twice"):
-        generator([model, other], mode)
-
-
-def narrower_encoder(model: Any) -> None:
-    model.encoder = small_model(encoder_embed_dim=24, decoder_embed_dim=24).encoder
-
-
-def layer_of_another_type(model: Any) -> None:
-    model.decoder.layers[1].half()
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    "change",
-    [narrower_encoder, layer_of_another_type],
-)
-def test_parts_that_do_not_fit_end_in_an_error_as_in_fairseq(change: Any, mode: str) -> None:
-    model = small_model()
-    change(model)
-    with pytest.raises(RuntimeError):
-        stock(model, mode, BATCHES[0])
-    with pytest.raises(RuntimeError):
-        generator([model], mode).generate([model], BATCHES[0])
-
-
-def test_a_model_with_other_symbols_than_its_dictionary_is_refused() -> None:
-    model = small_model()
-    model.decoder.output_projection = nn.Linear(model.decoder.embed_dim, 10)
-    with pytest.raises(AggdecError, match=f"the model has 10 output symbols, and its dictionary {len(WORDS)}"):
-        generator([model], "greedy")
-
-
-def test_a_model_with_probabilities_of_its_own_is_refused() -> None:
-    model = small_model()
-    model.get_normalized_probs = lambda *args, **kwargs: TransformerModel.get_normalized_probs(model, *args, **kwargs)
-    with pytest.raises(AggdecError, match="TransformerModel makes probabilities by a get_normalized_probs of its own"):
-        generator([model], "greedy")
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_generator_keeps_its_models(mode: str) -> None:
-    ours, other = generator([small_model()], mode), small_model(2)
+def test_a_generator_keeps_its_models() -> None:
+    ours, other = generator([small_model()], "iad"), small_model(2)
     ours.model = EnsembleModel([other])
     with pytest.raises(AggdecError, match="the generator's models were replaced: make a new generator"):
         ours.generate([other], BATCHES[0])
 
 
-def test_a_decoder_that_does_not_write_from_left_to_right_is_refused() -> None:
-    model = random_network("cmlm_transformer", 1, WORDS, WORDS)
-    with pytest.raises(AggdecError, match="NATransformerDecoder does not write from left to right"):
-        generator([model], "iad").generate([model], BATCHES[0])
+def quantised(model: Any) -> None:
+    model.decoder = torch.ao.quantization.quantize_dynamic(model.decoder, {nn.Linear}, dtype=torch.qint8)
+
+
+def scaled_attention(model: Any) -> None:
+    """Which fairseq itself follows only where it reads token by token."""
+    model.decoder.layers[0].self_attn.scaling *= 7
+
+
+def other_symbols(model: Any) -> None:
+    model.decoder.output_projection = nn.Linear(model.decoder.embed_dim, 10)
+
+
+def own_probabilities(model: Any) -> None:
+    model.get_normalized_probs = lambda *args, **kwargs: TransformerModel.get_normalized_probs(model, *args, **kwargs)
+
+
+def not_from_left_to_right(model: Any) -> None:
+    model.decoder = random_network("cmlm_transformer", 1, WORDS, WORDS).decoder
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_a_decoder_that_pytorch_has_quantised_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (quantised, r"the decoder's layers.0.self_attn.k_proj is quantised by PyTorch"),
+        (scaled_attention, r"the decoder's layers.0.self_attn has another `scaling` than its heads'"),
+        (other_symbols, f"the model has 10 output symbols, and its dictionary {len(WORDS)}"),
+        (own_probabilities, "TransformerModel makes probabilities by a get_normalized_probs of its own"),
+        (not_from_left_to_right, "NATransformerDecoder does not write from left to right"),
+    ],
+)
+def test_what_neither_the_engine_nor_fairseq_in_blocks_can_follow_is_refused(change: Any, message: str) -> None:
     model = small_model()
-    model.decoder = torch.ao.quantization.quantize_dynamic(model.decoder, {nn.Linear}, dtype=torch.qint8)
-    with pytest.raises(AggdecError, match=r"the decoder's layers.0.self_attn.k_proj is quantised by PyTorch"):
+    change(model)
+    with pytest.raises(AggdecError, match=message):
         generator([model], "greedy").generate([model], BATCHES[0])
 
 
-def test_attention_that_a_program_has_scaled_is_refused() -> None:
-    """fairseq itself follows it only where it reads token by token."""
-    model = small_model()
-    model.decoder.layers[0].self_attn.scaling *= 7
-    with pytest.raises(AggdecError, match=r"the decoder's layers.0.self_attn has another `scaling` than its heads'"):
-        generator([model], "greedy").generate([model], BATCHES[0])
+def test_a_decoder_that_is_in_an_ensemble_twice_is_refused() -> None:
+    model, other = small_model(1), small_model(2)
+    other.decoder = model.decoder
+    with pytest.raises(AggdecError, match="has the same decoder twice"):
+        generator([model, other], "greedy")
 
 
 def test_engines_decode_with_dropout_only_where_it_is_asked_for() -> None:

@@ -1,6 +1,6 @@
 """Tables as Markdown, as LaTeX and for a terminal."""
 
-from fairseq_aggdec.lab.grid import LATEX, TERMINAL, text_table
+from fairseq_aggdec.lab.grid import LATEX, text_table
 
 HEADERS, ROWS = ["mode", "tokens\na second"], [["gad|iad", "7"], ["x", ""]]
 
@@ -14,14 +14,6 @@ def test_markdown() -> None:
     ]
     assert text_table(HEADERS, ROWS, numbers=True).splitlines()[1] == "|:---------|------------------:|"
     assert "mode" in text_table(HEADERS, [])
-
-
-def test_on_the_terminal() -> None:
-    lines = text_table(HEADERS, ROWS, TERMINAL, numbers=True).splitlines()
-    assert lines[0].split() == ["mode", "tokens"]
-    assert lines[1].split() == ["a", "second"]
-    assert lines[3].startswith("gad|iad")
-    assert len(lines[3]) == len(lines[1]), "numbers end where their heading ends"
 
 
 def test_latex() -> None:

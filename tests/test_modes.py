@@ -1,20 +1,17 @@
 """The table of modes, and generators that wrap the one that fairseq's task built."""
 
-from argparse import ArgumentParser
 from dataclasses import fields
 from typing import Any
 
 import pytest
-import torch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import DRAFTERS, DecodingSettings
 from fairseq_aggdec.generation.generator import AggressiveGenerator
-from fairseq_aggdec.generation.modes import MODES, Mode, modes_help
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTask
+from fairseq_aggdec.generation.modes import MODES, modes_help
 from fairseq_aggdec.tasks.option_fields import ArithmeticOptions, CopyingOptions, DraftingOptions
-from tests.small_generators import BATCHES, WORDS, small_model, stock, tokens
+from tests.small_generators import BATCHES, WORDS, small_model, tokens
 
 
 def test_every_row_names_drafters_options_and_modes_that_there_are() -> None:
@@ -50,25 +47,3 @@ def test_what_cannot_be_wrapped_is_refused_by_name() -> None:
         AggressiveGenerator(SequenceGenerator([model], WORDS, beam_size=3), settings("greedy"))
     with pytest.raises(AggdecError, match="cannot honour a language model"):
         AggressiveGenerator(SequenceGenerator([model], WORDS, lm_model=small_model(2)), settings())
-
-
-def test_a_mode_of_ones_own_is_a_row_and_a_drafter(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairseq_aggdec.decoding.roles import Draft, Drafter
-
-    class Repeater(Drafter):
-        def propose(self, outputs: Any, limits: Any) -> Draft:
-            return Draft.whole(torch.tensor([text[-1:] for text in outputs.texts]))
-
-        def keep(self, rows: Any) -> None:
-            pass
-
-    monkeypatch.setitem(MODES, "again", Mode("again", "drafts the last token again", "repeater"))
-    monkeypatch.setitem(DRAFTERS, "repeater", lambda drafting, batch: Repeater())
-    model = small_model()
-    ours = AggressiveGenerator.of([model], WORDS, src_dict=WORDS, decoding="again", max_len_b=20)
-    for batch in BATCHES:
-        assert tokens(ours.generate([model], batch)) == stock(model, "greedy", batch)
-    assert ours.totals.drafted > 0
-    parser = ArgumentParser()
-    AggressiveTranslationTask.add_args(parser)
-    assert parser.parse_args(["data", "--decoding", "again"]).decoding == "again"

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import tarfile
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fairseq
-import fairseq_cli
 import pytest
 import torch
 from fairseq import checkpoint_utils, file_utils
 from fairseq.models.transformer import TransformerModel
 from fairseq_cli import generate
-from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import distill
 from fairseq_aggdec.compat import checkpoints
 from fairseq_aggdec.compat.checkpoints import CheckpointError
-from fairseq_aggdec.compat.stored_options import EVALUATED, find_code, is_plain
+from fairseq_aggdec.compat.stored_options import is_plain
 from tests.helpers import PLUGIN, ToyModel
 
 
@@ -118,15 +114,6 @@ def test_code_is_refused_behind_interpolations_and_other_types(intruder: Intrude
         checkpoint_utils.load_checkpoint_to_cpu(str(intruder.path))
 
 
-def test_options_are_found_wherever_they_are() -> None:
-    code = {"adam_betas": "print()"}
-    assert find_code({"cfg": {"model": {"encoder": {"layers": 3}}, "name": "print()"}}) is None
-    nested = Namespace(inner=[1, OmegaConf.create({"a": "b", "optimizer": code})])
-    assert "option cfg.inner.1.optimizer.adam_betas holds 'print()'" in str(find_code({"cfg": nested}))
-    resolved = "option model holds \"${oc.create:'adam_betas: print()'}\""
-    assert resolved in str(find_code(OmegaConf.create({"model": "${oc.create:'adam_betas: print()'}"})))
-
-
 def test_literals_and_what_fairseq_makes_of_them_pass() -> None:
     for text in ("", "8,12", " [1, 2]", "(0.9, 0.98)", "[(512, 3)] * 20 + [(768, -3)]", "True", "{'name': 'x'}"):
         assert is_plain(text), text
@@ -151,29 +138,3 @@ def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path, name: s
             assert [path.name for path in tmp_path.iterdir()] == ["model.tar.gz"]
     file_utils.load_archive_file(str(archive))
     assert sorted(path.name for path in archive.iterdir()) == ["dict.txt", "model.pt"]
-
-
-def _evaluated_expressions() -> Iterator[tuple[str, str]]:
-    """What fairseq passes to `eval` and to its functions that call it: (file, expression)."""
-    for package in (fairseq, fairseq_cli):
-        root = Path(package.__file__).parent
-        for path in root.rglob("*.py"):
-            text = path.read_text(encoding="utf-8")
-            if "eval" not in text or "examples" in path.relative_to(root).parts:
-                continue
-            for node in ast.walk(ast.parse(text)):
-                if isinstance(node, ast.Call):
-                    function = ast.unparse(node.func).removeprefix("utils.").removeprefix("options.")
-                    if function in ("eval", "exec", "eval_str_list", "eval_str_dict", "eval_bool"):
-                        yield str(path.relative_to(root)), ast.unparse(node.args[0])
-
-
-def test_every_option_that_fairseq_evaluates_is_known() -> None:
-    """The others are explained in docs/options.md: arguments of a command line, and lines of a file for speech."""
-    explained = {"x", "uf", "line.strip()", "getattr(override_args, 'model_overrides', '{}')"}
-    unknown = {
-        (file, expression)
-        for file, expression in _evaluated_expressions()
-        if expression.rpartition(".")[2] not in EVALUATED and expression not in explained
-    }
-    assert not unknown

@@ -12,19 +12,18 @@ TRIES = 5
 
 PROGRAM = """
 import sys, time
-{before}
+import fairseq_cli.generate
 modules, began = set(sys.modules), time.process_time()
 import fairseq_aggdec
-{after}
+fairseq_aggdec.register()
 seconds = time.process_time() - began
-print(seconds, *sorted({{name.partition(".")[0] for name in set(sys.modules) - modules}} - {{"fairseq_aggdec"}}))
+print(seconds, *sorted({name.partition(".")[0] for name in set(sys.modules) - modules}))
 """
 
 
-def start(before: str, after: str) -> tuple[float, list[str]]:
+def start() -> tuple[float, list[str]]:
     """Processor seconds and the packages that the import of the plugin brought with it, in a process of its own."""
-    program = PROGRAM.format(before=before, after=after)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, check=True)
     seconds, *packages = done.stdout.split()
     return float(seconds), packages
 
@@ -33,18 +32,13 @@ def test_the_plugin_costs_a_command_little() -> None:
     """Processor time, the best of a few processes: others on the machine make it longer, never shorter."""
     best = TARGET
     for _ in range(TRIES):
-        seconds, packages = start("import fairseq_cli.generate", "fairseq_aggdec.register()")
+        seconds, packages = start()
         heavy = {"sacrebleu", "matplotlib", "ctranslate2", "subword_nmt", "spylls"} & set(packages)
         assert not heavy, "wanted by single commands only"
         best = min(best, seconds)
         if best < TARGET:
             return
     pytest.fail(f"{TRIES} times at least {TARGET} seconds, the last time {seconds:.2f}")
-
-
-def test_the_package_alone_imports_neither_torch_nor_fairseq() -> None:
-    _, packages = start("", "")
-    assert not {"torch", "fairseq", "numpy"} & set(packages)
 
 
 HEAVY = {"torch", "fairseq", "numpy", "matplotlib", "nltk", "sacrebleu", "omegaconf", "subword_nmt", "ctranslate2"}

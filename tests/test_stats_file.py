@@ -7,7 +7,7 @@ import pytest
 
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation.stats_file import DecodedText, StatsFile
+from fairseq_aggdec.generation.stats_file import StatsFile
 
 STATS = SentenceStats(drafted=[4, 0, 2], accepted=[1, 0, 2], committed=[2, 1, 2])
 
@@ -40,17 +40,6 @@ def test_a_file_that_holds_something_else_is_not_emptied(tmp_path: Path) -> None
     with pytest.raises(AggdecError, match=r"--decoding-stats .*three\.txt: is a file that this option did not write"):
         StatsFile(str(path))
     assert path.read_text(encoding="utf-8") == "one\n"
-
-
-def test_text_where_drafts_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "stats.jsonl"
-    text = DecodedText(source=["ä"], output=["a", "b", "c", "d", "</s>"], drafts=[["a", "x"], [], ["d", "</s>"]])
-    StatsFile(str(path)).write(7, [4], [4, 5, 6, 7], STATS, None, text)
-    line = path.read_text(encoding="utf-8")
-    assert "ä" in line
-    record = json.loads(line)
-    assert record["committed_per_iteration"] == [2, 1, 2]
-    assert (record["source"], record["output"], record["drafts"]) == (text.source, text.output, text.drafts)
 
 
 def test_a_full_disk_is_a_message() -> None:

@@ -5,7 +5,7 @@ import gc
 import random
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import torch
@@ -24,23 +24,14 @@ from tests.random_models import dictionary, random_batch, random_model, share_en
 
 WORDS = dictionary(40)
 SENTENCES, BATCH = 2_500, 20
-MAX_LEN = 6
 mallinfo = getattr(ctypes.CDLL(None), "mallinfo2", None)  # of glibc 2.33 and later
 
 
-class Mallinfo(ctypes.Structure):
-    """See mallinfo(3)."""
-
-    _fields_: ClassVar = [
-        (name, ctypes.c_size_t)
-        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
-    ]
-
-
 def allocated_bytes() -> int:
-    """In use of the C library's memory; that of the process also holds what is free, in pieces."""
+    """In use of the C library's memory (see mallinfo(3)); that of the process also holds what is free, in pieces."""
     assert mallinfo is not None
-    mallinfo.restype = Mallinfo
+    fields = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    mallinfo.restype = type("Mallinfo", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in fields]})
     info = mallinfo()
     return int(info.uordblks + info.hblkhd)
 
@@ -55,13 +46,9 @@ def test_no_growth_from_sentence_to_sentence(decoding: str, tmp_path: Path) -> N
         drafter = random_drafter("causal, post-norm sinusoidal", 1, WORDS, WORDS, 5)
         share_encoder(drafter, model)
         block = BlockDraftOptions(LoadedDrafter(drafter), 5)
-    options: dict[str, Any] = {
-        "src_dict": WORDS,
-        "keep_drafts": False,
-        "stats_file": StatsFile(str(tmp_path / "stats.jsonl")),
-    }
-    limits: dict[str, Any] = {"max_len_a": 0, "max_len_b": MAX_LEN}
-    generator = AggressiveGenerator.of([model], WORDS, decoding=decoding, block_draft=block, **options, **limits)
+    options: dict[str, Any] = {"src_dict": WORDS, "keep_drafts": False, "max_len_a": 0, "max_len_b": 6}
+    options["stats_file"] = StatsFile(str(tmp_path / "stats.jsonl"))
+    generator = AggressiveGenerator.of([model], WORDS, decoding=decoding, block_draft=block, **options)
     rng = random.Random(1)
 
     def decode(sentences: int) -> None:

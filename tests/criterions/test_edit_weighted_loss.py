@@ -9,7 +9,6 @@ import torch
 from fairseq.logging import metrics
 
 from fairseq_aggdec.criterions.edit_weighted_loss import EditWeightedLoss, edits
-from fairseq_aggdec.errors import AggdecError
 from tests.criterions.pairs import random_pairs
 from tests.random_models import dictionary, random_model
 
@@ -60,11 +59,3 @@ def test_the_loss_is_the_weighted_mean() -> None:
         scores = logged.get_smoothed_values()
     of_edits = -log_probs.gather(2, batch["target"][..., None])[..., 0][edited].mean() / math.log(2)
     assert scores["edit_nll_loss"] == pytest.approx(float(of_edits), abs=1e-3)
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(AggdecError, match=r"--edit-weight 0\.0: must be above 0"):
-        criterion(edit_weight=0.0)
-    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=dictionary(13))
-    with pytest.raises(AggdecError, match="one dictionary"):
-        EditWeightedLoss(task, 0.1, 3.0, False)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.logging import metrics
 from torch import Tensor
 
 from fairseq_aggdec.criterions.glancing import uniform_noise
@@ -121,32 +120,3 @@ def test_acceptance() -> None:
     assert (int(sums["_accepted"]), sums["_blocks"]) == (4, 2)
     assert [int(sums[f"_correct_{i}"]) for i in range(K)] == [2, 2, 0, 1]
     assert [int(sums[f"_valid_{i}"]) for i in range(K)] == [2, 2, 1, 1]
-
-
-def logged(*logs: dict[str, Any]) -> dict[str, float]:
-    with metrics.aggregate(new_root=True) as figures:
-        GlancingBlockLoss.reduce_metrics(list(logs))
-    return figures.get_smoothed_values()
-
-
-def test_figures_of_validation() -> None:
-    """Means over the whole set, whatever the batches."""
-    model = drafter().eval()
-    logs = [criterion()(model, sample(lengths))[2] for lengths in ([5, 1], [9, 2, 7])]
-    figures = logged(*logs)
-    accepted = sum(float(log["_accepted"]) for log in logs) / 15
-    assert figures["accepted"] == pytest.approx(accepted, abs=6e-4)
-    assert [name for name in figures if name.startswith("acc_")] == [f"acc_{i}" for i in range(1, K + 1)]
-    supervised = sum(log["ntokens"] for log in logs)
-    nll = sum(float(log["nll_loss"]) for log in logs) / supervised / math.log(2)
-    assert figures["nll_loss"] == pytest.approx(nll, abs=6e-4)
-    assert "lambda" not in figures
-
-
-def test_figures_of_training() -> None:
-    log = criterion()(drafter().train(), sample([9, 9, 9], update=50))[2]
-    figures = logged(log)
-    assert figures["lambda"] == pytest.approx(0.4, abs=6e-4)
-    assert figures["glanced"] == pytest.approx(1 - log["ntokens"] / int(log["_positions"]), abs=6e-4)
-    assert 0.1 < figures["glanced"] < 0.4  # floor(0.4 H) of up to four positions, nearly all wrong
-    assert "accepted" not in figures

@@ -42,19 +42,6 @@ def test_in_half_precision_the_loss_is_computed_in_single_precision() -> None:
     assert torch.equal(gradient, exact.bfloat16())
 
 
-def test_weights_count_targets_in_the_loss_alone() -> None:
-    torch.manual_seed(2)
-    logits, targets = torch.randn(5, 6).requires_grad_(), torch.randint(6, (5,))
-    weights = torch.tensor([1.0, 0.5, 0.0, 2.0, 1.0])
-    one_by_one = [smoothed_loss(logits[n : n + 1], targets[n : n + 1], 0.1) for n in range(5)]
-    loss, nll = smoothed_loss(logits, targets, 0.1, weights)
-    expected = sum(weight * each[0] for weight, each in zip(weights, one_by_one, strict=True))
-    torch.testing.assert_close(loss, expected)
-    torch.testing.assert_close(nll, sum((each[1] for each in one_by_one), torch.tensor(0.0)))
-    [gradient], [exact] = (torch.autograd.grad(each, logits) for each in (loss, expected))
-    torch.testing.assert_close(gradient, exact)
-
-
 def test_without_any_target_there_is_a_gradient_of_nothing() -> None:
     """As where a head has nothing to predict in a batch: training goes on."""
     logits = torch.randn(0, 6).requires_grad_()

@@ -1,5 +1,6 @@
 """The loop against a scripted verifier: whatever is drafted, the verifier's own output comes out."""
 
+import random
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -11,14 +12,17 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Block, Decoded, Draft, Drafter
+from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Block, Decoded, Draft, Drafter, DraftSchedule, Outcome
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
+from fairseq_aggdec.scheduling.costs import Costs, DraftCost
+from fairseq_aggdec.scheduling.goodput import Goodput
 from tests.scripted_decoding import (
     EOS,
     FIRST_WORD,
     PAD,
     UNK,
+    OfUnknownLength,
     OracleDrafter,
     ScriptedVerifier,
     examples,
@@ -50,13 +54,12 @@ def decode(
     drafter: Drafter,
     verifier: ScriptedVerifier,
     max_len: int = 200,
-    min_len: int = 0,
-    keep_drafts: bool = False,
     accept: Acceptance = EXACT,
+    schedule: DraftSchedule = VERIFY_ALL,
 ) -> list[Decoded]:
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=min_len)
+    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=0)
     first = torch.full((len(verifier.targets),), verifier.START)
-    return draft_verify_accept(drafter, verifier, rules, first, accept=accept, keep_drafts=keep_drafts)
+    return draft_verify_accept(drafter, verifier, rules, first, accept=accept, schedule=schedule)
 
 
 def check(decoded: list[Decoded], targets: list[list[int]], max_len: int = 200) -> None:
@@ -92,32 +95,61 @@ def check_stats(sentence: Decoded) -> None:
     assert stats.single_steps == stats.drafted.count(0)
 
 
-@examples(60)
+class Foolish(DraftSchedule):
+    """All, none or anything between, for each row; it checks what it is told."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+
+    def limits(self, outputs: Outputs) -> list[int]:
+        room = outputs.room()
+        return self._rng.choice([room, [0] * len(room), [self._rng.randint(0, length) for length in room]])
+
+    def trim(self, draft: Draft) -> Draft:
+        rows = draft.lengths.size(0)
+        return self._rng.choice(
+            [draft, draft.cut([0] * rows), draft.cut([self._rng.randint(0, 9) for _ in range(rows)])]
+        )
+
+    def learn(self, draft: Draft, outcome: Outcome) -> None:
+        assert draft.known in (None, outcome.drafted)
+        assert draft.lengths.tolist() == outcome.drafted
+        counts = zip(outcome.drafted, outcome.accepted, outcome.committed, strict=True)
+        assert all(accepted <= drafted and committed - accepted in (0, 1) for drafted, accepted, committed in counts)
+
+
+def schedule_of(name: str, seed: int) -> DraftSchedule:
+    if name == "all":
+        return VERIFY_ALL
+    if name == "foolish":
+        return Foolish(seed)
+    model = DraftCost(4, 1.0, 0.1, 0.1, start=2.0, rereads=seed % 3 == 0) if name == "goodput of a model" else None
+    return Goodput(Costs(seed % 7, seed % 3, seed % 2 == 0, model), BY_A_MODEL)
+
+
+@examples(120)
 @given(
-    targets_of_batch,
+    st.lists(targets_of_batch, min_size=1, max_size=3),
     st.integers(0, 10_000),
     st.sampled_from([0, 1, 3, 12, 30]),
     st.booleans(),
-    st.sampled_from([EXACT, Acceptance(TopBeta(1, 0.0))]),
+    st.sampled_from([200, 200, 7, 0]),
+    st.sampled_from([EXACT, EXACT, Acceptance(TopBeta(1, 0.0))]),
+    st.sampled_from(["all", "all", "foolish", "foolish", "goodput", "goodput of a model"]),
 )
 def test_any_draft_gives_the_verifiers_output(
-    targets: list[list[int]], seed: int, longest: int, known: bool, accept: Acceptance
+    batches: list[list[list[int]]], seed: int, longest: int, known: bool, max_len: int, accept: Acceptance, name: str
 ) -> None:
-    """Of drafters that tell the host how long their drafts are, and of those on a device that would have to wait.
-
-    Under a criterion, too, that only the verifier's own choice meets.
-    """
-
-    class Unknown(OracleDrafter):
-        def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
-            draft = super().propose(outputs, limits)
-            return Draft(draft.tokens, None, unknown=draft.lengths)
-
-    verifier = ScriptedVerifier(targets, VOCABULARY)
-    decoded = decode((OracleDrafter if known else Unknown)(targets, VOCABULARY, seed, longest), verifier, accept=accept)
-    check(decoded, targets)
-    assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
-    assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
+    """Whether the host knows how long drafts are or not, under a criterion that only the own choice meets, and with any
+    schedule, which goes on from batch to batch."""
+    schedule = schedule_of(name, seed)
+    for targets in batches:
+        verifier = ScriptedVerifier(targets, VOCABULARY)
+        drafter = (OracleDrafter if known else OfUnknownLength)(targets, VOCABULARY, seed, longest)
+        decoded = decode(drafter, verifier, max_len, accept, schedule)
+        check(decoded, targets, max_len)
+        assert verifier.rows_scored == sum(sentence.stats.iterations for sentence in decoded)
+        assert verifier.calls == max(sentence.stats.iterations for sentence in decoded)
 
 
 @examples(25)
@@ -149,14 +181,9 @@ def test_caps_at_every_length_around_the_drafts(draft_length: int, output_length
         check(decode(FixedDrafter(draft, draft), ScriptedVerifier([target], VOCABULARY), max_len), [target], max_len)
 
 
-LONG_ROW = [4, 5, 6, 7, 8, 9, 10, 11, 4, 5, EOS]
-
-
 def test_eos_at_the_bifurcation_ends_the_sentence_in_a_batch() -> None:
     """The first batch implementation of IAD decoded on past such an EOS: 667 of 3,000 sentences came out wrong."""
-    short = [4, 5, EOS]
-    draft = LONG_ROW[:-1]  # right for the long row; in the short one it goes on where the verifier ends
-    decoded = decode(FixedDrafter(draft), ScriptedVerifier([short, LONG_ROW, short], VOCABULARY))
-    check(decoded, [short, LONG_ROW, short])
-    assert decoded[0].stats.accepted == [2]
-    assert decoded[0].stats.committed == [3]
+    short, long = [4, 5, EOS], [4, 5, 6, 7, 8, 9, 10, 11, 4, 5, EOS]
+    decoded = decode(FixedDrafter(long[:-1]), ScriptedVerifier([short, long, short], VOCABULARY))
+    check(decoded, [short, long, short])
+    assert (decoded[0].stats.accepted, decoded[0].stats.committed) == ([2], [3])

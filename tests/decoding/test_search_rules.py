@@ -146,16 +146,6 @@ def test_repeated_ngrams_are_banned(rows: list[list[int]], size: int, width: int
             assert banned == repeated_ngram_ends(tokens[: start + column + 1], size)
 
 
-def test_rows_can_be_dropped_and_reordered() -> None:
-    prefix, lengths = torch.tensor([[4], [5], [6]]), torch.tensor([1, 2, 3])
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=9, prefix=prefix, source_lengths=lengths)
-    kept = rules.keep(torch.tensor([2, 0]))
-    assert kept.prefix is not None
-    assert kept.prefix.tolist() == [[6], [4]]
-    assert kept.source_lengths is not None
-    assert kept.source_lengths.tolist() == [3, 1]
-
-
 @examples(25)
 @given(st.integers(0, 10_000), st.integers(250, 1100), st.integers(1, 4), st.booleans())
 def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: int, tied: bool) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.roles import Block, Draft, Ragged
 from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
-from fairseq_aggdec.decoding.verification import EXACT, NO_DRAFT, Acceptance, TopBeta, Verdict, accepted_prefix_length
+from fairseq_aggdec.decoding.verification import EXACT, NO_DRAFT, Acceptance, TopBeta, Verdict
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7
@@ -121,9 +121,3 @@ def test_search_rules_bind_drafts_too(drafted: int, rules: dict[str, object]) ->
     verdict = judged(Acceptance(TopBeta(VOCABULARY, 40.0)), torch.tensor([[drafted]]), choices)
     assert not verdict.passed
     assert int(verdict.tokens) != drafted
-
-
-def test_the_accepted_prefix_ends_before_the_first_token_that_did_not_pass() -> None:
-    passed = torch.tensor([[1, 1, 0, 1], [0, 1, 1, 1], [1, 1, 1, 1]]).bool()
-    assert accepted_prefix_length(passed).tolist() == [2, 0, 4]
-    assert accepted_prefix_length(passed[:, :0]).tolist() == [0, 0, 0]

@@ -8,14 +8,13 @@ from torch import Tensor
 
 from fairseq_aggdec.engine import layers
 from fairseq_aggdec.engine.arithmetic import linear
-from fairseq_aggdec.engine.arithmetic.fixed_shapes import aligned
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.errors import AggdecError
-from tests.random_models import ENGINE_SHAPES, FALLBACK_SHAPES, dictionary, model_of_shape, random_batch, random_model
+from tests.random_models import FALLBACK_SHAPES, SHAPES, dictionary, model_of_shape, random_batch, random_model
 from tests.scripted_decoding import scored
 
 WORDS = dictionary(40)
@@ -24,17 +23,6 @@ LENGTHS = [13, 1, 37, 16, 24]
 BATCH = random_batch(1, WORDS, LENGTHS)["net_input"]["src_tokens"]
 TARGET = torch.randint(4, len(WORDS), (len(LENGTHS), 30), generator=torch.Generator().manual_seed(1))
 INT8 = pytest.param("int8", marks=pytest.mark.int8)
-
-
-@pytest.mark.parametrize("left_pad", [False, True])
-def test_sentences_begin_at_position_0(left_pad: bool) -> None:
-    lengths = [3, 20, 1, 9]
-    tokens = random_batch(1, WORDS, lengths, left_pad)["net_input"]["src_tokens"]
-    moved = aligned(tokens, PAD)
-    assert moved.shape == (4, 32)
-    for row, length in enumerate(lengths):
-        assert moved[row, : length + 1].tolist() == tokens[row][tokens[row] != PAD].tolist()
-        assert (moved[row, length + 1 :] == PAD).all()
 
 
 @torch.no_grad()
@@ -59,35 +47,33 @@ def has_same_bits(model: Any, precision: Precision) -> bool:
     return all(same)
 
 
-@pytest.mark.parametrize("shape", ENGINE_SHAPES)
-@pytest.mark.parametrize("precision", ["own", "bf16", INT8])
-def test_it_holds_for_every_shape(shape: str, precision: Precision) -> None:
-    assert has_same_bits(model_of_shape(shape, 1, WORDS, WORDS), precision)
+def sizes(head_dim: int) -> dict[str, int]:
+    return {"encoder_embed_dim": 4 * head_dim, "decoder_embed_dim": 4 * head_dim} | HEADS
 
 
-@pytest.mark.parametrize("head_dim", [1, 5, 7, 11, 13])
+HEADS = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+PROJECTED = {
+    "decoder_input_dim": 20, "decoder_output_dim": 12, "encoder_ffn_embed_dim": 40, "decoder_ffn_embed_dim": 40,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options", [*SHAPES.values(), *map(sizes, (1, 5, 7, 11, 13)), PROJECTED, {**PROJECTED, "activation_fn": "gelu"}]
+)
 @pytest.mark.parametrize("precision", ["own", "bf16", INT8])
-def test_it_holds_for_heads_of_few_numbers(head_dim: int, precision: Precision) -> None:
+def test_it_holds_for_every_model(options: dict[str, Any], precision: Precision) -> None:
     """A processor with AVX-512 adds 5 to 11 numbers of a head in an order that depends on the number of queries."""
-    if (precision, head_dim) == ("bf16", 1) and not can_prepack(torch.bfloat16):
-        head_dim = 2  # emulated bfloat16 rounds heads of one number otherwise in a batch
-    dims = {"encoder_embed_dim": 4 * head_dim, "decoder_embed_dim": 4 * head_dim}
-    assert has_same_bits(
-        random_model(1, WORDS, WORDS, encoder_attention_heads=4, decoder_attention_heads=4, **dims), precision
-    )
-
-
-@pytest.mark.parametrize(("activation", "precision"), [("gelu", "own"), ("gelu", "bf16"), ("tanh", "bf16")])
-def test_it_holds_for_all_products_and_activations(activation: str, precision: Precision) -> None:
-    """With projections before and behind the layers, and where a row of activations does not fill whole vectors."""
-    dims = {"decoder_input_dim": 20, "decoder_output_dim": 12, "encoder_ffn_embed_dim": 40, "decoder_ffn_embed_dim": 40}
-    assert has_same_bits(random_model(1, WORDS, WORDS, activation_fn=activation, **dims), precision)
+    if (precision, options) == ("bf16", sizes(1)) and not can_prepack(torch.bfloat16):
+        options = sizes(2)  # emulated bfloat16 rounds heads of one number otherwise in a batch
+    assert has_same_bits(random_model(1, WORDS, WORDS, **options), precision)
 
 
 def test_bf16_needs_its_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_model(1, WORDS, WORDS, encoder_embed_dim=64, decoder_embed_dim=64)
+    assert has_same_bits(model, "bf16")
     for place in (linear, layers):
         monkeypatch.setattr(place, "exact_rows", lambda number: number)
-    assert not has_same_bits(random_model(1, WORDS, WORDS, encoder_embed_dim=64, decoder_embed_dim=64), "bf16")
+    assert not has_same_bits(model, "bf16")
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic("int8"), Arithmetic(bit_exact=True)])

@@ -8,15 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.supported_models import unsupported_encoder
 from tests.random_models import (
     ENGINE_SHAPES,
-    LIGHTCONV_SHAPES,
     dictionary,
     model_of_shape,
     random_batch,
 )
-from tests.scripted_decoding import PAD, examples
+from tests.scripted_decoding import examples
 
 pytestmark = pytest.mark.usefixtures("either_engine")
 
@@ -46,26 +44,9 @@ def test_it_encodes_as_fairseq_does(shape: str, seed: int, lengths: list[int], l
 
 
 @torch.no_grad()
-def test_a_padding_symbol_in_the_text_is_padding() -> None:
-    encoder = model_of_shape("post-norm sinusoidal", 1, VOCABULARY, VOCABULARY).encoder
-    tokens = torch.tensor([[5, PAD, 6, 2]])
-    assert_same_text(BlockEncoder(encoder)(tokens), encoder(tokens, torch.tensor([4])))
-
-
-@torch.no_grad()
 def test_sinusoidal_positions_go_on_behind_those_computed_ahead() -> None:
     encoder = model_of_shape("post-norm sinusoidal", 2, VOCABULARY, VOCABULARY).encoder
     engine = BlockEncoder(encoder)
     for lengths in ([200], [3], [90, 260]):
         net_input = random_batch(3, VOCABULARY, lengths)["net_input"]
         assert_same_text(engine(net_input["src_tokens"]), encoder(**net_input))
-
-
-@pytest.mark.parametrize("shape", LIGHTCONV_SHAPES)
-def test_other_encoders_are_not_taken(shape: str) -> None:
-    encoder = model_of_shape(shape, 0, VOCABULARY, VOCABULARY).encoder
-    reason = unsupported_encoder(encoder)
-    assert reason is not None
-    assert "LightConvEncoder" in reason
-    with pytest.raises(ValueError, match="LightConvEncoder"):
-        BlockEncoder(encoder)

@@ -101,24 +101,6 @@ def test_weights_that_16_bits_cannot_hold_stay_as_they_are(name: str, other: flo
     assert torch.equal(product(torch.eye(2))[:, 0], weight[0])
 
 
-def test_layers_of_large_models_keep_weights_in_16_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And compute the same bits as with all 32."""
-    encoder = random_model(1, WORDS, WORDS).half().float().encoder
-    tokens = random_batch(1, WORDS, [5, 9])["net_input"]["src_tokens"]
-    expected = BlockEncoder(encoder)(tokens)["encoder_out"][0]
-    packed: list[torch.dtype] = []
-    narrowed = modules._narrowed
-
-    def watched(weight: Tensor) -> Tensor:
-        packed.append(narrowed(weight).dtype)
-        return narrowed(weight)
-
-    monkeypatch.setattr(modules, "_narrowed", watched)
-    monkeypatch.setattr(modules, "_WEIGHTS_IN_CACHE", 0)
-    assert torch.equal(BlockEncoder(encoder)(tokens)["encoder_out"][0], expected)
-    assert packed == [torch.float16] * (4 * len(encoder.layers) if NAMES else 0)
-
-
 @pytest.mark.int8
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", [name for name in NAMES if name == "avx512"])

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fairseq_aggdec.engine.arithmetic import linear
-from fairseq_aggdec.engine.arithmetic.linear import Linear, fused, rounded_rows
+from fairseq_aggdec.engine.arithmetic.linear import Linear, rounded_rows
 from fairseq_aggdec.engine.arithmetic.precision import can_prepack
 
 
@@ -36,15 +36,6 @@ def test_rows_are_rounded_up_to_few_numbers() -> None:
     assert rounded[:20] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 12, 12, 14, 14, 16, 16, 20, 20, 20, 20]
     assert rounded[62:66] == [64, 64, 80, 80]
     assert len(set(rounded)) == 144
-
-
-@pytest.mark.parametrize("biases", [(True, True, True), (True, False, True)])
-@torch.no_grad()
-def test_one_product_for_several(biases: tuple[bool, ...]) -> None:
-    modules = [nn.Linear(8, 8 + 4 * number, bias=bias) for number, bias in enumerate(biases)]
-    x = torch.randn(5, 8)
-    expected = torch.cat([module(x) for module in modules], dim=-1)
-    torch.testing.assert_close(fused(*modules)(x), expected, atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("functions", ["missing", "other signature", "other result"])

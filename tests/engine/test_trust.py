@@ -77,14 +77,6 @@ def test_an_encoder_that_computes_a_little_differently_is_left_to_fairseq(caplog
     assert engines.encoders_made == 0
 
 
-def test_sizes_that_the_kernels_would_read_beyond_are_found() -> None:
-    some = model()
-    some.decoder.layers[1].fc1 = nn.Linear(some.decoder.embed_dim, 2)
-    some.decoder.layers[1].fc2 = nn.Linear(2, some.decoder.embed_dim)
-    engine = Engines().decoder(some.decoder)
-    assert engine is None or not engine.by_kernels
-
-
 def test_the_model_and_random_numbers_stay_as_they_were() -> None:
     some = model(dropout=0.5).train()
     some.decoder.layers[0].eval()

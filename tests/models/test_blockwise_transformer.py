@@ -97,35 +97,27 @@ def test_heads_of_the_base_are_taken_where_they_fit(tmp_path: Path, caplog: pyte
     assert "new here decoder.heads.inner" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"decoder_layers": 5}, "--decoder-layers is 2 there and 5 here: leave it out"),
-        ({"base_checkpoint": None, "freeze_base": True}, "--freeze-base without --base-checkpoint"),
-        ({"block_heads": 1}, "--block-heads 1"),
-    ],
-)
-def test_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
-    path = save_base(random_model(1, WORDS, WORDS), tmp_path / "base.pt")
-    named = options.pop("base_checkpoint", path)
-    with pytest.raises(AggdecError, match=message):
-        on_base(named, WORDS, WORDS, **options)
-
-
-def test_checkpoints_that_do_not_fit(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     model = random_model(1, WORDS, WORDS)
-    weights = model.state_dict()
+    weights, path = model.state_dict(), save_base(model, tmp_path / "base.pt")
+    options: list[tuple[dict[str, Any], str]] = [
+        ({"decoder_layers": 5}, "--decoder-layers is 2 there and 5 here: leave it out"),
+        ({"path": None, "freeze_base": True}, "--freeze-base without --base-checkpoint"),
+        ({"block_heads": 1}, "--block-heads 1"),
+        ({"tgt_dict": dictionary(30)}, r"target dictionary .* has 34 symbols: use the verifier's data-bin"),
+    ]
+    for given, message in options:
+        with pytest.raises(AggdecError, match=message):
+            on_base(**{"path": path, "src_dict": WORDS, "tgt_dict": WORDS, **given})
     states = {
         r"lacks decoder.layers.0.fc2.bias": {name: value for name, value in weights.items() if "fc2" not in name},
         r"has decoder.layers.0.c_attn, for which": {**weights, "decoder.layers.0.c_attn": torch.zeros(2)},
         "no Transformer encoder-decoder": {name: weights[name] for name in weights if name.startswith("encoder")},
     }
     for message, state in states.items():
-        path = save_base(SimpleNamespace(state_dict=lambda: state), tmp_path / "base.pt")  # noqa: B023
+        save_base(SimpleNamespace(state_dict=lambda: state), path)  # noqa: B023
         with pytest.raises(AggdecError, match=message):
             on_base(path, WORDS, WORDS)
-    with pytest.raises(AggdecError, match=r"target dictionary .* has 34 symbols: use the verifier's data-bin"):
-        on_base(save_base(model, tmp_path / "base.pt"), WORDS, dictionary(30))
 
 
 def test_a_checkpoint_at_hand_is_loaded_without_its_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,7 @@ from fairseq_aggdec.checkpoint_tools.shrinking import layer_counts, read_layers,
 from fairseq_aggdec.cli.small_verbs import shrink as command
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
 from fairseq_aggdec.errors import AggdecError
-from tests.random_bart import bart_options
-from tests.random_models import dictionary, draw_weights, random_batch
+from tests.random_models import bart_options, dictionary, draw_weights, random_batch
 
 fairseq_aggdec.register()
 WORDS = dictionary(20)
@@ -32,8 +31,6 @@ def options_of(form: str) -> Any:
     if form == "groups":
         groups = {side: {**SIZES, "layers": 4} for side in ("encoder", "decoder")}
         return {"_name": "transformer", **groups, "share_all_embeddings": True}
-    if form == "flat YAML":
-        return {"_name": "transformer", **flat, **layers, "share_all_embeddings": True}
     if form == "name alone":  # the layers stand nowhere but in the architecture
         return {"_name": "transformer_small_6_6"}
     if form == "BART":
@@ -41,7 +38,7 @@ def options_of(form: str) -> Any:
     return Namespace(arch="transformer", **flat, **layers, share_all_embeddings=True)
 
 
-FORMS = ["command line", "old", "groups", "flat YAML", "name alone", "BART"]
+FORMS = ["command line", "old", "groups", "name alone", "BART"]
 
 
 def built(options: Any) -> Any:

@@ -67,22 +67,6 @@ def test_decoder_is_taken_where_it_fits(tmp_path: Path, caplog: pytest.LogCaptur
     assert new.endswith("new in the drafter decoder.mask_embedding")
 
 
-def test_frozen_weights_are_saved_exactly(tmp_path: Path) -> None:
-    """Whatever precision the training runs in, and after it went on from a checkpoint."""
-    model, other = drafter(freeze_encoder=True), drafter(freeze_encoder=True)
-    warm_start(model, str(save_verifier(tmp_path)), None)
-    exact = {name: value.clone() for name, value in model.state_dict().items()}
-    state = model.bfloat16().state_dict()
-    for name in ("encoder.layers.0.fc1.weight", "decoder.output_projection.weight"):
-        assert state[name].dtype == torch.float32
-        assert torch.equal(state[name], exact[name])
-    assert state["decoder.layers.0.fc1.weight"].dtype == torch.bfloat16
-    assert torch.equal(state["encoder_fingerprint"], exact["encoder_fingerprint"])
-    warm_start(other, str(save_verifier(tmp_path)), None)
-    other.bfloat16().load_state_dict(state)
-    assert torch.equal(other.state_dict()["encoder.layers.0.fc1.weight"], exact["encoder.layers.0.fc1.weight"])
-
-
 def test_a_checkpoint_with_another_frozen_encoder_does_not_take_its_place(tmp_path: Path) -> None:
     """fairseq-train with the same --save-dir and another verifier, or with --finetune-from-model."""
     (tmp_path / "first").mkdir()
@@ -118,15 +102,12 @@ def test_fingerprint_knows_the_encoder() -> None:
         ({}, {"no_scale_embedding": True}, "--no-scale-embedding"),
     ],
 )
-def test_encoder_that_does_not_fit(tmp_path: Path, verifier: dict, mine: dict, message: str) -> None:
+def test_a_verifier_that_does_not_fit(tmp_path: Path, verifier: dict, mine: dict, message: str) -> None:
     path = save_verifier(tmp_path, no_scale_embedding=False, **verifier)
     with pytest.raises(AggdecError, match=rf"--encoder-from .*v.pt: .*{message}"):
         warm_start(drafter(**mine), str(path), None)
-
-
-def test_refused(tmp_path: Path) -> None:
+    if "words" in verifier:
+        with pytest.raises(AggdecError, match=r"--decoder-from .*embed_tokens.weight is 32 x 16.*target dictionary"):
+            warm_start(drafter(), None, str(path))
     with pytest.raises(AggdecError, match="--freeze-encoder without --encoder-from"):
         warm_start(drafter(freeze_encoder=True), None, None)
-    path = save_verifier(tmp_path, words=28)
-    with pytest.raises(AggdecError, match=r"--decoder-from .*embed_tokens.weight is 32 x 16.*target dictionary"):
-        warm_start(drafter(), None, str(path))

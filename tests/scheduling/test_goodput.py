@@ -41,16 +41,9 @@ class Decoding:
         kinds: Sequence[str] | None = None,
         tokens: int = 150,
     ) -> list[list[int]]:
-        """Decode outputs of so many tokens.
+        """Decode outputs of so many tokens; how much of each row's draft was verified in each iteration.
 
-        Args:
-            lengths: of each row's drafts.
-            passing: how many tokens of each.
-            kinds: of them.
-            tokens: of every output.
-
-        Returns:
-            how much of each row's draft was verified in each iteration.
+        Of the drafts there are the lengths, the numbers of tokens that pass, and the kinds.
         """
         outputs, verified = outputs_of([[]] * len(lengths)), []
         while max(outputs.known_lengths) <= tokens:
@@ -92,12 +85,6 @@ def geometric(chance: float) -> Passes:
     return lambda: next(number for number in range(1000) if rng.random() > chance)
 
 
-@pytest.mark.parametrize("costs", [RAGGED, PADDED])
-@pytest.mark.parametrize("rows", [1, 32])
-def test_drafts_that_pass_are_verified_whole(rows: int, costs: Costs) -> None:
-    assert all(row == [10] * rows for row in Decoding(costs).batch([10] * rows, [10] * rows)[2:])
-
-
 @pytest.mark.parametrize("costs", [RAGGED, PADDED, READ])
 def test_wide_drafts_are_trimmed_in_a_large_batch_and_not_in_a_batch_of_one(costs: Costs) -> None:
     decoding = Decoding(costs)
@@ -123,7 +110,6 @@ def test_drafts_are_trimmed_by_their_kind_where_rows_are_ragged() -> None:
     for decoding in (ragged, padded):
         decoding.batch([3] * 30, [3, 0, 1] * 10, kinds)
     assert ragged.trimmed([3] * 30, kinds) == [3, 0, 1] * 10
-    assert ragged.trimmed([2, 3, 1] * 10, kinds) == [2, 0, 1] * 10
     assert len(set(padded.trimmed([3] * 30, kinds) or [])) == 1
 
 
@@ -179,11 +165,8 @@ def test_an_expensive_drafter_is_asked_less_often(draft: DraftCost, asked: bool)
     assert any(map(max, verified)) == asked
 
 
-def test_no_draft_and_drafts_of_unknown_length_are_left_as_they_are() -> None:
-    decoding = Decoding(RAGGED)
-    assert decoding.trimmed([0] * 4) == [0] * 4
-    outputs = outputs_of([[], []])
+def test_drafts_of_unknown_length_are_left_as_they_are() -> None:
+    decoding, outputs = Decoding(RAGGED), outputs_of([[], []])
     decoding.goodput.limits(outputs)
     unknown = Draft(torch.zeros(2, 3, dtype=torch.long), None, unknown=torch.tensor([3, 2]))
     assert decoding.goodput.trim(unknown) is unknown
-    decoding.goodput.learn(unknown, Outcome([3, 2], [0, 2], [1, 3], None))

@@ -5,16 +5,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
-from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig, AggressiveTranslationTask
-from tests.random_models import dictionary, model_of_shape, random_batch
+from tests.random_models import dictionary, model_of_shape
 
 VOCABULARY = dictionary(12)
 
@@ -40,15 +38,6 @@ def test_beam_is_the_default_and_stock_fairseq_as_is_scoring(model: FairseqEncod
     assert isinstance(scorer, SequenceScorer)
 
 
-@pytest.mark.parametrize(("decoding", "mode"), [("greedy", "greedy"), ("iad", "iad"), ("aggressive", "iad")])
-def test_modes(model: FairseqEncoderDecoderModel, decoding: str, mode: str) -> None:
-    """A sparse namespace, as --eval-bleu passes it, has fairseq's defaults."""
-    generator = task(decoding, max_draft_len=7).build_generator([model], Namespace())
-    assert isinstance(generator, AggressiveGenerator)
-    assert generator.decoding == mode
-    assert generator.settings.max_draft_len == 7
-
-
 def test_the_beam_is_set_to_one_where_the_closing_line_reads_it_but_for_a_search_by_beam(
     model: FairseqEncoderDecoderModel, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -64,20 +53,6 @@ def test_the_beam_is_set_to_one_where_the_closing_line_reads_it_but_for_a_search
     generator = task("aggressive-beam").build_generator([model], options)
     assert isinstance(generator, AggressiveBeamGenerator)
     assert (generator.beam_size, options.beam) == (3, 3)
-
-
-def test_new_weights_are_read_after_training_went_on(model: FairseqEncoderDecoderModel) -> None:
-    """Engines hold fused copies of the weights; a validation starts with new ones."""
-    trainer, sample = task("iad"), random_batch(1, VOCABULARY, [7, 3])
-    for factor in (1.0, -1.7):
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(factor)
-        trainer.begin_valid_epoch(1, model)
-        generator = trainer.build_generator([model], Namespace())
-        stock = SequenceGenerator([model], VOCABULARY, beam_size=1)
-        found, expected = (g.generate([model], sample) for g in (generator, stock))
-        assert [h[0]["tokens"].tolist() for h in found] == [h[0]["tokens"].tolist() for h in expected]
 
 
 def test_shards_out_of_range() -> None:

@@ -119,19 +119,14 @@ def test_yaml_bfloat16_and_averaged_weights(toy_model_dir: ToyModel, tmp_path: P
     assert torch.equal(loaded["decoder.mask_embedding"].float(), average["decoder.mask_embedding"].float())
 
 
-def config(**changes: Any) -> BlockDraftingConfig:
-    options: dict[str, Any] = {"eval_bleu": False, "left_pad_target": False, **changes}
-    return BlockDraftingConfig(data="none", **options)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_refused_options() -> None:
+    words = dictionary(5)
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"eval_bleu": True}, "--eval-bleu.*accepted"),
         ({"left_pad_target": True}, "--left-pad-target"),
         ({"blocks_per_sentence": 0}, "--blocks-per-sentence 0"),
-    ],
-)
-def test_refused_options(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(AggdecError, match=message):
-        BlockDraftingTask(config(**changes), dictionary(5), dictionary(5))
+    ]
+    for changes, message in cases:
+        options: dict[str, Any] = {"eval_bleu": False, "left_pad_target": False, **changes}
+        with pytest.raises(AggdecError, match=message):
+            BlockDraftingTask(BlockDraftingConfig(data="none", **options), words, words)

@@ -10,6 +10,7 @@ from fairseq.data import Dictionary
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
 from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of, values_of
 from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 from fairseq_aggdec.tasks.decoding_options import arithmetic_of, check_decoding_options, heads_to_use, resolved_mode
@@ -25,55 +26,33 @@ def config(decoding: str, **options: Any) -> AggressiveTranslationConfig:
     return AggressiveTranslationConfig(decoding=decoding, **options)
 
 
-def check(decoding: str, **options: Any) -> None:
-    """As the task does before it reads a model."""
-    check_decoding_options(config(decoding, **options))
-
-
 @pytest.mark.parametrize(
     ("decoding", "options", "message"),
     [
         ("iad", {"drafter_path": "d.pt"}, "--drafter-path"),
-        *[(mode, {}, "--drafter-path") for mode in ("gad", "gad++")],
-        ("greedy", {"drafts": "whole"}, "--drafts is read by"),
-        *[
-            (mode, {"drafter_path": "d.pt", "min_block": 2}, r"--min-block is read by")
-            for mode in ("gad", "aggressive")
-        ],
+        ("gad", {}, "--drafter-path"),
+        ("gad", {"drafter_path": "d.pt", "min_block": 2}, r"--min-block is read by"),
         ("iad", {"drafts": "some"}, "--drafts some: choose auto or whole"),
         ("iad", {"block_size": 4}, "--block-size"),
         ("blockwise", {"tolerance": math.nan}, "--tolerance nan"),
         ("blockwise", {"accept_distance": 1.0, "top_beta": 2}, "--accept-distance does not go with --top-beta"),
         ("iad", {"top_beta": 3}, r"--top-beta is read by --decoding iad\+\+, gad\+\+, blockwise only"),
         ("iad", {"int8": True, "bf16": True}, "--int8 and --bf16: one precision"),
-        ("iad", {"bf16": True, "fp16": True}, "--bf16 and --fp16: one precision"),
-        ("beam", {"int8": True}, "--int8 is read by .*not by beam"),
         ("iad", {"bit_exact": True, "bf16": True}, "--bit-exact --bf16: same bits need this plugin's kernels"),
         ("beam", {"bit_exact": True}, "--bit-exact is read by .*not by beam"),
-        ("greedy", {"max_draft_len": 4}, "--max-draft-len is read by --decoding iad, aggressive only"),
-        ("iad++", {"min_block": 2}, r"--min-block is read by .*not by iad\+\+"),
         ("gad++", {"bit_exact": True, "drafter_path": "d.pt"}, r"--bit-exact is read by .*not by gad\+\+"),
     ],
 )
 def test_refused(decoding: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(AggdecError, match=message):
-        check(decoding, **options)
+        check_decoding_options(config(decoding, **options))
 
 
-@pytest.mark.parametrize(
-    ("decoding", "options"),
-    [
-        ("gad++", {"drafter_path": "d.pt", "top_beta": 1, "tolerance": 0.0}),
-        ("nar", {"drafter_path": "d.pt", "block_size": 2}),
-        ("blockwise", {"block_size": 4, "top_beta": 2, "tolerance": 3.0, "min_block": 2}),
-        *[(mode, {"drafts": "whole", "drafter_path": "d.pt"}) for mode in ("gad", "aggressive")],
-        ("iad++", {"top_beta": 2, "tolerance": 3.0}),
-        *[(mode, {"bit_exact": True}) for mode in ("greedy", "iad", "blockwise", "aggressive")],
-        ("gad", {"bit_exact": True, "drafter_path": "d.pt"}),
-    ],
-)
-def test_taken(decoding: str, options: dict[str, Any]) -> None:
-    check(decoding, **options)
+def test_every_mode_takes_the_options_of_its_row() -> None:
+    values: dict[str, Any] = {"drafts": "whole", "drafter_path": "d.pt", "block_size": 4, "top_beta": 2}
+    values |= {"tolerance": 3.0, "min_block": 2, "bit_exact": True, "int8": True, "max_draft_len": 3}
+    for name, mode in MODES.items():
+        check_decoding_options(config(name, **{option: values[option] for option in mode.options if option in values}))
 
 
 def test_precisions_arrive() -> None:
@@ -127,15 +106,12 @@ def test_distances_are_between_numbers() -> None:
     assert torch.equal(values_of(["5", "-1"]).isnan(), torch.tensor([False, True]))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_refused_once_the_model_is_known() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"top_beta": 101}, "--top-beta 101: the target dictionary has only 100 symbols"),
         ({"min_block": 9}, "--min-block 9: an iteration commits at most 8 tokens here"),
         ({"accept_distance": 1.0}, "--accept-distance: the target dictionary has no numbers"),
-    ],
-)
-def test_refused_once_the_model_is_known(options: dict[str, Any], message: str) -> None:
-    for mode in ("gad++", "blockwise"):
+    ]
+    for options, message in cases:
         with pytest.raises(AggdecError, match=message):
-            accepts(mode, **options)
+            accepts("blockwise", **options)

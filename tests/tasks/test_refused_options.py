@@ -5,15 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairseq import tasks
-from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
 from fairseq_cli import generate as generate_command
 from fairseq_cli import interactive as interactive_command
-from omegaconf import DictConfig, OmegaConf
 
 import fairseq_aggdec
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationConfig
 from fairseq_aggdec.tasks.refused_options import refuse
 
 PLUGIN = Path(fairseq_aggdec.__file__).parent
@@ -81,25 +77,13 @@ def test_what_is_allowed_comes_to_the_model(command_error: Any, decoding: str, o
     assert "checkpoint /nowhere/model.pt: no such file" in command_error(decoding, *options)
 
 
-def whole_config(data: Path, **generation: Any) -> DictConfig:
-    """fairseq's configuration as it is built from a checkpoint, for torch.hub's interface."""
-    config = FairseqConfig(generation=GenerationConfig(**generation))
-    config.task = AggressiveTranslationConfig(data=str(data), source_lang="src", target_lang="tgt", decoding="iad")
-    config.task._name = "aggressive_translation"
-    return OmegaConf.create(OmegaConf.to_container(OmegaConf.structured(config)))
-
-
-def test_a_loaded_configuration(data: Path) -> None:
-    with pytest.raises(AggdecError, match="cannot honour --nbest, --lm-path"):
-        tasks.setup_task(whole_config(data, nbest=3, lm_path="lm.pt").task, from_checkpoint=True)
-    tasks.setup_task(whole_config(data).task, from_checkpoint=True)
-
-
 def test_what_a_program_hands_over() -> None:
     refuse("iad", Namespace())
-    with pytest.raises(AggdecError, match="--sampling"):
-        refuse("iad", Namespace(sampling=True))
-    with pytest.raises(AggdecError, match="--lm-path"):
-        refuse("iad", Namespace(), lm_model=object())
-    with pytest.raises(AggdecError, match="prefix_allowed_tokens_fn"):
-        refuse("iad", Namespace(), prefix_fn=lambda sentence, tokens: [])
+    handed_over: dict[str, dict[str, Any]] = {
+        "--sampling": {"options": Namespace(sampling=True)},
+        "--lm-path": {"lm_model": object()},
+        "prefix_allowed_tokens_fn": {"prefix_fn": lambda sentence, tokens: []},
+    }
+    for option, given in handed_over.items():
+        with pytest.raises(AggdecError, match=option):
+            refuse("iad", **{"options": Namespace(), **given})

@@ -64,23 +64,6 @@ def test_splits(data: Path) -> None:
     assert made.max_positions() == (5, TOKENS + 1)
 
 
-def test_outputs_have_the_images_length_and_blockwise_is_lossless(data: Path) -> None:
-    """Stock fairseq's beam of one, the engine's greedy decoding and blocks: the same images, one by one or together."""
-    made = task(data)
-    model = model_for(made)
-    made.load_dataset("test")
-    dataset = made.dataset("test")
-    together = dataset.collater([dataset[number] for number in range(5)])
-    expected = decoded(made, model, together)
-    assert all(len(tokens) == TOKENS + 1 and tokens[-1] == made.target_dictionary.eos() for tokens in expected)
-    for tokens in expected:
-        to_image(torch.tensor(tokens), 6, 1, made.target_dictionary)  # intensities alone
-    for decoding in ("greedy", "blockwise", "aggressive", "iad"):
-        made.cfg.decoding = decoding
-        assert decoded(made, model, together) == expected
-        assert decoded(made, model, dataset.collater([dataset[3]])) == expected[3:4]
-
-
 def test_approximate_decoding_stays_within_the_distance(data: Path) -> None:
     """Each token is the model's own choice after the tokens before it, or differs from that by at most epsilon."""
     made = task(data, "blockwise", accept_distance=20)
@@ -100,30 +83,16 @@ def test_approximate_decoding_stays_within_the_distance(data: Path) -> None:
     assert differences.max() > 0, "nothing was approximate: this says little"
 
 
-def test_a_model_of_other_images_is_refused(data: Path) -> None:
-    trained, made = task(data, input_size=3, grey=False), task(data)
-    made.load_state_dict(trained.state_dict())  # as fairseq does it before it builds a checkpoint's model
-    with pytest.raises(
-        AggdecError, match=r"trained for RGB 3x3 to 6x6, the options say grey 2x2 to 6x6.*without --grey"
-    ):
-        made.build_model(Namespace(arch="transformer"), from_checkpoint=True)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_refused_options_and_data(data: Path) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"data": ""}, "no data given"),
         ({"input_size": 4}, "--output-size 6 is no multiple of --input-size 4"),
         ({"source_lang": "en"}, "--source-lang has no meaning for --task super_resolution"),
         ({"decoding": "greedy", "accept_distance": 2.0}, "--accept-distance is read by"),
-    ],
-)
-def test_refused_options(data: Path, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(AggdecError, match=message):
-        task(**{"data": data, **options})
-
-
-def test_refused_search_options_and_data(data: Path) -> None:
+    ]
+    for options, message in cases:
+        with pytest.raises(AggdecError, match=message):
+            task(**{"data": data, **options})
     made = task(data, "greedy")
     with pytest.raises(AggdecError, match="--max-len-b 30: the image size determines"):
         made.build_generator([model_for(made)], Namespace(max_len_b=30))

@@ -33,20 +33,15 @@ from tests.synthetic_images import make_images, write_npz
 UPDATES = 4
 PAIRS = 240
 """in the training set of `make_toy_data`, and as many images"""
-BASES = {"drafter": "verifier", "drafter_big": "verifier_big", "blockwise": "verifier", "heads": "base"}
-BASES |= {"heads_rgb": "base_rgb", "fine-tuned-heads": "verifier", "fine-tuned-heads_rgb": "base_rgb"}
-"""the model of the experiment that another one begins with"""
+BASES = {"tatoeba_en_de/drafter": "tatoeba_en_de/verifier", "sign_digits_sr/heads_rgb": "sign_digits_sr/base_rgb"}
+"""of a configuration, the one whose model it begins with"""
 FINE_TUNED = "fine-tuned-"
 """heads whose base learns along, as the stages `fine_tune` and `blockwise_table` train them"""
 
 
 def base_of(name: str) -> str | None:
     """The configuration whose model this one begins with."""
-    experiment, model = name.split("/")
-    base = BASES.get(model.removeprefix(FINE_TUNED))
-    if experiment == "wmt14_blockwise" and base:
-        base = "base"
-    return base and f"{experiment}/{base}"
+    return BASES.get(name.replace(FINE_TUNED, ""))
 
 
 def toy_size(name: str, folder: Path, batch: int) -> Any:

@@ -1,7 +1,6 @@
 """Input-guided drafting against a direct transcription of papers/000 Algorithm 1, line 3."""
 
 import random
-from typing import Any
 
 import pytest
 import torch
@@ -56,11 +55,6 @@ def slow_draft(source: list[int], output: list[int], max_draft_len: int) -> list
     return draft[:max_draft_len] if max_draft_len > 0 else draft
 
 
-def copied(source: list[int], output: list[int], *args: Any, **options: Any) -> list[int]:
-    """What is drafted after the start symbol and an output."""
-    return SourceMatcher([*source, EOS], EOS, *args, **options).copy([options.get("start", EOS), *output])[0]
-
-
 @examples(150)
 @given(texts, st.lists(tokens, max_size=12), st.sampled_from([0, 0, 1, 3, 5]), st.randoms(use_true_random=False))
 def test_drafts_follow_the_shortest_unique_suffix(
@@ -73,12 +67,6 @@ def test_drafts_follow_the_shortest_unique_suffix(
             draft, kind = matcher.copy([EOS, *output[:end]])
             assert draft == slow_draft(source, output[:end], longest)
             assert kind <= min(end + 1, MAX_KIND)
-
-
-def test_limits() -> None:
-    assert copied([A, B, C, D], [D, B]) == [C, D, EOS]
-    assert copied([A, B, C, D], [A], max_draft_len=2) == [B, C]
-    assert copied([A, B], [], start=D) == [A, B, EOS]
 
 
 def test_rows_draft_by_themselves_and_can_be_dropped_and_reordered() -> None:
