@@ -15,10 +15,10 @@ from fairseq_aggdec.data import steps as steps_module
 from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.subwords import gpt2
 from fairseq_aggdec.data.text_files import read_pairs, write_lines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.files import alone_at
+from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
 from tests.data.preparing import ROOT, digest, experiment, make_data, prepare, small_correction, write_gzipped
 
 GOLDEN = "d5fa64f18926eb9ed593ab1a7735add67ce369e50bbf68a061d25c32b35d33ab"
@@ -138,7 +138,7 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     assert (tmp_path / "bpe/train.src").read_text().splitlines()[0] == "27 28 2"
     binary = tmp_path / "data-bin"
     assert (binary / "dict.src.txt").read_text().splitlines()[:29] == [f"{n} 1" for n in range(29)]
-    assert gpt2(binary / "encoder.json", binary / "vocab.bpe").decode("27 28 2") == "ab abc"
+    assert ExperimentScores(steps.experiment, tmp_path, tmp_path)._join("27 28 2") == "ab abc", "before it is scored"
 
 
 def written_by_preprocess(command: list[str], work: Path) -> None:
