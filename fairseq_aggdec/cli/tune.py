@@ -75,21 +75,11 @@ def _parser() -> argparse.ArgumentParser:
         "--repeats", type=int, default=3, help="number of rounds, whose median time counts (default: 3)"
     )
     options.add_half_precision_options(parser)
-    parser.add_argument(
-        "--figure",
-        type=Path,
-        action="append",
-        default=[],
-        help="draw quality against speed into this .png or .svg; can be repeated",
-    )
     return parser
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     options.check_least(parser, args, 1, "limit", "beam", "batch_size", "repeats", "threads")
-    for path in args.figure:
-        if path.suffix not in (".png", ".svg"):
-            parser.error(f"--figure {path}: must end with .png or .svg")
     if args.metric == "sacrebleu" and args.text_reference is None:
         parser.error("--metric sacrebleu: give --text-reference, the split's targets as running text")
     if args.metric == "m2" and args.m2 is None:
