@@ -127,10 +127,16 @@ def test_tables_are_of_what_is_decoded_and_measured(commands: tuple[str, list[li
     assert {output.parts[-4:-2] for output in outputs} <= {(experiment, "decode")}
     decoded, measured = {output.parts[-2:] for output in outputs}, measurements(experiment, given)
     results = Asked(CONFIGS / experiment, tmp_path)
-    declared_tables(CONFIGS / experiment).papers(results)
+    declared = declared_tables(CONFIGS / experiment)
+    for table in declared.papers(results):
+        for system in filter(None, (table.greedy, table.beam)):
+            table.table.check("row", system)
     assert results.asked <= decoded
     unknown = {name for name, _ in results.timed} - {name for name, _, _ in measured}
     assert {name for name in unknown if not name.startswith("../")} <= {"bench/bench"}, "of scores' rows"
+    assert all(own.grid() is None for function in declared.own.values() for own in function(results)), (
+        "nothing measured"
+    )
 
 
 def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str, int]]:
@@ -218,6 +224,5 @@ def test_a_dry_run_prints_hours_and_disk_space_and_leaves_nothing(tmp_path: Path
     environment = os.environ | {"TMPDIR": str(tmp_path), "AGGDEC_WORK": str(tmp_path / "work")}
     command = ["bash", str(ROOT / "scripts/reproduce.sh"), "gec_bart_12_2", "prepare", "--dry-run"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    for figure in ("disk_gb", "gpu_hours"):
-        assert re.search(rf"^{figure}: \d+", done.stdout, re.MULTILINE)
+    assert re.search(r"^disk_gb: \d+\ngpu_hours: \d+.*\nmemory_gb: not measured$", done.stdout, re.MULTILINE)
     assert list(tmp_path.iterdir()) == []

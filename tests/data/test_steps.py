@@ -12,7 +12,6 @@ from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.steps import Steps
 from fairseq_aggdec.data.text_files import read_pairs, write_lines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import alone_at
 from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
 from tests.data.preparing import ROOT, digest, experiment, make_data, prepare, small_correction, write_gzipped
 
@@ -122,16 +121,6 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     binary = tmp_path / "data-bin"
     assert (binary / "dict.src.txt").read_text().splitlines()[:29] == [f"{n} 1" for n in range(29)]
     assert ExperimentScores(steps.experiment, tmp_path, tmp_path)._join("27 28 2") == "ab abc", "before it is scored"
-
-
-def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
-    file = str(ROOT / "configs/gec_small/jfleg.py")
-    with (
-        alone_at(tmp_path),
-        pytest.raises(AggdecError, match=r"another process is at work on it"),
-    ):
-        prepare_command.main([file, "--data", str(tmp_path), "--work", str(tmp_path)])
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_data_set_and_what_is_no_experiment_are_named(tmp_path: Path) -> None:

@@ -105,9 +105,7 @@ class _Work:
         plan = self.record.plan or self._plan()
         print(planning.describe(plan, len(self.data.source("train"))), flush=True)
         drafter, measured = self.folder / DRAFTER, self.record.measured
-        if drafter.is_file():
-            _read(drafter, drafter)  # of a run that was stopped while it measured
-        else:
+        if not drafter.is_file():  # else of a run that was stopped while it measured
             self._train(plan, self._distil(plan))
             write_average(_averaged(self.folder / "training"), drafter)
         if measured is None:
@@ -149,7 +147,7 @@ class _Work:
     def _train(self, plan: Plan, data: DataBin) -> None:
         arguments = self.recipe.arguments(data, self.folder / "training", plan.updates, plan.bf16)
         last = self.folder / "training" / _LAST
-        if last.is_file() and _read(last, last.parent)["optimizer_history"][-1]["num_updates"] >= plan.updates:
+        if last.is_file() and read_checkpoint(last)["optimizer_history"][-1]["num_updates"] >= plan.updates:
             return  # stopped before the average was written
         log = self.folder / "train.log"
         print(f"training; the log is {log}", file=sys.stderr, flush=True)
@@ -184,18 +182,6 @@ class _Work:
                 f"--updates {updates} in place of its --updates or --minutes goes on in this folder."
             )
         return f"{verdict} To decode with the drafter, with the output of --beam 1:\n{text}"
-
-
-def _read(path: Path, origin: Path) -> dict[str, Any]:
-    """A checkpoint that an earlier run has written; `origin` is what to delete if it is damaged.
-
-    Raises:
-        AggdecError: it cannot be read.
-    """
-    try:
-        return read_checkpoint(path)
-    except AggdecError as error:
-        raise AggdecError(f"{path}: cannot be read; delete {origin}, and it is made again") from error
 
 
 def _averaged(folder: Path) -> list[Path]:
