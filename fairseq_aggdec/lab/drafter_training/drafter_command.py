@@ -101,7 +101,7 @@ class _Work:
         self.folder, self.data, self.record, self.recipe, self.device = folder, data, record, recipe, device
 
     def do(self) -> None:
-        """Do what is left to do, and say what came of it."""
+        """Run the stages that are not done yet, and print the result."""
         plan = self.record.plan or self._plan()
         print(planning.describe(plan, len(self.data.source("train"))), flush=True)
         drafter, measured = self.folder / DRAFTER, self.record.measured
@@ -173,7 +173,9 @@ class _Work:
         if self.device.type == "cpu":
             words.append("--cpu")
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
-        verdict = f"k = {best.block_size} is the fastest: {DRAFTER} drafts so many tokens without --block-size."
+        verdict = (
+            f"k = {best.block_size} is the fastest: without --block-size, {DRAFTER} drafts {best.block_size} tokens."
+        )
         if best.speed_up <= 1:
             plan = self.record.plan
             updates = 2 * plan.updates if plan else 0
@@ -185,6 +187,6 @@ class _Work:
 
 
 def _averaged(folder: Path) -> list[Path]:
-    """The checkpoints of a training whose mean is the drafter."""
+    """The last checkpoints of a training; their mean is the drafter."""
     numbered = len(list(folder.glob("checkpoint_*_*.pt")))  # none where every update ends an epoch
     return last_checkpoints(folder, min(AVERAGED, numbered)) if numbered else [folder / _LAST]

@@ -76,7 +76,7 @@ def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwor
     """Returns the tokens that a model wrote, by sentence number.
 
     Args:
-        path: a file with one sentence a line, or the output of fairseq-generate, whose first hypotheses are taken.
+        path: a file with one sentence a line, or the output of fairseq-generate (its first hypotheses).
         size: number of sentences in the test set; fairseq-generate may have left out some that are too long.
         join: joins the subwords in the output of fairseq-generate; by default those of subword-nmt.
 
