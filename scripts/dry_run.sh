@@ -8,6 +8,7 @@ if [[ -z "${CLEAN_ENGLISH:-}" ]]; then # the text that a user has to name
     export CLEAN_ENGLISH="$AGGDEC_WORK/clean.en"
     : >"$CLEAN_ENGLISH"
 fi
+exec 9>&1 # some stages send what a program prints elsewhere
 trap 'rm -rf -- "$AGGDEC_WORK"' EXIT
 
 printed() {
@@ -15,14 +16,16 @@ printed() {
     case "$1 ${2-} ${3-}" in
         "python -m fairseq_aggdec.cli.experiments") command "$@"; return ;;
         "python -c "*generation.modes*) command "$@"; return ;;
-        "python -c "*) [[ "$3" == *is_bfloat16_fast* ]] && echo bf16; return ;; # and there is no GPU
+        "python -c "*) [[ "$3" == *is_bfloat16_fast* ]] && echo "${PRECISION:-bf16}"; return ;; # and there is no GPU
     esac
     local line
     printf -v line '%q ' "$@"
-    printf '%s\n' "${line//"$AGGDEC_WORK"/work}"
+    printf '%s\n' "${line//"$AGGDEC_WORK"/work}" >&9
     for word in "$@"; do
         case "$previous" in
             --output | --json | --figure) [[ "$word" != "$AGGDEC_WORK"/*.* ]] || { mkdir -p "${word%/*}" && : >"$word"; } ;;
+            --work | --destdir) mkdir -p "$word" && : >"$word/codes" ;;
+            *.cli.corrupt) : >"$5.src" && : >"$5.tgt" ;;
             --results-path) mkdir -p "$word" && printf 'H-0\t-1\ta\nGenerate test\n' | tee "$word"/generate-{test,valid}.txt >/dev/null ;;
         esac
         if [[ "$word" == checkpoint.save_dir=* ]]; then
@@ -38,5 +41,6 @@ fairseq-hydra-train() { printed fairseq-hydra-train "$@"; }
 fairseq-generate() { printed fairseq-generate "$@"; }
 fairseq-interactive() { printed fairseq-interactive "$@"; }
 realpath() { command realpath -m "$@"; } # of data sets that are not there
+head() { command head "$@" 2>/dev/null || true; } # of text that is not there
 subword-nmt() { printed subword-nmt "$@"; }
-export -f printed realpath python fairseq-hydra-train fairseq-generate fairseq-interactive subword-nmt
+export -f printed realpath head python fairseq-hydra-train fairseq-generate fairseq-interactive subword-nmt

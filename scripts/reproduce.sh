@@ -4,8 +4,8 @@
 # Without STAGE it runs all `stages` of configs/EXPERIMENT/stages.sh in their order; `further_stages` run only if they are
 # named. A finished stage does nothing, a stopped one continues. --small runs the experiment's stand-in on little data
 # instead. --list shows the experiments, the tables they repeat, their stand-ins, hours and disk space. --check runs nothing
-# and tells whether the stages exist. --dry-run prints every command that the stages would run, and the hours, disk space
-# and memory of the experiment, and runs nothing but them in an empty folder. UPDATES=500 in the environment shortens each training of a small experiment to 500
+# and tells whether the stages exist. --dry-run runs nothing either: it prints every command of the stages, and the hours, disk
+# space and memory of the experiment. UPDATES=500 in the environment shortens each training of a small experiment to 500
 # updates.
 source "$(dirname -- "${BASH_SOURCE[0]}")/environment.sh"
 
@@ -115,6 +115,7 @@ if ((check)); then
 fi
 if ((dry)); then
     grep -E '^(title|disk_gb|gpu_hours|cpu_hours|memory_gb)' "$config/about.yaml"
+    grep -q '^memory_gb' "$config/about.yaml" || echo "memory_gb: not measured"
 fi
 for stage in "${wanted[@]}"; do
     "stage_$stage"

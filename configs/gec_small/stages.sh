@@ -9,7 +9,7 @@ further_stages+=(depth)
 
 stage_train() { run_model train "checkpoint.finetune_from_model=$plugin/demo/gec/model.pt"; }
 
-# The synthetic test set, and JFLEG's test set (test2), whose errors people made.
+# The synthetic test set, and JFLEG's test set (test2), with people's errors.
 stage_decode() {
     local mode subset
     for subset in test test2; do

@@ -1,5 +1,5 @@
 # Two stages for GAD++ on the development set, with `model` and `drafter`. `tune` looks for k, β and τ (papers/000 Tables 6 and
-# 7, papers/001 Tables 2 and 3; see docs/metrics.md) and writes work/EXPERIMENT/tune.md and .png; the experiment may set options
+# 7, papers/001 Tables 2 and 3; see docs/metrics.md) and writes work/EXPERIMENT/tune.md; the experiment may set options
 # of aggdec tune in `tune_options`, and TUNE_LIMIT=300 in the environment lets it take only the first 300 sentences.
 # `tolerances` decodes the whole set with each β and τ of papers/000 Table 7 and papers/001 Table 3, for the stage `table`.
 # shellcheck shell=bash disable=SC2154,SC2034
@@ -14,8 +14,8 @@ stage_tune() {
     if [[ " ${options[*]} " != *" --device "* ]] && has_gpu; then
         options+=(--device cuda)
     fi
-    python -m fairseq_aggdec.cli.tune "$work/data-bin" "${options[@]}" --output "$work/tune.jsonl" \
-        --figure "$work/tune.png" | tee "$work/tune.md"
+    python -m fairseq_aggdec.cli.tune "$work/data-bin" "${options[@]}" --output "$work/tune.jsonl" |
+        tee "$work/tune.md"
 }
 
 stage_tolerances() {

@@ -18,8 +18,7 @@ from fairseq_aggdec.files import refuse_overwriting, written_whole
 def last_checkpoints(folder: Path, number: int) -> list[Path]:
     """The latest `number` files `checkpoint_EPOCH_UPDATE.pt` or `checkpointEPOCH.pt` of a folder, the latest last.
 
-    Where there are both kinds, the updates of those that are named by their epoch are looked up in them; of two of the
-    same update one is taken.
+    If there are both kinds, they are ordered by update, and two of the same update count once.
 
     Raises:
         AggdecError: the folder holds fewer.
@@ -35,13 +34,13 @@ def last_checkpoints(folder: Path, number: int) -> list[Path]:
 
 
 def _numbered(folder: Path, pattern: str) -> dict[int, Path]:
-    """The folder's checkpoints whose name has this form, by the number in it, in its order."""
+    """The folder's checkpoints with a name of this form, sorted by the number in it."""
     matches = [(re.fullmatch(pattern, path.stem), path) for path in folder.glob("checkpoint*.pt")]
     return dict(sorted((int(match.group(1)), path) for match, path in matches if match))
 
 
 def _updates(path: Path) -> int:
-    """After how many updates a checkpoint was written."""
+    """The number of updates before a checkpoint."""
     return int(read_checkpoint(path)["optimizer_history"][-1]["num_updates"])
 
 

@@ -1,4 +1,4 @@
-"""How many tokens a drafter's checkpoint has decoding draft, where `--block-size` does not say."""
+"""The length of a drafter's drafts where `--block-size` is not given: a setting in its checkpoint."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -12,7 +12,7 @@ from fairseq_aggdec.files import written_whole
 
 
 def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
-    """A drafter's checkpoint that has so many tokens drafted; the weights are not copied.
+    """A drafter's checkpoint with this length of drafts in its settings; the weights are not copied.
 
     Raises:
         AggdecError: it is no drafter, or was trained for shorter blocks.
@@ -30,10 +30,10 @@ def with_draft_length(state: dict[str, Any], length: int) -> dict[str, Any]:
 
 
 def keep_draft_length(checkpoint: Path, length: int) -> None:
-    """Write the `with_draft_length` of a checkpoint in its place, unless it says so already.
+    """Set the length of drafts in a checkpoint's file.
 
     Raises:
-        AggdecError: see there.
+        AggdecError: it is no drafter, or was trained for shorter blocks.
     """
     state = read_checkpoint(checkpoint)
     changed = with_draft_length(state, length)

@@ -28,6 +28,8 @@ class Experiment:
     """an estimate for a V100 and the default stages"""
     cpu_hours: float = 0
     """for two cores"""
+    memory_gb: float | None = None
+    """of the largest training; None: not measured"""
     small: list[str] = field(default_factory=list)
     """stand-ins on little data: each an experiment's name, and its stages if not all"""
     no_small: str = ""

@@ -44,9 +44,6 @@ class Options:
     beam: int = option("beam of the baseline", 5, least=1)
     batch_size: int = option("number of sentences in a batch", 1, least=1)
     repeats: int = option("number of rounds, whose median time counts", 3, least=1)
-    figure: Any = option(
-        "draw quality against speed into this .png or .svg; can be repeated", [], type=Path, action="append"
-    )
 
 
 @on_command_line()
@@ -75,9 +72,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     options.check_least(parser, args, 1, "threads")
-    for path in args.figure:
-        if path.suffix not in (".png", ".svg"):
-            parser.error(f"--figure {path}: must end with .png or .svg")
     if args.metric == "sacrebleu" and args.text_reference is None:
         parser.error("--metric sacrebleu: give --text-reference, the split's targets as running text")
     if args.metric == "m2" and args.m2 is None:

@@ -1,7 +1,7 @@
 """Images as sequences of tokens, one for each intensity (papers/004 §7.2), and back.
 
 An image is read row by row, the channels of a pixel one after another: red, green and blue of the first pixel, then of
-the second. A token is an integer from 0 to 255, whose symbol in the dictionary is written in digits.
+the second. A token is an integer from 0 to 255; its symbol in the dictionary is the number in digits.
 """
 
 from __future__ import annotations

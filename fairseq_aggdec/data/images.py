@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
@@ -21,19 +21,14 @@ ARRAY = "images"
 HELD_OUT = ("valid", "test")
 
 
-class Images(Protocol):
+@dataclass(frozen=True)
+class Images:
     """Images of any size."""
 
-    @property
-    def names(self) -> Sequence[str]:
-        """The name of each image; equal images can have the same name."""
-
-    def read(self, number: int) -> Image.Image:
-        """An image by its number.
-
-        Raises:
-            AggdecError: it cannot be read.
-        """
+    names: Sequence[str]
+    """of each image; equal images can have the same name"""
+    read: Callable[[int], Image.Image]
+    """gives an image by its number; raises `AggdecError` where it cannot be read"""
 
 
 def open_images(path: Path, grey: bool) -> Images:
@@ -47,59 +42,51 @@ def open_images(path: Path, grey: bool) -> Images:
         AggdecError: there is no such file or folder, or it has no images.
     """
     if path.is_dir():
-        return _Folder(path)
+        return _in_folder(path)
     if not path.exists():
         raise AggdecError(f"{path}: no such file; give an .npz file with an array `{ARRAY}`, or a folder of images")
-    return _Array(path, grey)
+    return _in_array(path, grey)
 
 
-class _Array:
+def _in_array(path: Path, grey: bool) -> Images:
     """The images in an array N x H x W (x C) of an `.npz` file."""
-
-    def __init__(self, path: Path, grey: bool) -> None:
-        try:
-            content = np.load(path, allow_pickle=False)
-            images = content[ARRAY] if ARRAY in getattr(content, "files", ()) else None
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise AggdecError(f"{path}: no .npz file, or damaged ({error}); write it with numpy.savez") from error
-        if images is None:
-            found = ", ".join(getattr(content, "files", ())) or "nothing with a name"
-            raise AggdecError(
-                f"{path}: has no array `{ARRAY}` but {found}; write it with numpy.savez(FILE, {ARRAY}=...)"
-            )
-        channels = images.shape[-1] if images.ndim == 4 else 1 if images.ndim == 3 else 0
-        if images.dtype != np.uint8 or channels not in (1, 3) or 0 in images.shape:
-            raise AggdecError(
-                f"{path}: `{ARRAY}` is {images.dtype} of shape {images.shape}; it must be uint8 of N x height x width "
-                "x 3 (RGB), or N x height x width (grey)"
-            )
-        if channels == 1 and not grey:
-            raise AggdecError(f"{path}: the images are grey: add --grey")
-        self._images = images.reshape(images.shape[:3]) if channels == 1 else images
-        self.names = [hashlib.sha256(image.tobytes()).hexdigest() for image in images]
-
-    def read(self, number: int) -> Image.Image:
-        return Image.fromarray(self._images[number])
+    try:
+        content = np.load(path, allow_pickle=False)
+        images = content[ARRAY] if ARRAY in getattr(content, "files", ()) else None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise AggdecError(f"{path}: no .npz file, or damaged ({error}); write it with numpy.savez") from error
+    if images is None:
+        found = ", ".join(getattr(content, "files", ())) or "nothing with a name"
+        raise AggdecError(f"{path}: has no array `{ARRAY}` but {found}; write it with numpy.savez(FILE, {ARRAY}=...)")
+    channels = images.shape[-1] if images.ndim == 4 else 1 if images.ndim == 3 else 0
+    if images.dtype != np.uint8 or channels not in (1, 3) or 0 in images.shape:
+        raise AggdecError(
+            f"{path}: `{ARRAY}` is {images.dtype} of shape {images.shape}; it must be uint8 of N x height x width "
+            "x 3 (RGB), or N x height x width (grey)"
+        )
+    if channels == 1 and not grey:
+        raise AggdecError(f"{path}: the images are grey: add --grey")
+    images = images.reshape(images.shape[:3]) if channels == 1 else images
+    names = [hashlib.sha256(image.tobytes()).hexdigest() for image in images]
+    return Images(names, lambda number: Image.fromarray(images[number]))
 
 
-class _Folder:
+def _in_folder(path: Path) -> Images:
     """The image files of a folder and its subfolders."""
+    endings = Image.registered_extensions()
+    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in endings and file.is_file())
+    if not files:
+        raise AggdecError(f"{path}: no image files in this folder, such as .png or .jpg")
 
-    def __init__(self, path: Path) -> None:
-        endings = Image.registered_extensions()
-        self._files = sorted(file for file in path.rglob("*") if file.suffix.lower() in endings and file.is_file())
-        if not self._files:
-            raise AggdecError(f"{path}: no image files in this folder, such as .png or .jpg")
-        self.names = [file.relative_to(path).as_posix() for file in self._files]
-
-    def read(self, number: int) -> Image.Image:
-        file = self._files[number]
+    def read(number: int) -> Image.Image:
         try:
-            with Image.open(file) as image:
+            with Image.open(files[number]) as image:
                 image.load()
                 return image
         except (OSError, UnidentifiedImageError, SyntaxError, Image.DecompressionBombError) as error:
-            raise AggdecError(f"{file}: cannot be read as an image ({error}); mend or remove it") from error
+            raise AggdecError(f"{files[number]}: cannot be read as an image ({error}); mend or remove it") from error
+
+    return Images([file.relative_to(path).as_posix() for file in files], read)
 
 
 def make_splits(names: Sequence[str], valid: int, test: int) -> dict[str, list[int]]:

@@ -15,7 +15,7 @@ a block without annotators counts as annotated once, without edits.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,42 +76,22 @@ def read_m2(path: Path) -> list[M2Sentence]:
         AggdecError: the file has no sentence, or a line that is not M2, which the message names.
         OSError: the file cannot be read.
     """
+    blocks: list[list[Line]] = [[]]
     with open_lines(path) as (lines, _):
-        sentences = list(parse_m2(lines, str(path)))
+        for number, data in enumerate(lines, start=1):
+            text = decode_text(data, str(path), number).rstrip("\r\n")
+            if text.strip():
+                blocks[-1].append((number, text))
+            elif blocks[-1]:
+                blocks.append([])
+    sentences = [_sentence(block, str(path)) for block in blocks if block]
     if not sentences:
         raise AggdecError(f"{path}: holds no sentences; an M2 file has lines that begin with 'S ' and 'A '")
     return sentences
 
 
-def parse_m2(lines: Iterable[bytes], name: str) -> Iterator[M2Sentence]:
-    """Yields the sentences of an M2 file.
-
-    Args:
-        lines: the lines in UTF-8.
-        name: the name of the file, for error messages.
-
-    Raises:
-        AggdecError: a line is not M2; the message names it.
-    """
-    for block in _blocks(lines, name):
-        yield _sentence(block, name)
-
-
 Line = tuple[int, str]
 """the number of a line in the file, and its text"""
-
-
-def _blocks(lines: Iterable[bytes], name: str) -> Iterator[list[Line]]:
-    block: list[Line] = []
-    for number, data in enumerate(lines, start=1):
-        text = decode_text(data, name, number).rstrip("\r\n")
-        if text.strip():
-            block.append((number, text))
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
 
 
 def _sentence(block: Sequence[Line], path: str) -> M2Sentence:

@@ -34,7 +34,7 @@ def is_usual(pair: Pair, max_words: int, ratio: float) -> bool:
 
 
 def without(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
-    """The pairs whose source and target are in none of the others; white space does not count."""
+    """Leaves out pairs that share a source or a target with one of the others; white space does not count."""
     others = list(others)
     sources, targets = ({"".join(pair[side].split()) for pair in others} for side in (0, 1))
     return [

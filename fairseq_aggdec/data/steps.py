@@ -1,4 +1,4 @@
-"""The steps from raw text to fairseq's binary data, which the function `prepare` of an experiment's `prepare.py` takes.
+"""The steps from raw text to fairseq's binary data; the function `prepare` of an experiment's `prepare.py` runs them.
 
     text/SPLIT.SIDE    running text, one sentence in a line
     tok/SPLIT.SIDE     its tokens
@@ -202,8 +202,8 @@ class Steps:
             shutil.rmtree(unfinished / name)
         language = self.experiment.language_of(source)
         if language and not (unfinished / f"dict.{language}.txt").exists():
-            # fairseq-interactive passes --source-lang to the tokeniser, whose rules depend on the language: so there
-            # must be a dictionary with the language's own name, for `-s en -t en`
+            # fairseq-interactive passes --source-lang to the tokeniser, which needs the language: so there must be a
+            # dictionary of that name, for `-s en -t en`
             shutil.copy(unfinished / f"dict.{source}.txt", unfinished / f"dict.{language}.txt")
         if (self.work / "codes").exists():
             shutil.copy(self.work / "codes", unfinished / "codes")

@@ -1,6 +1,6 @@
 """Tokenisation and subwords of whole files, by fairseq's own encoders.
 
-So running text gets the same subwords as in training when a user types it into `fairseq-interactive --tokenizer moses
+`fairseq-interactive` gives running text the same subwords as in training by `--tokenizer moses
 --moses-no-escape --moses-no-dash-splits --bpe subword_nmt --bpe-codes codes`.
 """
 
@@ -59,7 +59,7 @@ def subword_nmt(codes: Path) -> SubwordNMTBPE:
 
 
 def gpt2(encoder_json: Path, vocab_bpe: Path) -> GPT2BPE:
-    """fairseq's GPT-2 encoder, whose subwords BART reads."""
+    """fairseq's GPT-2 encoder, for BART."""
     from fairseq.data.encoders.gpt2_bpe import GPT2BPE, GPT2BPEConfig
 
     return GPT2BPE(GPT2BPEConfig(gpt2_encoder_json=str(encoder_json), gpt2_vocab_bpe=str(vocab_bpe)))

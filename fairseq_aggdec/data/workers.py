@@ -74,7 +74,7 @@ _function: Callable[[Any], Any] | None = None
 
 def _start_worker(make: Callable[[], Callable[[Any], Any]]) -> None:
     global _make, _function
-    # only the parent answers an interrupt; a worker whose parent was killed must not wait for ever
+    # only the parent answers an interrupt; a worker ends when its parent was killed
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     _make, _function = make, None

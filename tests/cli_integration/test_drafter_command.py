@@ -60,9 +60,9 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     assert exit_.value.code == 130
     printed = capsys.readouterr().out
     assert re.search(
-        rf"distil +about a minute at most +{TRAINED_ON} of {TRAINED_ON} training sentences, translated by", printed
+        rf"distil +about .* minutes? .*{TRAINED_ON} of {TRAINED_ON} training sentences, translated by", printed
     )
-    assert re.search(rf"train +about a minute at most +{UPDATES} updates in", printed)
+    assert re.search(rf"train +about .* minutes? .*{UPDATES} updates in", printed)
     assert re.search(r"faster than greedy, gad will need about \d+\.\d tokens an iteration, with drafts of 4", printed)
     assert not (tmp_path / "drafter.pt").exists()
     distilled = stamps(tmp_path / "distilled")
@@ -87,12 +87,10 @@ def test_a_stopped_run_goes_on_to_a_measured_drafter(
     drafter.main(words)
     assert capsys.readouterr().out == printed
     assert stamps(tmp_path) == done
-    (tmp_path / "drafter.pt").write_bytes(b"PK torn")
-    with pytest.raises(AggdecError, match=r"drafter.pt: cannot be read; delete .*drafter.pt, and it is made again"):
-        drafter.main(words)
     (tmp_path / "drafter.pt").unlink()  # as if it had been stopped behind the training
     drafter.main(words)
     assert _log(tmp_path) == log
+    assert _drafted_by(tmp_path) == _fastest(tmp_path)
     untold = read_checkpoint(tmp_path / "drafter.pt")  # as if it had been stopped before the length was kept
     torch.save(with_draft_length(untold, 1), tmp_path / "drafter.pt")
     drafter.main(words)

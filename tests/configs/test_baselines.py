@@ -55,10 +55,8 @@ def test_they_begin_with_the_verifier_and_learn(name: str, verifier: Path, toy_d
     assert not without
 
 
-def test_the_stage_trains_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BASELINE_UPDATES", "1200")
-    given = recorded("tatoeba_en_de", "baselines", folder=tmp_path)
-    work = tmp_path / "work/tatoeba_en_de"
+def test_the_stage_trains_them() -> None:
+    given, work = recorded("tatoeba_en_de", "baselines", BASELINE_UPDATES="1200"), Path("work/tatoeba_en_de")
 
     def overrides(command: list[str]) -> dict[str, Any]:
         return dict(word.split("=", 1) for word in command if "=" in word)

@@ -1,10 +1,8 @@
-"""The data of full size: the published layouts at toy size, and what is said where there is no network."""
+"""The data of full size: the published layouts at toy size."""
 
 import gzip
 import hashlib
 import io
-import os
-import subprocess
 import tarfile
 import zipfile
 from dataclasses import replace
@@ -18,7 +16,6 @@ from configs.cnndm.prepare import SPLITS, STORIES
 from fairseq_aggdec.data import downloads
 from fairseq_aggdec.data.downloads import Original
 from fairseq_aggdec.data.steps import Steps
-from tests.configs.composing import ROOT
 from tests.data.preparing import experiment
 
 LINES = 30
@@ -134,18 +131,3 @@ def test_published_layouts_become_text(name: str, tmp_path: Path) -> None:
             assert (tmp_path / f"work/tok/{item.name}.{side}").read_text() == content("x.orig")
     if name == "wikilarge":
         assert len(list((tmp_path / "work/tok").glob("test.ref*"))) == 8
-
-
-def test_without_a_network_prepare_says_in_plain_words_what_to_fetch_and_where_to_put_it(tmp_path: Path) -> None:
-    """All the way from the script."""
-    nowhere = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "no_proxy": ""}
-    places = {"AGGDEC_DATA": str(tmp_path / "data"), "AGGDEC_WORK": str(tmp_path / "work")}
-    command = ["bash", str(ROOT / "scripts/prepare.sh"), "conll14_gec"]
-    done = subprocess.run(command, env=os.environ | places | nowhere, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "6 files of data sets are missing" in done.stderr
-    assert "lang8.train.auto.bea19.m2: licensed. Fill in the form" in done.stderr
-    assert "fce_v2.1.bea19.tar.gz: fetch https://" in done.stderr
-    assert f"and put it at {tmp_path}/data/bea2019/originals/fce_v2.1.bea19.tar.gz" in done.stderr
-    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]

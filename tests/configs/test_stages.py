@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from omegaconf import OmegaConf
 
 from fairseq_aggdec.cli import bench, distill, tune
 from fairseq_aggdec.cli.experiments import read_experiment
-from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.lab.benchmarking.modes import parse_modes
 from fairseq_aggdec.lab.benchmarking.record import Run
 from fairseq_aggdec.lab.reporting.results import Results
@@ -28,47 +27,22 @@ ALIKE = ("wmt14_de_en", "wmt16_en_ro", "wmt16_ro_en", "tatoeba_de_en", "tatoeba_
 """as others in what their trainings are told"""
 
 
-def stages_of(experiment: str, work: Path) -> list[str]:
+def stages_of(experiment: str) -> list[str]:
     """What an unknown stage's error lists."""
-    command = ["bash", str(ROOT / "scripts/reproduce.sh"), experiment, "no-such-stage"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AGGDEC_WORK": str(work)})
+    command = ["bash", str(ROOT / "scripts/reproduce.sh"), experiment, "no-such-stage", "--dry-run"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     return done.stderr.strip().rpartition(" has: ")[2].split()
 
 
-CommandsOf = Callable[[str], list[list[str]]]
-
-
-@pytest.fixture(scope="module")
-def commands_of(tmp_path_factory: pytest.TempPathFactory) -> CommandsOf:
+@cache
+def commands_of(experiment: str) -> list[list[str]]:
     """The commands of all stages of an experiment."""
-
-    @cache
-    def run(experiment: str) -> list[list[str]]:
-        folder = tmp_path_factory.mktemp(experiment)
-        work = folder / "work" / experiment
-        (folder / "clean.txt").write_text("a clean sentence .\n")
-        for place in (work / "synthetic", work / "bpe"):
-            place.mkdir(parents=True)
-        if experiment == "gec_bart_12_2":
-            (folder / "work/conll14_gec/bench").mkdir(parents=True)
-            (folder / "work/conll14_gec/bench/test-finetune.json").touch()
-        prepare = CONFIGS / experiment / "prepare.py"
-        if prepare.is_file():
-            described = Experiment.read(prepare)
-            for name in described.splits:
-                (work / "bpe" / f"{name}.{described.sides[0]}").touch()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("CLEAN_ENGLISH", str(folder / "clean.txt"))
-            # the stage `synthetic` needs what the programs write
-            stages = [stage for stage in stages_of(experiment, folder / "work") if stage != "synthetic"]
-            return recorded(experiment, *stages, folder=folder, gpus=8 if experiment in FULL_SIZE else 0)
-
-    return run
+    return recorded(experiment, *stages_of(experiment), GPUS="8" if experiment in FULL_SIZE else "0")
 
 
 @pytest.fixture(params=FULL_SIZE + SMALL)
-def commands(request: pytest.FixtureRequest, commands_of: CommandsOf) -> tuple[str, list[list[str]]]:
+def commands(request: pytest.FixtureRequest) -> tuple[str, list[list[str]]]:
     """(experiment, the commands of all its stages)."""
     return request.param, commands_of(request.param)
 
@@ -153,10 +127,16 @@ def test_tables_are_of_what_is_decoded_and_measured(commands: tuple[str, list[li
     assert {output.parts[-4:-2] for output in outputs} <= {(experiment, "decode")}
     decoded, measured = {output.parts[-2:] for output in outputs}, measurements(experiment, given)
     results = Asked(CONFIGS / experiment, tmp_path)
-    declared_tables(CONFIGS / experiment).papers(results)
+    declared = declared_tables(CONFIGS / experiment)
+    for table in declared.papers(results):
+        for system in filter(None, (table.greedy, table.beam)):
+            table.table.check("row", system)
     assert results.asked <= decoded
     unknown = {name for name, _ in results.timed} - {name for name, _, _ in measured}
     assert {name for name in unknown if not name.startswith("../")} <= {"bench/bench"}, "of scores' rows"
+    assert all(own.grid() is None for function in declared.own.values() for own in function(results)), (
+        "nothing measured"
+    )
 
 
 def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str, int]]:
@@ -175,8 +155,8 @@ def measurements(experiment: str, given: list[list[str]]) -> set[tuple[str, str,
     return found
 
 
-def test_gpus_change_the_update_frequency(tmp_path: Path) -> None:
-    (training, *_) = [c for c in recorded("wmt14_en_de", "teacher", folder=tmp_path, gpus=2) if "hydra" in c[0]]
+def test_gpus_change_the_update_frequency() -> None:
+    (training, *_) = [c for c in recorded("wmt14_en_de", "teacher", GPUS="2") if "hydra" in c[0]]
     assert "distributed_training.distributed_world_size=2" in training
     assert "optimization.update_freq=[16]" in training
 
@@ -185,17 +165,19 @@ def test_gpus_change_the_update_frequency(tmp_path: Path) -> None:
     ("experiment", "stage", "expected"),
     [("gec_small", "train", True), ("sign_digits_sr", "base", True), ("wmt14_en_de", "teacher", False)],
 )
-def test_a_training_on_a_processor_without_bfloat16_is_in_single_precision_to_its_end(
-    experiment: str, stage: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_training_on_a_processor_without_bfloat16_is_in_single_precision(
+    experiment: str, stage: str, expected: bool
 ) -> None:
-    for precision in ("fp32", "bf16"):  # stopped, and gone on with on another machine
-        monkeypatch.setenv("RECORDED_PRECISION", precision)
-        for model in tmp_path.rglob("model.pt"):
-            model.unlink()
-        given = recorded(experiment, stage, folder=tmp_path, check=False)
-    trainings = [c for c in given if "hydra" in c[0]]
-    assert len(trainings) >= 2
-    assert [("common.bf16=false" in training) for training in trainings] == [expected] * len(trainings)
+    trainings = [c for c in recorded(experiment, stage, PRECISION="fp32") if "hydra" in c[0]]
+    assert [("common.bf16=false" in training) for training in trainings] == [expected] * len(trainings) != []
+
+
+def test_a_training_keeps_the_precision_that_it_began_with() -> None:
+    """It was stopped, and goes on on another machine."""
+    once = 'bash scripts/train.sh gec_small --place "$AGGDEC_WORK/x"'
+    begun = f"source scripts/environment.sh; source scripts/dry_run.sh; PRECISION=fp32 {once}; PRECISION=bf16 {once}"
+    done = subprocess.run(["bash", "-c", begun], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.count("common.bf16=false") == 2
 
 
 @pytest.mark.parametrize(
@@ -207,14 +189,14 @@ def test_a_training_on_a_processor_without_bfloat16_is_in_single_precision_to_it
         ("wmt16_ro_en", ["3 2.0", "5 3.0"]),
     ],
 )
-def test_settings_of_decoding(experiment: str, settings: list[str], commands_of: CommandsOf) -> None:
+def test_settings_of_decoding(experiment: str, settings: list[str]) -> None:
     """β and τ of papers/000 Tables 8 and 14."""
     decodings = [c for c in commands_of(experiment) if c[0] == "fairseq-generate" and "gad++" in c]
     found = [f"{c[c.index('--top-beta') + 1]} {c[c.index('--tolerance') + 1]}" for c in decodings]
     assert found[:2] == settings
 
 
-def test_one_head_is_the_base_model_where_head_1_is_learnt(commands_of: CommandsOf) -> None:
+def test_one_head_is_the_base_model_where_head_1_is_learnt() -> None:
     """papers/004 Table 1, k = 1"""
     given = commands_of("wmt14_blockwise")
     measured = [bench._parser().parse_args(c[3:]) for c in given if "fairseq_aggdec.cli.bench" in c]
@@ -223,19 +205,24 @@ def test_one_head_is_the_base_model_where_head_1_is_learnt(commands_of: Commands
     assert models == {"regular-1": "base", "distilled-1": "base-distilled"}
 
 
+@pytest.mark.parametrize("experiment", ["conll14_gec", "gec_bart_12_2"])
+def test_synthetic_pairs_have_the_tokens_of_real_ones(experiment: str) -> None:
+    (made,) = [command for command in commands_of(experiment) if "fairseq_aggdec.cli.corrupt" in command]
+    assert made[4] == f"work/{experiment}/synthetic/pairs"
+    assert "--tokens" in made
+
+
 @pytest.mark.parametrize(("stage", "stand_ins"), [("depth", {"gec_small"}), ("memory", {"gec_small", "ua_gec_small"})])
-def test_a_stand_in_without_the_stage_is_left_out(stage: str, stand_ins: set[str], tmp_path: Path) -> None:
-    given = recorded("conll14_gec", stage, "--small", folder=tmp_path, gpus=0)
-    of_bench = [command for command in given if "fairseq_aggdec.cli.bench" in command]
+def test_a_stand_in_without_the_stage_is_left_out(stage: str, stand_ins: set[str]) -> None:
+    of_bench = [
+        command for command in recorded("conll14_gec", stage, "--small") if "fairseq_aggdec.cli.bench" in command
+    ]
     assert {Path(command[3]).parent.name for command in of_bench} == stand_ins
 
 
-def test_a_dry_run_prints_every_command_with_hours_and_disk_space_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_prints_hours_and_disk_space_and_leaves_nothing(tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path), "AGGDEC_WORK": str(tmp_path / "work")}
-    command = ["bash", str(ROOT / "scripts/reproduce.sh"), "gec_bart_12_2", "--dry-run"]
+    command = ["bash", str(ROOT / "scripts/reproduce.sh"), "gec_bart_12_2", "prepare", "--dry-run"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    assert re.search(r"^disk_gb: \d+$", done.stdout, re.MULTILINE)
-    assert re.search(r"^gpu_hours: \d+", done.stdout, re.MULTILINE)
-    programs = {line.split()[0] for line in done.stdout.splitlines()}
-    assert {"fairseq-hydra-train", "fairseq-generate"} <= programs
+    assert re.search(r"^disk_gb: \d+\ngpu_hours: \d+.*\nmemory_gb: not measured$", done.stdout, re.MULTILINE)
     assert list(tmp_path.iterdir()) == []

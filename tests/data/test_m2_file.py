@@ -20,7 +20,7 @@ A 3 4|||ArtOrDet|||-NONE-|||REQUIRED|||-NONE-|||0
 A 5 6|||NN|||predators|||REQUIRED|||-NONE-|||0
 A 1 2|||NN|||otter|||REQUIRED|||-NONE-|||1
 """
-"""the official scorer's example, whose result its manual works out"""
+"""the official scorer's example; its manual works out the result"""
 
 
 def write(path: Path, text: str) -> Path:

@@ -1,24 +1,18 @@
 """The steps from raw text to fairseq's binary data, and the small experiments that take them."""
 
 import json
-import os
 import re
-import signal
-from collections.abc import Callable
-from functools import partial, partialmethod
 from pathlib import Path
 
 import pytest
 
 from fairseq_aggdec.cli.small_verbs import prepare as prepare_command
-from fairseq_aggdec.data import steps as steps_module
 from fairseq_aggdec.data.experiment import Experiment
 from fairseq_aggdec.data.sentence_pairs import Pair
 from fairseq_aggdec.data.steps import Steps
-from fairseq_aggdec.data.subwords import gpt2
 from fairseq_aggdec.data.text_files import read_pairs, write_lines
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import alone_at
+from fairseq_aggdec.lab.evaluation.experiment_scores import ExperimentScores
 from tests.data.preparing import ROOT, digest, experiment, make_data, prepare, small_correction, write_gzipped
 
 GOLDEN = "d5fa64f18926eb9ed593ab1a7735add67ce369e50bbf68a061d25c32b35d33ab"
@@ -43,12 +37,6 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     assert len(clean["valid"]) == len(clean["test"]) == 20
     assert not set(clean["train"]) & set(clean["valid"] + clean["test"])
     assert "Thou art a knave and is happy." not in clean["train"]
-    psychology = [sentence for sentence in clean["train"] if "influenced by" in sentence]
-    assert len(psychology) in (0, 16)  # repeat: 16
-    # Text out of tokenised lines and out of JSON.
-    everywhere = [sentence for sentences in clean.values() for sentence in sentences]
-    assert 'The river, which is 10 km long, doesn\'t reach "the sea".' in everywhere
-    assert "It is as good as the others, and faster." in everywhere
     # Aligned lines, some of them changed, targets untouched.
     source, target = ((work / "text" / f"train.{side}").read_text().splitlines() for side in ("src", "tgt"))
     assert target == clean["train"]
@@ -59,18 +47,12 @@ def test_gec_from_text_to_binary_and_again(tmp_path: Path) -> None:
     assert 0.05 < sum(map(bool, unread[1])) / len(target) < 0.2
     assert (work / "tok/train.tgt").read_text().isascii()
     assert (work / "text/valid.tgt").read_text().isascii()
-    # Real test sets are detokenised, then tokenised like everything else, and never filtered.
-    assert (work / "text/jfleg-dev.src").read_text().splitlines()[0] == "I don't know it."
-    assert (work / "tok/jfleg-dev.ref2").read_text().splitlines()[0] == "I don 't know it ."
     # Long examples are made of training sentences only.
     joined = (work / "text/train1.tgt").read_text().splitlines()
     assert joined
     assert all(len(line.split()) >= 36 for line in joined)
     assert not any(sentence in line for sentence in clean["valid"] + clean["test"] for line in joined)
     binary = work / "data-bin"
-    names = {path.name for path in binary.iterdir()}
-    assert {"train1.src-tgt.src.bin", "valid.src-tgt.tgt.bin", "test2.src-tgt.src.bin"} <= names
-    assert {"codes", "dict.en.txt"} <= names
     assert (binary / "dict.src.txt").read_bytes() == (binary / "dict.tgt.txt").read_bytes()
     assert not list(work.rglob("*.partial*"))
 
@@ -138,63 +120,7 @@ def test_gpt2_subwords_and_a_given_dictionary(tmp_path: Path) -> None:
     assert (tmp_path / "bpe/train.src").read_text().splitlines()[0] == "27 28 2"
     binary = tmp_path / "data-bin"
     assert (binary / "dict.src.txt").read_text().splitlines()[:29] == [f"{n} 1" for n in range(29)]
-    assert gpt2(binary / "encoder.json", binary / "vocab.bpe").decode("27 28 2") == "ab abc"
-
-
-def written_by_preprocess(command: list[str], work: Path) -> None:
-    """Stands in for fairseq-preprocess, which takes seconds to start."""
-    folder = work / command[command.index("--destdir") + 1]
-    folder.mkdir(exist_ok=True)
-    for name in ("dict.src.txt", "train.src-tgt.src.bin"):
-        (folder / name).write_text(" ".join(command[3:]), encoding="utf-8")
-
-
-def test_killed_again_and_again_it_makes_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each run ends when it is about to finish a file; the next one takes nothing half-written for whole."""
-    monkeypatch.setattr(steps_module, "_run", written_by_preprocess)
-    data, module = make_data(tmp_path / "data"), small_correction()
-    prepare(module, data, tmp_path / "whole")
-
-    def run_until(number: int) -> None:
-        finished: list[Path] = []
-
-        def finish(really: Callable[[Path, Path], Path], self: Path, target: Path) -> Path:
-            finished.append(target)
-            if len(finished) == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return really(self, target)
-
-        for name in ("replace", "rename"):
-            monkeypatch.setattr(Path, name, partialmethod(partial(finish, getattr(Path, name))))
-        prepare(module, data, tmp_path / "killed")
-
-    ends: list[int] = []
-    while not ends or ends[-1] == signal.SIGKILL:
-        child = os.fork()
-        if child == 0:
-            try:
-                run_until(3 * len(ends) + 2)
-                os._exit(0)
-            finally:
-                os._exit(1)
-        ends.append(os.waitpid(child, 0)[1])
-    assert ends[-1] == 0
-    assert len(ends) > 4
-    whole = {path.relative_to(tmp_path / "whole"): path for path in (tmp_path / "whole").rglob("*") if path.is_file()}
-    killed = {path.relative_to(tmp_path / "killed") for path in (tmp_path / "killed").rglob("*") if path.is_file()}
-    assert killed == whole.keys()
-    for name, path in whole.items():
-        assert (tmp_path / "killed" / name).read_bytes() == path.read_bytes(), name
-
-
-def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
-    file = str(ROOT / "configs/gec_small/jfleg.py")
-    with (
-        alone_at(tmp_path),
-        pytest.raises(AggdecError, match=r"another process is at work on it"),
-    ):
-        prepare_command([file, "--data", str(tmp_path), "--work", str(tmp_path)])
-    assert list(tmp_path.iterdir()) == []
+    assert ExperimentScores(steps.experiment, tmp_path, tmp_path)._join("27 28 2") == "ab abc", "before it is scored"
 
 
 def test_a_missing_data_set_and_what_is_no_experiment_are_named(tmp_path: Path) -> None:

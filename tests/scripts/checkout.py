@@ -1,4 +1,4 @@
-"""Running the stage scripts, in the repository or in a copy of it whose experiments a test may change."""
+"""Running the stage scripts, in the repository or in a copy with experiments that a test may change."""
 
 import os
 import shutil

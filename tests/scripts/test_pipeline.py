@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from fairseq_aggdec.cli.small_verbs import compare
 from fairseq_aggdec.data.text_files import read_lines
 from fairseq_aggdec.files import file_sha256
-from tests.scripts.checkout import AWKWARD, checkout_with, run, run_whatever_comes
+from tests.scripts.checkout import AWKWARD, checkout_with, run
 
 
 @pytest.fixture
@@ -90,16 +90,3 @@ def test_translation_from_text_to_tables(small_translation: Path, tmp_path: Path
     stamp = output.stat().st_mtime_ns
     assert "is complete" in run("decode", "tatoeba_en_de", "--decoding", "gad", **folders).stderr
     assert output.stat().st_mtime_ns == stamp
-
-
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        (["reproduce", "tatoeba_en_de", "nothing"], "teacher distill verifier redistill drafter decode score bench"),
-        (["train", "nothing"], "gec_small"),
-    ],
-)
-def test_what_is_unknown_is_refused_with_the_names_there_are(arguments: list[str], names: str, tmp_path: Path) -> None:
-    done = run_whatever_comes(*arguments, data=tmp_path, work=tmp_path)
-    assert done.returncode == 2
-    assert names in done.stderr

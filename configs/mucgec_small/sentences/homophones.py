@@ -58,7 +58,7 @@ class Homophones:
         return {sound: Draw(part) for sound, part in weights.items()}
 
     def __contains__(self, character: str) -> bool:
-        """Whether it is a character whose sound is known; marks, digits and letters are none."""
+        """Whether the sound of a character is known; marks, digits and letters have none."""
         return character in self._sounds
 
     def of(self, character: str, rng: Random) -> str:

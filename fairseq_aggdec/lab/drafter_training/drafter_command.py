@@ -100,13 +100,11 @@ class _Work:
         self.folder, self.data, self.record, self.recipe, self.device = folder, data, record, recipe, device
 
     def do(self) -> None:
-        """Do what is left to do, and say what came of it."""
+        """Run the stages that are not done yet, and print the result."""
         plan = self.record.plan or self._plan()
         print(planning.describe(plan, len(self.data.source("train"))), flush=True)
         drafter, measured = self.folder / DRAFTER, self.record.measured
-        if drafter.is_file():
-            _read(drafter, drafter)  # of a run that was stopped while it measured
-        else:
+        if not drafter.is_file():  # else of a run that was stopped while it measured
             self._train(plan, self._distil(plan))
             write_average(_averaged(self.folder / "training"), drafter)
         if measured is None:
@@ -148,7 +146,7 @@ class _Work:
     def _train(self, plan: Plan, data: DataBin) -> None:
         arguments = self.recipe.arguments(data, self.folder / "training", plan.updates, plan.bf16)
         last = self.folder / "training" / _LAST
-        if last.is_file() and _read(last, last.parent)["optimizer_history"][-1]["num_updates"] >= plan.updates:
+        if last.is_file() and read_checkpoint(last)["optimizer_history"][-1]["num_updates"] >= plan.updates:
             return  # stopped before the average was written
         log = self.folder / "train.log"
         print(f"training; the log is {log}", file=sys.stderr, flush=True)
@@ -174,7 +172,9 @@ class _Work:
         if self.device.type == "cpu":
             words.append("--cpu")
         text = f'{shlex.join(map(str, words))} --user-dir "$(aggdec user-dir)"'
-        verdict = f"k = {best.block_size} is the fastest: {DRAFTER} drafts so many tokens without --block-size."
+        verdict = (
+            f"k = {best.block_size} is the fastest: without --block-size, {DRAFTER} drafts {best.block_size} tokens."
+        )
         if best.speed_up <= 1:
             plan = self.record.plan
             updates = 2 * plan.updates if plan else 0
@@ -185,19 +185,7 @@ class _Work:
         return f"{verdict} To decode with the drafter, with the output of --beam 1:\n{text}"
 
 
-def _read(path: Path, origin: Path) -> dict[str, Any]:
-    """A checkpoint that an earlier run has written; `origin` is what to delete if it is damaged.
-
-    Raises:
-        AggdecError: it cannot be read.
-    """
-    try:
-        return read_checkpoint(path)
-    except AggdecError as error:
-        raise AggdecError(f"{path}: cannot be read; delete {origin}, and it is made again") from error
-
-
 def _averaged(folder: Path) -> list[Path]:
-    """The checkpoints of a training whose mean is the drafter."""
+    """The last checkpoints of a training; their mean is the drafter."""
     numbered = len(list(folder.glob("checkpoint_*_*.pt")))  # none where every update ends an epoch
     return last_checkpoints(folder, min(AVERAGED, numbered)) if numbered else [folder / _LAST]

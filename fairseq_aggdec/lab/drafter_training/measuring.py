@@ -27,7 +27,7 @@ def block_sizes(trained: int) -> list[int]:
 
 
 def few(seconds: float) -> int:
-    """How many sentences, of which one takes so many seconds, a trial decodes."""
+    """The number of sentences that a trial decodes; `seconds` is the time of one."""
     return min(SENTENCES // 2, 1 + int(_FEW_SECONDS / seconds))
 
 

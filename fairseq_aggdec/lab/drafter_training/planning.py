@@ -1,4 +1,4 @@
-"""How long distillation and training will take on this machine, and so how much of both there will be."""
+"""Measures how long distillation and training take on this machine, and plans how much of both to do."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Costs:
 
 
 def try_out(data: DataBin, recipe: Recipe, device: torch.device, bf16: bool, folder: Path) -> Costs:
-    """Distil a few hundred sentences and train a few updates, whose last checkpoint stays in the folder.
+    """Distil a few hundred sentences and train a few updates; the last checkpoint stays in the folder.
 
     Args:
         data: the original data.
@@ -106,7 +106,7 @@ def plan_of(data: DataBin, costs: Costs, minutes: float | None, updates: int | N
         minutes: the time for both; None: all sentences are distilled.
         updates: the number of updates; None: as many as there is time for.
         bf16: whether they compute in bfloat16.
-        measured: how often sentences will be decoded alone in the end.
+        measured: the number of decodings of one sentence at the end.
     """
     source = data.source("train")
     whole = costs.token * int(source.sizes.sum())

@@ -1,4 +1,4 @@
-"""What `aggdec drafter` has settled, in a file of its folder: a stopped run goes on with it."""
+"""The settings, plan and measurements of `aggdec drafter`, in a file of its folder: a stopped run goes on with it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the measured speed of the machine makes of the settings."""
+    """The work that the settings come to at the measured speed of the machine."""
 
     sentences: dict[str, int]
     """the number of sentences to distil, by split"""
@@ -77,7 +77,7 @@ class Record:
         path, advice = folder / NAME, "name another folder"
         if path.is_file():
             found = structured_files.read(path, cls, advice)
-            if found.plan is None:  # nothing was done by which other settings would be bound
+            if found.plan is None:  # nothing was done yet that needs the same settings
                 found.settings = settings
             before = replace(found.settings, minutes=settings.minutes, updates=settings.updates)
             if other := difference(asdict(settings), asdict(before), "now", "there"):

@@ -27,8 +27,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairseq_aggdec.errors import AggdecError
-
 MAX_ORDER = 4
 
 
@@ -80,16 +78,7 @@ def corpus_gleu(
         hypotheses: tokenised outputs, one per source.
         references: sets of references; each set holds one tokenised reference per source.
         draws: with several sets, the number of draws that are averaged.
-
-    Raises:
-        AggdecError: the numbers of sentences differ, or there is nothing to score.
     """
-    lengths = {len(sources), len(hypotheses), *map(len, references)}
-    if len(lengths) != 1 or not references or not sources:
-        raise AggdecError(
-            f"GLEU needs as many hypotheses and references as sources, at least one: {len(sources)} sources, "
-            f"{len(hypotheses)} hypotheses, references {[len(part) for part in references]}"
-        )
     table = np.array(
         [
             [sentence_statistics(source, hypothesis, reference) for reference in choices]

@@ -2,8 +2,7 @@
 
 Dahlmeier and Ng 2012, "Better Evaluation for Grammatical Error Correction"; F0.5 and the choice of the annotator as in
 the CoNLL-2014 shared task (Ng et al. 2014). It is the metric of papers/000 Tables 1-4 and of papers/002. The counts
-are meant to equal those of the official scorer (see `maxmatch`), except that case and whitespace
-cannot be ignored.
+are meant to equal those of the official scorer (see `maxmatch`), but case and whitespace cannot be ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 from fairseq_aggdec.data.m2_file import GoldEdit, M2Sentence
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.edit_lattice import edit_lattice
 from fairseq_aggdec.lab.evaluation.maxmatch import best_edits, count_correct
 
@@ -45,10 +43,10 @@ class M2Counts:
         below = beta * beta * self.precision + self.recall
         return (1 + beta * beta) * self.precision * self.recall / below if below else 0.0
 
-    def _f_to_compare(self, beta: float) -> float:
-        """F computed from the counts; unlike `f`, it is 1 if there are neither gold nor proposed edits."""
+    def _rank(self, beta: float) -> tuple[float, int, float]:
+        """Orders annotators: by F, which unlike `f` is 1 if there are neither gold nor proposed edits, then counts."""
         below = beta * beta * self.gold + self.proposed
-        return (1 + beta * beta) * self.correct / below if below else 1.0
+        return ((1 + beta * beta) * self.correct / below if below else 1.0, self.correct, -below)
 
 
 def corpus_m2(
@@ -66,25 +64,13 @@ def corpus_m2(
         sentences: sources and gold edits.
         max_unchanged_words: largest number of unchanged words within an edit.
         beta: beta of the F that chooses the annotator.
-
-    Raises:
-        AggdecError: the numbers of outputs and sentences differ.
     """
-    if len(outputs) != len(sentences):
-        raise AggdecError(f"M2: {len(outputs)} outputs for {len(sentences)} sentences of the M2 file")
     total = M2Counts()
     pairs = zip(outputs, sentences, strict=True)
     for output, sentence in tqdm(pairs, "M2", len(sentences), leave=False, unit=" sentences", disable=None):
         readings = (total + counts for counts in _by_annotator(output, sentence, max_unchanged_words))
         # of equal ones max takes the first, which is the annotator with the lowest number
-        total = max(
-            readings,
-            key=lambda reading: (
-                reading._f_to_compare(beta),
-                reading.correct,
-                -(reading.proposed + beta * beta * reading.gold),
-            ),
-        )
+        total = max(readings, key=lambda reading: reading._rank(beta))
     return total
 
 

@@ -128,7 +128,7 @@ def all_metrics(settings: Settings | None = None) -> dict[str, Metric]:
 
 
 def choose_metrics(names: Sequence[str], test: ReferenceSet, settings: Settings | None = None) -> dict[str, Metric]:
-    """The named metrics; without names, all default metrics whose inputs the test set has.
+    """The named metrics; without names, the default metrics that the test set has all inputs for.
 
     Raises:
         AggdecError: there is no such metric, or the test set lacks its inputs.

@@ -65,15 +65,6 @@ def characters(lines: Lines) -> Lines:
     return [list("".join(line)) for line in lines]
 
 
-def read_tokens(path: Path) -> Lines:
-    """Returns a file's lines, split at spaces.
-
-    Raises:
-        AggdecError: the file is empty or not UTF-8.
-    """
-    return [line.split() for line in _nonempty(path)]
-
-
 def _nonempty(path: Path) -> list[str]:
     lines = read_text_lines(path)
     if not lines:
@@ -85,7 +76,7 @@ def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwor
     """Returns the tokens that a model wrote, by sentence number.
 
     Args:
-        path: a file with one sentence a line, or the output of fairseq-generate, whose first hypotheses are taken.
+        path: a file with one sentence a line, or the output of fairseq-generate (its first hypotheses).
         size: number of sentences in the test set; fairseq-generate may have left out some that are too long.
         join: joins the subwords in the output of fairseq-generate; by default those of subword-nmt.
 
@@ -97,7 +88,7 @@ def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwor
         generated = read_generate_file(path)
         if max(generated) >= size:
             raise AggdecError(f"{path}: has a sentence {max(generated)}, but the test set has {size}, counted from 0")
-        return {number: join(item.hypothesis).split() for number, item in generated.items()}
+        return {number: join(item.hypotheses[0]).split() for number, item in generated.items()}
     if len(lines) != size:
         raise AggdecError(f"{path}: has {len(lines)} lines, but the test set has {size}")
     return {number: line.split() for number, line in enumerate(lines)}
@@ -115,25 +106,22 @@ def read_reference_set(
     Raises:
         AggdecError: nothing is given, a file is empty, the numbers of lines differ, or the M2 file has other sentences.
     """
-    sizes: dict[Path, int] = {}
-    gold: Sequence[M2Sentence] = ()
-    if m2 is not None:
-        gold = read_m2(m2)
-        sizes[m2] = len(gold)
-    tokens = {path: read_tokens(path) for path in (*([sources] if sources else []), *references)}
-    running = {path: _nonempty(path) for path in text}
-    sizes |= {path: len(lines) for path, lines in (tokens | running).items()}
+    gold: Sequence[M2Sentence] = read_m2(m2) if m2 else ()
+    lines = {path: _nonempty(path) for path in filter(None, (sources, *references, *text))}
+    sizes = ({m2: len(gold)} if m2 else {}) | {path: len(part) for path, part in lines.items()}
     if not sizes:
         raise AggdecError("nothing to compare with: give --references, --text-references, --m2 or --sources")
     if len(set(sizes.values())) > 1:
         counts = ", ".join(f"{path} has {size}" for path, size in sizes.items())
         raise AggdecError(f"not as many sentences in all files: {counts}; they must belong together line by line")
-    source_tokens = tokens[sources] if sources else [list(sentence.tokens) for sentence in gold]
+
+    def tokens(path: Path) -> Lines:
+        return [line.split() for line in lines[path]]
+
+    source_tokens = tokens(sources) if sources else [list(sentence.tokens) for sentence in gold]
     if sources and m2:
         check_sources(source_tokens, gold, sources, m2)
-    return ReferenceSet(
-        source_tokens, [tokens[path] for path in references], [running[path] for path in text], language, gold
-    )
+    return ReferenceSet(source_tokens, list(map(tokens, references)), [lines[path] for path in text], language, gold)
 
 
 def check_sources(sources: Lines, gold: Sequence[M2Sentence], source_file: Path, m2_file: Path) -> None:
@@ -142,8 +130,6 @@ def check_sources(sources: Lines, gold: Sequence[M2Sentence], source_file: Path,
     Raises:
         AggdecError: it has other sentences; the message names the first.
     """
-    if len(sources) != len(gold):
-        raise AggdecError(f"{m2_file} has {len(gold)} sentences, {source_file} has {len(sources)}")
     for number, (line, sentence) in enumerate(zip(sources, gold, strict=True), start=1):
         if line != list(sentence.tokens):
             raise AggdecError(

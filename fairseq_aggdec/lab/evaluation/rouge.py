@@ -4,7 +4,7 @@ The package agrees with ROUGE-1.5.5.pl except in the last digits. Scores are F1,
 references, the one with the highest F1 counts, for each kind of ROUGE separately. Words are runs of letters a to z and
 digits, after lowercasing: text in other scripts has no words and scores 0.
 
-The paper follows BART, whose authors tokenise with Stanford's PTB tokeniser and use files2rouge. That is ROUGE-1.5.5.pl
+The paper follows BART: its authors tokenise with Stanford's PTB tokeniser and use files2rouge. That is ROUGE-1.5.5.pl
 with R-L over sentences (R-Lsum here), in its present version without stemming. Here a sentence ends at a `.`, `!` or
 `?` before a space. Tokenisation matters little, since punctuation is dropped. The means of ROUGE-1.5.5.pl come from
 resampling, so their last digit varies by chance.
@@ -17,11 +17,7 @@ import re
 from collections.abc import Sequence
 from statistics import fmean
 
-from fairseq_aggdec.errors import AggdecError
-
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-
-
 KINDS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 """of unigrams, of bigrams, of the longest common subsequence of the whole texts, and of those of sentences"""
 
@@ -33,19 +29,9 @@ def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]], stem: boo
         outputs: one document each.
         references: one list for each reference.
         stem: compare the stems of words by Porter's algorithm, as ROUGE-1.5.5.pl -m.
-
-    Raises:
-        AggdecError: rouge-score is not installed, the numbers of documents differ, or there is nothing to score.
     """
-    try:
-        from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]  # takes seconds to import
-    except ImportError:
-        raise AggdecError("ROUGE needs the package rouge-score: pip install rouge-score") from None
-    if len({len(outputs), *map(len, references)}) != 1 or not references or not outputs:
-        raise AggdecError(
-            f"ROUGE needs as many references as outputs, at least one: {len(outputs)} outputs, "
-            f"references {[len(part) for part in references]}"
-        )
+    from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]  # takes seconds to import
+
     logging.getLogger("absl").setLevel(logging.WARNING)  # it prints the name of its tokeniser
     scorer = RougeScorer(KINDS, use_stemmer=stem)
     scores: dict[str, list[float]] = {kind: [] for kind in KINDS}

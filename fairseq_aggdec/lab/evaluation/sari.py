@@ -20,13 +20,13 @@ deleting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import numpy as np
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.evaluation.gleu import ngrams
 
 ORDERS = (1, 2, 3, 4)
@@ -48,41 +48,17 @@ class Sari:
         return (self.add + self.keep + self.delete) / 3
 
 
-@dataclass
-class _Operations:
-    """n-grams of one order in one sentence. Counts of source and output are multiplied by the number of references."""
+def _operations(source: Grams, output: Grams, references: Sequence[Grams]) -> list[tuple[Grams, Grams]]:
+    """For adding, keeping and deleting: the n-grams of the output and those that the references want, in a sentence.
 
-    added: Mapping[tuple[str, ...], int]
-    to_add: Mapping[tuple[str, ...], int]
-    kept: Grams
-    to_keep: Grams
-    deleted: Grams
-    to_delete: Grams
-
-    @classmethod
-    def of(cls, source: Grams, output: Grams, references: Sequence[Grams]) -> _Operations:
-        wanted: Grams = sum(references, Counter())
-        source, output = _times(source, len(references)), _times(output, len(references))
-        return cls(
-            added=dict.fromkeys(output.keys() - source.keys(), 1),
-            to_add=dict.fromkeys(wanted.keys() - source.keys(), 1),
-            kept=source & output,
-            to_keep=source & wanted,
-            deleted=source - output,
-            to_delete=source - wanted,
-        )
-
-    def pairs(self) -> list[tuple[Grams, Grams]]:
-        """For adding, keeping and deleting: the n-grams of the output and those of the references."""
-        return [
-            (Counter(self.added), Counter(self.to_add)),
-            (self.kept, self.to_keep),
-            (self.deleted, self.to_delete),
-        ]
-
-
-def _times(grams: Grams, number: int) -> Grams:
-    return Counter({gram: count * number for gram, count in grams.items()})
+    An n-gram is added once; counts of source and output are multiplied by the number of references.
+    """
+    wanted: Grams = sum(references, Counter())
+    added, to_add = (Counter(dict.fromkeys(grams.keys() - source.keys(), 1)) for grams in (output, wanted))
+    source, output = (
+        Counter({gram: count * len(references) for gram, count in grams.items()}) for grams in (source, output)
+    )
+    return [(added, to_add), (source & output, source & wanted), (source - output, source - wanted)]
 
 
 def _f1(precision: float, recall: float) -> float:
@@ -93,23 +69,6 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-@dataclass
-class _Totals:
-    """Sums over a corpus for one operation and one order."""
-
-    right: int = 0
-    done: int = 0
-    wanted: int = 0
-
-    def add(self, done: Grams, wanted: Grams) -> None:
-        self.right += (done & wanted).total()
-        self.done += done.total()
-        self.wanted += wanted.total()
-
-    def f1(self) -> float:
-        return _f1(_share(self.right, self.done), _share(self.right, self.wanted))
-
-
 def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:
     """SARI of a corpus as EASSE computes it.
 
@@ -117,21 +76,21 @@ def corpus_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequ
         sources: text, one sentence each.
         outputs: the simplified sentences.
         references: simplified sentences by people, one list for each reference.
-
-    Raises:
-        AggdecError: the numbers of sentences differ, or there is nothing to score.
     """
-    _check(sources, outputs, references)
     tokenise = Tokenizer13a()
-    totals = {order: [_Totals() for _ in range(3)] for order in ORDERS}  # of adding, keeping, deleting
+    totals = np.zeros((len(ORDERS), 3, 3), dtype=np.int64)  # right, done and wanted by order and operation
     for sentence in zip(sources, outputs, *references, strict=True):
         tokens = [tokenise(text.lower()).split() for text in sentence]
-        for order in ORDERS:
+        for total, order in zip(totals, ORDERS, strict=True):
             source, output, *wanted = (ngrams(part, order) for part in tokens)
-            for total, pair in zip(totals[order], _Operations.of(source, output, wanted).pairs(), strict=True):
-                total.add(*pair)
-    by_order = ([total.f1() for total in totals[order]] for order in ORDERS)
-    return Sari(*map(fmean, zip(*by_order, strict=True)))
+            pairs = _operations(source, output, wanted)
+            total += [[(done & asked).total(), done.total(), asked.total()] for done, asked in pairs]
+    return _mean(
+        [
+            [_f1(_share(right, done), _share(right, wanted)) for right, done, wanted in order]
+            for order in totals.tolist()
+        ]
+    )
 
 
 def sentence_sari(source: str, output: str, references: Sequence[str]) -> Sari:
@@ -144,19 +103,17 @@ def sentence_sari(source: str, output: str, references: Sequence[str]) -> Sari:
     """
     by_order = []
     for order in ORDERS:
-        grams = [ngrams(text.lower().split(), order) for text in (source, output, *references)]
-        operations = _Operations.of(grams[0], grams[1], grams[2:])
-        right = len(operations.added.keys() & operations.to_add.keys())
-        kept = operations.kept & operations.to_keep
-        deleted = operations.deleted - sum(grams[2:], Counter())
+        before, after, *wanted = (ngrams(text.lower().split(), order) for text in (source, output, *references))
+        (added, to_add), (kept, to_keep), (deleted, _) = _operations(before, after, wanted)
+        rightly_added, rightly_kept = len(added & to_add), kept & to_keep
         by_order.append(
-            (
-                _f1(_share(right, len(operations.added)), _share(right, len(operations.to_add))),
-                _f1(_mean_share(kept, operations.kept), _mean_share(kept, operations.to_keep)),
-                _mean_share(deleted, operations.deleted),
-            )
+            [
+                _f1(_share(rightly_added, len(added)), _share(rightly_added, len(to_add))),
+                _f1(_mean_share(rightly_kept, kept), _mean_share(rightly_kept, to_keep)),
+                _mean_share(deleted - sum(wanted, Counter()), deleted),
+            ]
         )
-    return Sari(*map(fmean, zip(*by_order, strict=True)))
+    return _mean(by_order)
 
 
 def _mean_share(part: Grams, whole: Grams) -> float:
@@ -165,19 +122,14 @@ def _mean_share(part: Grams, whole: Grams) -> float:
 
 
 def mean_sentence_sari(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Sari:
-    """Mean of `sentence_sari` over a corpus; arguments and errors as for `corpus_sari`."""
-    _check(sources, outputs, references)
+    """Mean of `sentence_sari` over a corpus; arguments as for `corpus_sari`."""
     scores = [
         sentence_sari(source, output, choices)
         for source, output, *choices in zip(sources, outputs, *references, strict=True)
     ]
-    return Sari(*(fmean(getattr(score, part) for score in scores) for part in ("add", "keep", "delete")))
+    return _mean([[score.add, score.keep, score.delete] for score in scores])
 
 
-def _check(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    lengths = {len(sources), len(outputs), *map(len, references)}
-    if len(lengths) != 1 or not references or not sources:
-        raise AggdecError(
-            f"SARI needs as many outputs and references as sources, at least one: {len(sources)} sources, "
-            f"{len(outputs)} outputs, references {[len(part) for part in references]}"
-        )
+def _mean(scores: Sequence[Sequence[float]]) -> Sari:
+    """The mean of several scores, each of adding, keeping and deleting."""
+    return Sari(*map(fmean, zip(*scores, strict=True)))

@@ -1,4 +1,4 @@
-"""Draws an experiment's table whose cells have two numbers: a kind of points for each column, a point for each row."""
+"""Draws a table with two numbers in each cell: points of one kind for each column, one point for each row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIDES = ((1, 1), (1, 0), (1, -1), (-1, 1), (-1, 0), (-1, -1), (0, 1), (0, -1))
 
 
 def draw(table: Own, path: Path) -> None:
-    """Draws a table with `figure`, whose cells have the numbers y and x, to a `.png` or `.svg` file."""
+    """Draws a table with `figure`, with the numbers y and x in each cell, to a `.png` or `.svg` file."""
     assert table.figure is not None
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.add_subplot(xlabel=table.figure[1], ylabel=table.figure[0])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from fairseq_aggdec.lab.benchmarking.record import Run
 from fairseq_aggdec.lab.evaluation.training_log import Validation, seconds_to_reach
-from fairseq_aggdec.lab.reporting.results import Measure, Place
+from fairseq_aggdec.lab.reporting.results import Decoding, Measure, Place
 
 
 @dataclass(frozen=True)
@@ -19,37 +21,64 @@ class Score:
         return place.results.score(place.set, place.label).get(self.column)
 
 
-def iterations(place: Place) -> float | None:
-    """Mean iterations of a sentence: of the whole test set, or if it has no counters of the timed sentences."""
-    found = place.decoding or place.run
-    return None if found is None else found.mean_iterations
+def _of_run(number: Callable[[Run], float | None]) -> Measure:
+    """A number of the timed mode."""
+    return lambda place: None if place.run is None else number(place.run)
 
 
-def accepted_tokens(place: Place) -> float | None:
-    """Mean committed tokens of an iteration, counted as `iterations`."""
-    found = place.decoding or place.run
-    return None if found is None else found.mean_accepted_tokens
+def _counted(number: Callable[[Decoding | Run], float | None]) -> Measure:
+    """A number of the whole test set, or if it has no counters of the timed sentences."""
+    return lambda place: None if (found := place.decoding or place.run) is None else number(found)
 
 
-def accepted_block(place: Place) -> float | None:
-    """Mean tokens committed by a pass that verifies a block (k-hat of papers/004)."""
-    return None if place.run is None else place.run.mean_accepted_block
+def _of_training(number: Callable[[list[Validation]], float]) -> Measure:
+    """A number of a drafter's training."""
+
+    def measure(place: Place) -> float | None:
+        training = place.results.training(place.training)
+        return None if training is None else number(training)
+
+    return measure
 
 
-def seconds(place: Place) -> float | None:
-    """Seconds of all timed sentences."""
-    return None if place.run is None else place.run.seconds
+def _best(validations: list[Validation]) -> float:
+    return max(validation.accepted for validation in validations)
+
+
+def _mib(size: int | None) -> float | None:
+    return None if size is None else size / 2**20
+
+
+iterations = _counted(lambda found: found.mean_iterations)
+"""mean iterations of a sentence"""
+accepted_tokens = _counted(lambda found: found.mean_accepted_tokens)
+"""mean committed tokens of an iteration"""
+accepted_block = _of_run(lambda run: run.mean_accepted_block)
+"""mean tokens committed by a pass that verifies a block (k-hat of papers/004)"""
+seconds = _of_run(lambda run: run.seconds)
+"""seconds of all timed sentences"""
+timed_bleu = _of_run(lambda run: run.bleu)
+"""sacrebleu's BLEU of the timed sentences"""
+host_mib = _of_run(lambda run: _mib(run.host_bytes))
+"""peak resident memory of a process in MiB"""
+device_mib = _of_run(lambda run: _mib(run.device_bytes))
+"""peak memory on the GPU in MiB"""
+psnr = _of_run(lambda run: run.psnr)
+"""peak signal-to-noise ratio of the images of a mode, in dB"""
+greedy_pixels = _of_run(lambda run: run.same_pixels)
+"""share of the pixels that are those of greedy decoding"""
+updates = _of_training(lambda training: training[-1].update)
+"""updates of a drafter's training"""
+training_seconds = _of_training(lambda training: training[-1].seconds)
+"""seconds of a drafter's training steps"""
+best_accepted = _of_training(_best)
+"""highest `accepted` of a drafter's validations"""
 
 
 def speed_up(place: Place) -> float | None:
     """Seconds of the baseline over those of the mode."""
     slow, fast = place.baseline, place.run
     return None if slow is None or fast is None else slow.seconds / fast.seconds
-
-
-def timed_bleu(place: Place) -> float | None:
-    """sacrebleu's BLEU of the timed sentences."""
-    return None if place.run is None else place.run.bleu
 
 
 def timed_bleu_of_all(place: Place) -> float | None:
@@ -97,48 +126,10 @@ def _module_seconds(place: Place, modules: tuple[str, ...]) -> float | None:
     return sum(run.modules.get(name, 0.0) for name in modules or run.modules) if run and run.modules else None
 
 
-def host_mib(place: Place) -> float | None:
-    """Peak resident memory of a process in MiB."""
-    return None if place.run is None or place.run.host_bytes is None else place.run.host_bytes / 2**20
-
-
-def device_mib(place: Place) -> float | None:
-    """Peak memory on the GPU in MiB."""
-    return None if place.run is None or place.run.device_bytes is None else place.run.device_bytes / 2**20
-
-
-def psnr(place: Place) -> float | None:
-    """Peak signal-to-noise ratio of the images of a mode, in dB."""
-    return None if place.run is None else place.run.psnr
-
-
 def bicubic_psnr(place: Place) -> float | None:
     """PSNR of the small images of a record after bicubic enlargement, in dB."""
     record = place.results.record(place.record)
     return None if record is None else record.bicubic_psnr
-
-
-def greedy_pixels(place: Place) -> float | None:
-    """Share of the pixels that are those of greedy decoding."""
-    return None if place.run is None else place.run.same_pixels
-
-
-def updates(place: Place) -> float | None:
-    """Updates of a drafter's training."""
-    training = place.results.training(place.training)
-    return None if training is None else training[-1].update
-
-
-def training_seconds(place: Place) -> float | None:
-    """Seconds of a drafter's training steps."""
-    training = place.results.training(place.training)
-    return None if training is None else training[-1].seconds
-
-
-def best_accepted(place: Place) -> float | None:
-    """Highest `accepted` of a drafter's validations."""
-    training = place.results.training(place.training)
-    return None if training is None else _best(training)
 
 
 def common_accepted(place: Place) -> float | None:
@@ -151,7 +142,3 @@ def seconds_to_common_accepted(place: Place) -> float | None:
     """Seconds of training until `common_accepted`."""
     training, level = place.results.training(place.training), common_accepted(place)
     return None if training is None or level is None else seconds_to_reach(training, level)
-
-
-def _best(validations: list[Validation]) -> float:
-    return max(validation.accepted for validation in validations)

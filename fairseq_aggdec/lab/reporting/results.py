@@ -150,7 +150,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Place:
-    """A decoded output and a timed mode: all that a row of a table is about. Not every measure needs all fields."""
+    """The decoded output and the timed mode of a table's row. No measure needs all fields."""
 
     results: Results
     label: str = ""
@@ -190,7 +190,7 @@ class Place:
         return self.results.decoding(self.set, self.label)
 
     def get(self, measure: Measure) -> float | None:
-        """A number of this place, which the page's head then names the source of; None if it was not measured."""
+        """A number of this place, noted as used for the head of the page; None if it was not measured."""
         number = measure(self)
         if number is not None:
             self.results.used.append((self, measure))

@@ -1,12 +1,7 @@
-"""The table and the figure of a sweep (papers/000 Tables 6 and 7)."""
+"""The table of a sweep (papers/000 Tables 6 and 7)."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from matplotlib.figure import Figure
-
-from fairseq_aggdec.lab.benchmarking.figures import MARKERS, save
 from fairseq_aggdec.lab.grid import text_table
 from fairseq_aggdec.lab.tuning.points import Baselines, Point, Sweep, chosen
 
@@ -40,30 +35,3 @@ def table(sweep: Sweep, quality: str, margin: float, loss: float) -> str:
     lines = [text_table(["", "k", "β", "τ", "Tok.", quality, "speed", "chosen"], rows)]
     lines += [f"{name}: none of these settings" for name, best in names.items() if best is None]
     return "\n".join(lines)
-
-
-def draw(sweep: Sweep, quality: str, path: Path) -> None:
-    """Draws quality against speed-up as PNG or SVG.
-
-    Args:
-        sweep: a sweep with baselines and at least one point.
-        quality: name of the metric.
-        path: path of the file, which ends with `.png` or `.svg`.
-    """
-    baselines = sweep.baselines
-    assert baselines is not None
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axis = figure.subplots()
-    for number, size in enumerate(sorted({point.setting.block_size for point in sweep.points})):
-        group = [point for point in sweep.points if point.setting.block_size == size]
-        at = [speed_up(point, baselines) for point in group]
-        marker = MARKERS[number % len(MARKERS)]
-        axis.scatter(at, [point.quality for point in group], marker=marker, label=f"k = {size}", alpha=0.8)
-    axis.scatter([1.0], [baselines.beam_quality], marker="+", color="black", label=f"beam {baselines.beam}")
-    greedy = baselines.beam_seconds / baselines.greedy_seconds
-    axis.scatter([greedy], [baselines.greedy_quality], marker="x", color="black", label="greedy")
-    axis.axhline(baselines.greedy_quality, color="grey", linestyle=":", linewidth=1)
-    axis.set_xlabel(f"speed-up over beam {baselines.beam}")
-    axis.set_ylabel(quality)
-    axis.legend(frameon=False)
-    save(figure, path)

@@ -1,4 +1,4 @@
-"""Runs `aggdec tune`: from its options to its tables and figures."""
+"""Runs `aggdec tune`: from its options to its table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 
 
 def tune(args: argparse.Namespace) -> None:
-    """Measures the settings that the options ask for, prints tables and the chosen settings, and draws figures.
+    """Measures the settings that the options ask for, and prints them with the chosen ones.
 
     Raises:
         AggdecError: files do not belong together, or --output was measured under other conditions.
@@ -49,10 +49,7 @@ def tune(args: argparse.Namespace) -> None:
             assert best is not None
             sizes = [best.setting.block_size]
         run(sweep, args.output, measurement, all_settings(sizes, args.betas, args.tolerances), args.beam)
-    name = metric.columns[-1]
-    print(tables.table(sweep, name, args.margin, args.loss))
-    for path in args.figure:
-        tables.draw(sweep, name, path)
+    print(tables.table(sweep, metric.columns[-1], args.margin, args.loss))
 
 
 def _read(args: argparse.Namespace) -> tuple[Subject, ReferenceSet, AggressiveTranslationTask]:

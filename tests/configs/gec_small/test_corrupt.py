@@ -84,18 +84,6 @@ def test_a_list_of_words_and_weights_of_errors(clean: Path, tmp_path: Path, caps
         assert f"words.txt, line 2: '{count}' is not a count" in message
 
 
-def test_what_is_read_is_not_overwritten_even_with_force(clean: Path, tmp_path: Path) -> None:
-    words = tmp_path / "words.txt"
-    words.write_text("the 900\n")
-    for name in ("a.src", "b.tgt", "c.src"):
-        (tmp_path / name).symlink_to(words if name == "c.src" else clean)
-    for out in "abc":
-        for force in ([], ["--force"]):
-            message = fails([str(clean), str(tmp_path / out), "--vocab", str(words), *force])
-            assert "would be overwritten; name another file" in message
-    assert clean.read_text(encoding="utf-8").split("\n") == [*LINES, ""]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

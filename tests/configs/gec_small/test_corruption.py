@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from configs.gec_small.errors.corruption import EDITS, CorruptionConfig, Corruptor, Edit
+from configs.gec_small.errors.corruption_stream import corrupt_stream
 from configs.gec_small.errors.lexicon import Lexicon, build_lexicon
 from configs.gec_small.errors.sentence import Sentence
 from tests.configs.gec_small.essays import ESSAY, changed_words, essay_lexicon, outcomes
@@ -79,3 +81,16 @@ def test_one_error_in_one_place(edit: Edit) -> None:
     for text in ESSAY:
         for wrong in outcomes(edit, text, draws=60):
             assert 1 <= changed_words(text, wrong) <= 4
+
+
+def test_memory_does_not_grow_with_the_input(lexicon: Lexicon) -> None:
+    def peak(lines: int) -> int:
+        tracemalloc.start()
+        for _ in corrupt_stream(Corruptor(lexicon), (ESSAY[i % 5].encode() for i in range(lines)), 1, chunk_size=100):
+            pass
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(300)
+    assert peak(3000) < 1.3 * peak(500)

@@ -38,7 +38,7 @@ def test_outputs_a_sentence_a_line_or_of_fairseq_generate(tmp_path: Path) -> Non
     with pytest.raises(AggdecError, match="lines: has 3 lines, but the test set has 4"):
         read_outputs(path, 4)
     path = write(
-        tmp_path / "out", "S-2\tx", "H-2\t-1\ta@@ b c", "P-2\t0 0 0 0", "H-0\t-1\td", "Generate test with beam=1"
+        tmp_path / "out", "S-2\tx", "H-2\t-1\ta@@ b c", "P-2\t0 0 0 0", "H-0\t-1\td", "H-0\t-2\tworse", "Generate test"
     )
     assert read_outputs(path, 3) == {0: ["d"], 2: ["ab", "c"]}
     assert read_outputs(path, 3, join=str.upper)[2] == ["A@@", "B", "C"]
