@@ -27,7 +27,7 @@ def option_name(field: str) -> str:
 
 
 def check_least(options: Any, least: float, *fields: str) -> None:
-    """Raises `AggdecError` where one of these fields of a configuration has a value below `least`; None passes."""
+    """Raise `AggdecError` where one of these fields of a configuration has a value below `least`; None passes."""
     for field in fields:
         value = getattr(options, field)
         if value is not None and not value >= least:

@@ -47,7 +47,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def folder_written_whole(folder: Path) -> Iterator[Path]:
-    """Gives an empty folder beside `folder`, which gets the name of `folder` when the block ends without an error.
+    """Give an empty folder beside `folder`, which gets the name of `folder` when the block ends without an error.
 
     What an error or a killed run leaves there is deleted by the next one.
 
@@ -68,13 +68,13 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
 
 
 def refuse_overwriting(output: Path, read: Iterable[Path]) -> None:
-    """Raises `AggdecError` where a file to write is one of those that are read for it."""
+    """Raise `AggdecError` where a file to write is one of those that are read for it."""
     if output.exists() and any(path.exists() and output.samefile(path) for path in read):
         raise AggdecError(f"{output}: is read for this, and would be overwritten; name another file")
 
 
 def check_result_file(path: Path, begins: str) -> None:
-    """Makes sure, before long work, that its result can be written; the folder is made if it does not exist.
+    """Make sure, before long work, that its result can be written; the folder is made if it does not exist.
 
     A file may be replaced only by one of its kind, so that a mistyped option costs no model and no dictionary.
 
@@ -125,7 +125,7 @@ def alone_at(path: Path) -> Iterator[None]:
 
 @contextmanager
 def open_lines(path: Path) -> Iterator[tuple[Iterator[bytes], IO[bytes]]]:
-    """Opens a file, gzipped or not: its lines, and the stored file, whose position shows the progress.
+    """Open a file, gzipped or not: its lines, and the stored file, whose position shows the progress.
 
     Raises:
         AggdecError: when lines are read: the file is damaged.

@@ -25,7 +25,7 @@ printed() {
         case "$previous" in
             --output | --json | --figure) [[ "$word" != "$AGGDEC_WORK"/*.* ]] || { mkdir -p "${word%/*}" && : >"$word"; } ;;
             --work | --destdir) mkdir -p "$word" && : >"$word/codes" ;;
-            *.cli.corrupt) : >"$5.src" && : >"$5.tgt" ;;
+            corrupt) : >"$6.src" && : >"$6.tgt" ;;
             --results-path) mkdir -p "$word" && printf 'H-0\t-1\ta\nGenerate test\n' | tee "$word"/generate-{test,valid}.txt >/dev/null ;;
         esac
         if [[ "$word" == checkpoint.save_dir=* ]]; then

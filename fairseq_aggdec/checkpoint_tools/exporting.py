@@ -25,7 +25,7 @@ def export(
     shared_with: Path | None = None,
     draft_length: int | None = None,
 ) -> None:
-    """Writes a checkpoint's weights and the dictionaries and BPE codes of its data into a folder.
+    """Write a checkpoint's weights and the dictionaries and BPE codes of its data into a folder.
 
     Args:
         data: the folder with the dictionaries and, if there are any, the codes.

@@ -45,7 +45,7 @@ def read_layers(text: str, option: str, available: int) -> list[int]:
 
 
 def shrink_file(checkpoint: Path, output: Path, keep: Mapping[str, str | None]) -> str:
-    """Shrinks a checkpoint into a file; returns a line with the old and new numbers of layers and parameters.
+    """Shrink a checkpoint into a file; returns a line with the old and new numbers of layers and parameters.
 
     Raises:
         AggdecError: the checkpoint cannot be read, has no such layers, or would be overwritten.

@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Exits where options make no sense."""
+    """Exit where options make no sense."""
     options.check_least(parser, args, 1, "repeats", "max_source_positions")
     if args.block_ngrams and not args.no_repeat_ngram_size:
         parser.error("--block-ngrams goes with --no-repeat-ngram-size")

@@ -110,7 +110,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[argparse.Namespace, dict[str, A
 
 
 def _add_options_of_encoder(group: Any, kind: str, name: str) -> set[str]:
-    """Adds the further options of a tokeniser or of subwords, which fairseq knows; returns their fields' names."""
+    """Add the further options of a tokeniser or of subwords, which fairseq knows; returns their fields' names."""
     import fairseq_aggdec
 
     fairseq_aggdec.register()

@@ -42,7 +42,7 @@ class Experiment:
 
 
 def read_experiment(folder: Path) -> Experiment:
-    """Reads the about.yaml of an experiment's folder.
+    """Read the about.yaml of an experiment's folder.
 
     Raises:
         AggdecError: there is no such file, or an entry is missing.

@@ -123,7 +123,7 @@ def at_least(kind: Callable[[str], Any], least: float) -> Callable[[str], Any]:
 
 
 def add_subject_options(parser: argparse.ArgumentParser, split: str = "test", required: bool = False) -> None:
-    """Adds the options for checkpoints, split and device.
+    """Add the options for checkpoints, split and device.
 
     Args:
         parser: the verb's parser.
@@ -161,7 +161,7 @@ class _RandomModel:
 
 
 def add_random_model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the block size, and the options by which a random model replaces checkpoints."""
+    """Add the block size, and the options by which a random model replaces checkpoints."""
     parser.add_argument(
         "--block-size", type=int, help="number of tokens in a draft (default: what the drafter's checkpoint says)"
     )
@@ -172,7 +172,7 @@ def add_random_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.Namespace, *useless: str) -> None:
-    """Exits where an option makes no sense; `useless` are given options that make none with a random model."""
+    """Exit where an option makes no sense; `useless` are given options that make none with a random model."""
     check_least(parser, args, 1, "limit", "threads", "length", "block_size", "drafter_layers", "max_len_b", "accepted")
     if not 0 <= args.edit_ratio <= 1:
         parser.error(f"--edit-ratio {args.edit_ratio}: must be from 0 to 1")
@@ -186,7 +186,7 @@ def check_random_model_options(parser: argparse.ArgumentParser, args: argparse.N
 
 
 def add_half_precision_options(group: argparse._ActionsContainer) -> None:
-    """Adds --fp16 and --bf16; the field `precision` is the given one's name, else None."""
+    """Add --fp16 and --bf16; the field `precision` is the given one's name, else None."""
     precision = group.add_mutually_exclusive_group()
     for name, text in (("fp16", "half precision"), ("bf16", "bfloat16")):
         precision.add_argument(f"--{name}", action="store_const", const=name, dest="precision", help=text)
@@ -200,7 +200,7 @@ class _Batches:
 
 
 def add_batch_options(group: argparse._ActionsContainer) -> None:
-    """Adds the limits of a batch, the device and the precision."""
+    """Add the limits of a batch, the device and the precision."""
     add_fields(group, _Batches)
     add_half_precision_options(group)
 
@@ -212,13 +212,13 @@ class _Work:
 
 
 def add_work_options(group: argparse._ActionsContainer, threads: int | None, note: str) -> None:
-    """Adds the options for who decodes; `threads` is the default of --threads, and `note` stands in its help text."""
+    """Add the options for who decodes; `threads` is the default of --threads, and `note` stands in its help text."""
     add_fields(group, _Work)
     group.add_argument("--threads", type=int, default=threads, help=f"number of threads of a worker, {note}")
 
 
 def add_data_sets_option(parser: argparse.ArgumentParser, what: str) -> None:
-    """Adds --data, the folder of the data sets, with the help text `what`."""
+    """Add --data, the folder of the data sets, with the help text `what`."""
     parser.add_argument(
         "--data",
         type=Path,
@@ -253,7 +253,7 @@ def check_least(parser: argparse.ArgumentParser, args: argparse.Namespace, least
 
 
 def start(threads: int | None = None) -> None:
-    """Makes the plugin known to fairseq, sets PyTorch's threads (None: its default), logs warnings only."""
+    """Make the plugin known to fairseq, set PyTorch's threads (None: its default), and log warnings only."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s | %(message)s")
     for logger in (None, "fairseq", "fairseq_aggdec"):  # fairseq may have set them when it was imported
         logging.getLogger(logger).setLevel(logging.WARNING)
@@ -267,7 +267,7 @@ def start(threads: int | None = None) -> None:
 
 
 def start_distilling() -> None:
-    """Makes the plugin known to fairseq, and logs to stderr how far the work is."""
+    """Make the plugin known to fairseq, and log to stderr how far the work is."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     import fairseq_aggdec

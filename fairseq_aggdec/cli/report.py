@@ -121,7 +121,7 @@ def _print_experiment(args: argparse.Namespace) -> None:
 
 
 def _show(text: str, output: Path | None) -> None:
-    """Prints a text, and writes it to the file of --output."""
+    """Print a text, and write it to the file of --output."""
     print(text, end="")
     if output is not None:
         check_result_file(output, text[:1])

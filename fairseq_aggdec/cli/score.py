@@ -25,7 +25,7 @@ METRICS = (
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints the scores; see --help.
+    """Print the scores; see --help.
 
     Raises:
         AggdecError: a file is missing or does not fit the others.

@@ -88,12 +88,12 @@ class CorrectOptions(TextOptions):
 
 
 def correct(argv: Sequence[str] | None = None) -> None:
-    """Corrects English text, or any text by a correction model of one's own; see --help."""
+    """Correct English text, or any text by a correction model of one's own; see --help."""
     _run(CorrectOptions, "correct", argv, "gec", _CORRECT, **CAREFUL)
 
 
 def translate(argv: Sequence[str] | None = None) -> None:
-    """Translates English into German, or any text by a model of one's own; see --help."""
+    """Translate English into German, or any text by a model of one's own; see --help."""
     _run(TextOptions, "translate", argv, "mt", _TRANSLATE)
 
 
@@ -101,7 +101,7 @@ def translate(argv: Sequence[str] | None = None) -> None:
 def _run(
     kind: type[TextOptions], verb: str, argv: Sequence[str] | None, shipped: str, help: str, **defaults: Any
 ) -> None:
-    """Decodes what the command line names, and prints it.
+    """Decode what the command line names, and print it.
 
     Args:
         kind: the options of the verb.

@@ -52,7 +52,7 @@ for _verb in ("average", "compare", "corrupt", "export", "nat-start", "prepare",
 
 @on_command_line()
 def main(argv: Sequence[str] | None = None) -> int | None:
-    """Runs a verb and returns its exit status; without one, or with --help, lists all of them.
+    """Run a verb and return its exit status; without one, or with --help, lists all of them.
 
     Raises:
         AggdecError: there is no such verb, or what the verb raises.

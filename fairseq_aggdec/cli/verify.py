@@ -98,7 +98,7 @@ def _precisions(text: str) -> list[str]:
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Exits where options make no sense."""
+    """Exit where options make no sense."""
     options.check_random_model_options(parser, args, *map(option_name, given_search_options(args)))
     if args.bit_exact is False and "exact" in (args.precisions or ()):
         parser.error("--precisions exact decodes under --bit-exact: leave out --no-bit-exact, or exact")

@@ -40,12 +40,12 @@ class PlainArray(np.ndarray):
 
 
 def _plain_array(*_: object) -> PlainArray:
-    """Replaces `numpy._core.multiarray._reconstruct`: returns an empty array, which `__setstate__` fills."""
+    """Replace `numpy._core.multiarray._reconstruct`: returns an empty array, which `__setstate__` fills."""
     return PlainArray((0,), np.int8)
 
 
 def _plain_scalar(dtype: PlainDtype, data: bytes) -> Any:
-    """Replaces `numpy._core.multiarray.scalar`."""
+    """Replace `numpy._core.multiarray.scalar`."""
     return np.frombuffer(data, dtype.dtype)[0]
 
 

@@ -71,7 +71,7 @@ def without_training(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_code(path: str, state: dict[str, Any]) -> None:
-    """Raises `CheckpointError` where one of the stored options could run code."""
+    """Raise `CheckpointError` where one of the stored options could run code."""
     found = find_code({"args": state.get("args"), "cfg": state.get("cfg")})
     if found:
         raise CheckpointError(f"checkpoint {path}: refused: its {found}; nothing was executed. {_IF_TRUSTED}")
@@ -159,7 +159,7 @@ def _forget_precision(state: dict[str, Any], overrides: Mapping[str, Any]) -> No
 
 
 def open_archive(path: str, mode: str) -> tarfile.TarFile:
-    """Replaces `tarfile.open` where fairseq unpacks an archive for `from_pretrained`.
+    """Replace `tarfile.open` where fairseq unpacks an archive for `from_pretrained`.
 
     Raises:
         CheckpointError: a member would be written outside of the archive's folder, or is neither file nor folder.

@@ -25,7 +25,7 @@ def with_own_options(build: Callable[..., Any]) -> Any:
 
 
 def argmax(scores: Any) -> int:
-    """Replaces `numpy.argmax` in `IterativeRefinementGenerator`, which chooses the best length of a length beam.
+    """Replace `numpy.argmax` in `IterativeRefinementGenerator`, which chooses the best length of a length beam.
 
     numpy does not read tensors on a GPU or in bfloat16.
     """

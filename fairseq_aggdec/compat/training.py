@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def broadcast_object(obj: Any, src_rank: int, group: Any, dist_device: torch.device) -> Any:
-    """Replaces fairseq's `_broadcast_object_slow`, which sends a loaded checkpoint from rank 0 to the other workers.
+    """Replace fairseq's `_broadcast_object_slow`, which sends a loaded checkpoint from rank 0 to the other workers.
 
     fairseq's own calls `torch.load`, which since 2.6 refuses fairseq's configuration objects. The bytes come from a
     worker of the same job, so PyTorch's own broadcast of pickled objects is safe here.

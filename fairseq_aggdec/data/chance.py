@@ -31,7 +31,7 @@ def pick(options: Sequence[_Option], rng: Random) -> _Option:
 
 
 def hold_out(sentences: Iterable[str], sizes: dict[str, int]) -> dict[str, list[str]]:
-    """Chooses held-out sentences by their hash.
+    """Choose held-out sentences by their hash.
 
     Args:
         sentences: the sentences to choose from.

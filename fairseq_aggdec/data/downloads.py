@@ -42,7 +42,7 @@ class Original:
 
 
 def fetch(data: Path, originals: Iterable[Original]) -> None:
-    """Downloads files that are missing, checks and unpacks them.
+    """Download files that are missing, check and unpack them.
 
     Args:
         data: the folder of the data sets.
@@ -68,7 +68,7 @@ def fetch(data: Path, originals: Iterable[Original]) -> None:
 
 
 def _fetch(item: Original, path: Path) -> None:
-    """Raises `ConnectionError`, which says what to do, where the file is not there and cannot be downloaded."""
+    """Raise `ConnectionError`, which says what to do, where the file is not there and cannot be downloaded."""
     checksum = f", SHA-256 {item.sha256}" if item.sha256 else ""
     if path.exists():
         if item.sha256 and (found := file_sha256(path)) != item.sha256:
@@ -93,7 +93,7 @@ def _fetch(item: Original, path: Path) -> None:
 
 
 def unpack(archive: Path, folder: Path, item: Original) -> None:
-    """Unpacks an archive to a folder, which exists only when it is whole.
+    """Unpack an archive to a folder, which exists only when it is whole.
 
     Raises:
         AggdecError: the archive is damaged, or has no such members.

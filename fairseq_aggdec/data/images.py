@@ -32,7 +32,7 @@ class Images:
 
 
 def open_images(path: Path, grey: bool) -> Images:
-    """Opens an `.npz` file or a folder.
+    """Open an `.npz` file or a folder.
 
     Args:
         path: the file or the folder.
@@ -90,7 +90,7 @@ def _in_folder(path: Path) -> Images:
 
 
 def make_splits(names: Sequence[str], valid: int, test: int) -> dict[str, list[int]]:
-    """Splits images by the hash of their names: the same images are held out on every machine, whatever their order.
+    """Split images by the hash of their names: the same images are held out on every machine, whatever their order.
 
     Args:
         names: the names of all images; images with the same name are in the same split.
@@ -118,7 +118,7 @@ def make_splits(names: Sequence[str], valid: int, test: int) -> dict[str, list[i
 
 
 def read_outputs(images: Images, numbers: Sequence[int], sizes: ImageSizes) -> np.ndarray:
-    """Reads images in the size of the output: the largest square in their middle, each pixel the mean of its area.
+    """Read images in the size of the output: the largest square in their middle, each pixel the mean of its area.
 
     Args:
         images: the original images.

@@ -12,7 +12,7 @@ Pair = tuple[str, str]
 
 
 def clean_pairs(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Yields the different pairs, normalised; pairs with an empty side are left out."""
+    """Yield the different pairs, normalised; pairs with an empty side are left out."""
     seen: set[Pair] = set()
     for source, target in pairs:
         pair = normalise(source), normalise(target)
@@ -34,7 +34,7 @@ def is_usual(pair: Pair, max_words: int, ratio: float) -> bool:
 
 
 def without(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
-    """Leaves out pairs that share a source or a target with one of the others; white space does not count."""
+    """Leave out pairs that share a source or a target with one of the others; white space does not count."""
     others = list(others)
     sources, targets = ({"".join(pair[side].split()) for pair in others} for side in (0, 1))
     return [
@@ -45,7 +45,7 @@ def without(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
 def split(
     pairs: Sequence[Pair], sizes: dict[str, int], long_words: int = 0, long_share: float = 0.0
 ) -> dict[str, list[Pair]]:
-    """Splits a corpus by source sentence.
+    """Split a corpus by source sentence.
 
     Args:
         pairs: different (source, target) pairs.

@@ -32,7 +32,7 @@ _SHIPPED = Path(__file__).parents[1] / "demo"  # a folder for each model
 
 
 def prepare(file: Path, data: Path, work: Path, workers: int = 1) -> None:
-    """Runs the function `prepare` of an experiment.
+    """Run the function `prepare` of an experiment.
 
     Args:
         file: the `prepare.py`.
@@ -65,13 +65,13 @@ class Steps:
     """number of processes"""
 
     def once(self, name: str, make: Callable[[Steps, Path], None]) -> None:
-        """Calls `make(self, folder)`, which fills the folder `work/name`, unless that folder exists."""
+        """Call `make(self, folder)`, which fills the folder `work/name`, unless that folder exists."""
         if not (folder := self.work / name).exists():
             with folder_written_whole(folder) as unfinished:
                 make(self, unfinished)
 
     def write_pairs(self, folder: Path, name: str, pairs: Sequence[Pair]) -> None:
-        """Writes a split to `folder/NAME.SIDE`.
+        """Write a split to `folder/NAME.SIDE`.
 
         Raises:
             AggdecError: there are no pairs.
@@ -84,7 +84,7 @@ class Steps:
     def write_test_set(
         self, folder: Path, name: str, source: str, references: Sequence[str], change: Callable[[str], str] = str
     ) -> None:
-        """Copies a test set to `folder`; the targets are its first reference, and its sources where it has none.
+        """Copy a test set to `folder`; the targets are its first reference, and its sources where it has none.
 
         Args:
             folder: the folder `text`.
@@ -98,7 +98,7 @@ class Steps:
             write_lines(folder / f"{name}.{suffix}", map(change, read_lines(self.data / file)))
 
     def tokenise(self, make_tokenizer: Callable[[str], Any] = subwords.moses) -> None:
-        """Tokenises every file in `text/` to `tok/`; text that is already tokenised is copied.
+        """Tokenise every file in `text/` to `tok/`; text that is already tokenised is copied.
 
         Args:
             make_tokenizer: makes the tokeniser of a language.
@@ -114,7 +114,7 @@ class Steps:
             write_lines(output, lines)
 
     def learn_subwords(self, symbols: int, sides: Sequence[str] = (), min_frequency: int = 2) -> Callable[[], Any]:
-        """Learns `codes` from the training text; returns a function that makes the encoder.
+        """Learn `codes` from the training text; returns a function that makes the encoder.
 
         Args:
             symbols: size of the vocabulary, single characters included.
@@ -130,7 +130,7 @@ class Steps:
         return partial(subwords.subword_nmt, codes)
 
     def shipped_subwords(self, name: str) -> Callable[[], Any]:
-        """Copies the `codes` of a shipped model; returns a function that makes the encoder."""
+        """Copy the `codes` of a shipped model; returns a function that makes the encoder."""
         codes = self.work / "codes"
         if not codes.exists():
             with written_whole(codes) as unfinished:
@@ -144,7 +144,7 @@ class Steps:
     def encode(
         self, make_encoder: Callable[[], Any] | None, max_tokens: int, max_source_tokens: int | None = None
     ) -> None:
-        """Splits every split in `tok/` into subwords in `bpe/`.
+        """Split every split in `tok/` into subwords in `bpe/`.
 
         Args:
             make_encoder: makes the encoder; None: the tokens stay as they are.
@@ -170,7 +170,7 @@ class Steps:
             self.write_pairs(self.work / "bpe", name, pairs)
 
     def binarise(self, dictionary: Path | None = None, min_occurrences: int | None = None) -> None:
-        """Runs `fairseq-preprocess`, with one dictionary for both sides, to `data-bin/`.
+        """Run `fairseq-preprocess`, with one dictionary for both sides, to `data-bin/`.
 
         Args:
             dictionary: the file of a given dictionary; None: it is made of the training text.

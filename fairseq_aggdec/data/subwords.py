@@ -68,7 +68,7 @@ def gpt2(encoder_json: Path, vocab_bpe: Path) -> GPT2BPE:
 def encode_lines(
     lines: Iterable[str], make_encoder: Callable[..., Any], *arguments: Any, workers: int = 1, label: str = ""
 ) -> Iterator[str]:
-    """Encodes lines by `make_encoder(*arguments).encode`, in order, in `workers` processes, with a progress bar."""
+    """Encode lines by `make_encoder(*arguments).encode`, in order, in `workers` processes, with a progress bar."""
     portions = chunks(tqdm(lines, desc=label, unit=" lines"), 2000)
     yield from chain.from_iterable(in_processes(partial(_encoding, make_encoder, *arguments), portions, workers))
 
@@ -79,7 +79,7 @@ def _encoding(make_encoder: Callable[..., Any], *arguments: Any) -> Callable[[tu
 
 
 def learn_codes(lines: Iterable[str], codes: Path, symbols: int, min_frequency: int) -> None:
-    """Learns byte pair merges from tokenised lines and writes them to `codes`.
+    """Learn byte pair merges from tokenised lines and write them to `codes`.
 
     Args:
         lines: tokenised text.

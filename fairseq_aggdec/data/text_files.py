@@ -24,7 +24,7 @@ def given_file(path: Path) -> Path:
 
 
 def read_lines(path: Path, column: int | None = None) -> Iterator[str]:
-    """Yields the lines of a text file, gzipped or not, or a column of its table with tabs.
+    """Yield the lines of a text file, gzipped or not, or a column of its table with tabs.
 
     Raises:
         AggdecError: the file is missing or damaged, or a line has no such column.
@@ -42,13 +42,13 @@ def read_lines(path: Path, column: int | None = None) -> Iterator[str]:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Writes lines to a file, which exists only when it is complete."""
+    """Write lines to a file, which exists only when it is complete."""
     with written_whole(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as output:
         output.writelines(line + "\n" for line in lines)
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yields the pairs of two files with one sentence in a line, with single spaces.
+    """Yield the pairs of two files with one sentence in a line, with single spaces.
 
     Raises:
         AggdecError: a file is missing, damaged, or shorter than the other.
@@ -61,7 +61,7 @@ def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_table(path: Path, columns: Iterable[int]) -> Iterator[tuple[str, ...]]:
-    """Yields columns of a table with tabs, as `read_lines` reads each."""
+    """Yield columns of a table with tabs, as `read_lines` reads each."""
     return zip(*(read_lines(path, column) for column in columns), strict=True)
 
 
@@ -71,7 +71,7 @@ def one_space(line: str) -> str:
 
 
 def read_json_lines(lines: Iterable[str], name: str, *fields: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields each line's place, for error messages, and the JSON object in it, which has these fields.
+    """Yield each line's place, for error messages, and the JSON object in it, which has these fields.
 
     Args:
         lines: JSON objects.

@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 
 
 def chunks(lines: Iterable[_Item], size: int) -> Iterator[tuple[int, list[_Item]]]:
-    """Yields pieces of at most `size` lines: (number of the first line, counted from 1; the lines)."""
+    """Yield pieces of at most `size` lines: (number of the first line, counted from 1; the lines)."""
     stream = iter(lines)
     first = 1
     while chunk := list(islice(stream, size)):
@@ -31,7 +31,7 @@ def chunks(lines: Iterable[_Item], size: int) -> Iterator[tuple[int, list[_Item]
 def in_processes(
     make: Callable[[], Callable[[_Item], _Result]], items: Iterable[_Item], workers: int
 ) -> Iterator[_Result]:
-    """Yields `make()(item)` for every item, in order; at most 4 x `workers` items are read ahead.
+    """Yield `make()(item)` for every item, in order; at most 4 x `workers` items are read ahead.
 
     Args:
         make: makes the function; called once in each process, at its first item.
@@ -58,7 +58,7 @@ def in_processes(
 
 
 def bounded_map(submit: Callable[[_Item], Future[_Result]], items: Iterable[_Item], window: int) -> Iterator[_Result]:
-    """Yields results in the order of the items; at most `window` items are read ahead."""
+    """Yield results in the order of the items; at most `window` items are read ahead."""
     pending: deque[Future[_Result]] = deque()
     for item in items:
         pending.append(submit(item))

@@ -23,7 +23,7 @@ _BY_MODEL = ("gad", "gad++", "gad++:5:3")
 
 
 def show(demo: ShippedModel, lines: list[str], shown: int, rounds: int, colour: bool) -> None:
-    """Prints some sentences with the blocks of their outputs, and the speed of each mode over all sentences.
+    """Print some sentences with the blocks of their outputs, and the speed of each mode over all sentences.
 
     Args:
         demo: the model to show.

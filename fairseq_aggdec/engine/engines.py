@@ -198,7 +198,7 @@ class Engines:
 
 
 def _check_weights(model: nn.Module, side: str) -> None:
-    """Raises `AggdecError` for NaN and infinity, at which fairseq's search fails; here they might go unnoticed."""
+    """Raise `AggdecError` for NaN and infinity, at which fairseq's search fails; here they might go unnoticed."""
     name = broken_weight(model)
     if name is not None:
         raise AggdecError(

@@ -61,7 +61,7 @@ def _shared_weights(
 
 
 def _check_dictionaries(path: str, state: dict[str, Any], task: TranslationTask) -> None:
-    """Raises `AggdecError` where the drafter's recorded dictionaries differ from the task's."""
+    """Raise `AggdecError` where the drafter's recorded dictionaries differ from the task's."""
     for side, part, language, dictionary in (
         ("source", "encoder", task.cfg.source_lang, task.source_dictionary),
         ("target", "decoder", task.cfg.target_lang, task.target_dictionary),
@@ -78,7 +78,7 @@ def _check_dictionaries(path: str, state: dict[str, Any], task: TranslationTask)
 
 
 def refuse_drafters(models: Sequence[Any], path: str | None) -> None:
-    """Raises `AggdecError` where a model given as verifier is a drafter; the message names its path."""
+    """Raise `AggdecError` where a model given as verifier is a drafter; the message names its path."""
     paths = path.split(":") if path else []
     for number, model in enumerate(models):
         if isinstance(model, NarDrafterModel):
@@ -118,7 +118,7 @@ def _recorded_symbols(
 
 
 def _compare_symbols(option: str, side: str, where: str, symbols: list[str], dictionary: Dictionary) -> None:
-    """Raises `AggdecError` at the first symbol that differs from the task's dictionary."""
+    """Raise `AggdecError` at the first symbol that differs from the task's dictionary."""
     ours = dictionary.symbols
     if symbols == ours:
         return

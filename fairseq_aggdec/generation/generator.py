@@ -320,7 +320,7 @@ class AggressiveGenerator(SequenceGenerator):
         return RecomputeVerifier(model, self.pad)
 
     def _refuse_nan(self, sample: dict[str, Any], scores: list[Tensor]) -> None:
-        """Raises `AggdecError` where a score is NaN; fairseq's own search fails there, too."""
+        """Raise `AggdecError` where a score is NaN; fairseq's own search fails there, too."""
         numbers = torch.stack(scores).tolist() if scores else []
         if any(map(math.isnan, numbers)):
             row = next(row for row, score in enumerate(numbers) if math.isnan(score))

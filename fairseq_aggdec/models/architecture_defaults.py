@@ -48,7 +48,7 @@ def set_sizes(cfg: Any, dim: int, ffn: int, heads: int, encoder_layers: int, dec
 
 
 def refuse_architectures(cfg: Any, by: str, further: Mapping[str, bool] | None = None) -> None:
-    """Raises `AggdecError` for a given option that block drafters and proposal heads do not support.
+    """Raise `AggdecError` for a given option that block drafters and proposal heads do not support.
 
     `by`: the model's name for the message; `further`: more options that this model refuses, and whether they are given.
     """

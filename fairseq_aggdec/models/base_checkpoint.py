@@ -74,7 +74,7 @@ def take_verifiers_architecture(cfg: Any, path: str) -> None:
 
 
 def _refuse_another(cfg: Any, name: str, value: Any, source: str) -> None:
-    """Raises `AggdecError` where the user has given an option another value than the checkpoint `source`."""
+    """Raise `AggdecError` where the user has given an option another value than the checkpoint `source`."""
     given = option_of(cfg, name)
     if given is not None and str(given) != str(value):
         raise AggdecError(f"{source}: {option_name(name)} is {value} there and {given} here: leave it out")

@@ -55,7 +55,7 @@ class BlockwiseTransformerConfig(TransformerConfig):
 
 
 def refuse_unsupported(cfg: BlockwiseTransformerConfig) -> None:
-    """Raises `AggdecError` for an architecture that does not support heads, and for invalid numbers."""
+    """Raise `AggdecError` for an architecture that does not support heads, and for invalid numbers."""
     refuse_architectures(cfg, "--arch blockwise_transformer")
     if cfg.block_heads < 2:
         raise AggdecError(f"--block-heads {cfg.block_heads}: give at least 2; with one, it is the base model itself")

@@ -63,7 +63,7 @@ class NarDrafterConfig(TransformerConfig):
 
 
 def refuse_unsupported(cfg: NarDrafterConfig) -> None:
-    """Raises `AggdecError` for an architecture that drafters do not support, and for invalid numbers."""
+    """Raise `AggdecError` for an architecture that drafters do not support, and for invalid numbers."""
     further = {
         "--decoder-layerdrop": cfg.decoder.layerdrop > 0,
         "--checkpoint-activations": cfg.checkpoint_activations,

@@ -112,7 +112,7 @@ def _load_decoder(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
 
 
 def _compare_options(model: Any, path: str, checkpoint: dict[str, Any]) -> None:
-    """Raises `AggdecError` for an encoder with fitting weights and another output."""
+    """Raise `AggdecError` for an encoder with fitting weights and another output."""
     recorded = recorded_options(checkpoint)
     for name in _DECIDING_OPTIONS:
         there, here = option_of(recorded, name), getattr(model.cfg, name)

@@ -74,7 +74,7 @@ class BatchShard:
 def plan_batches(
     sources: Iterable[Tokens], longest_source: int, max_tokens: int, batch_size: int | None = None
 ) -> BatchPlan:
-    """Groups sources by length.
+    """Group sources by length.
 
     Args:
         sources: all sources of a split, EOS included.

@@ -152,7 +152,7 @@ class DataBin:
 
 
 def write_side(prefix: Path, sentences: Iterable[Tokens], dictionary: Dictionary) -> None:
-    """Writes one side of a split as fairseq-preprocess does."""
+    """Write one side of a split as fairseq-preprocess does."""
     builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=len(dictionary))
     for sentence in sentences:
         builder.add_item(torch.from_numpy(sentence))
@@ -160,7 +160,7 @@ def write_side(prefix: Path, sentences: Iterable[Tokens], dictionary: Dictionary
 
 
 def write_sample(folder: Path, data: DataBin, sentences: Mapping[str, int]) -> DataBin:
-    """Writes a part of a data folder, unless it is there: sentences drawn at random, always the same, in their order.
+    """Write a part of a data folder, unless it is there: sentences drawn at random, always the same, in their order.
 
     Args:
         folder: the folder to make, which has its name only when it is complete.

@@ -150,7 +150,7 @@ class Distillation:
         max_source_len: int | None = None,
         shard_sentences: int = SHARD_SENTENCES,
     ) -> None:
-        """Decodes the shards that are not finished, and writes the folder when all are.
+        """Decode the shards that are not finished, and write the folder when all are.
 
         Args:
             teacher: the teacher, not yet loaded.
@@ -202,7 +202,7 @@ class Distillation:
         self._write(splits)
 
     def from_generate(self, files: Sequence[Path], max_source_len: int | None = None) -> None:
-        """Writes the folder with targets from outputs of fairseq-generate for the only split.
+        """Write the folder with targets from outputs of fairseq-generate for the only split.
 
         Args:
             files: the outputs.
@@ -255,7 +255,7 @@ class Distillation:
 
 
 def _report(split: str, sources: Side, plan: BatchPlan, longest: int) -> None:
-    """Logs how many sentences are decoded and how many are skipped, and the first of these."""
+    """Log how many sentences are decoded and how many are skipped, and the first of these."""
     decoded = sum(map(len, plan.batches))
     logger.info(f"{split}: {len(sources):,} sentences, {decoded:,} different sources in {len(plan.batches):,} batches")
     if len(plan.skipped):
@@ -267,7 +267,7 @@ def _report(split: str, sources: Side, plan: BatchPlan, longest: int) -> None:
 
 
 def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit], keep_skipped: bool) -> None:
-    """Writes a folder, which has its name only when it is complete.
+    """Write a folder, which has its name only when it is complete.
 
     All other splits, the dictionaries and other files of the original folder are copied. No times or machines are
     recorded: the same targets give the same bytes.
@@ -299,7 +299,7 @@ def write_data_bin(folder: Path, data: DataBin, splits: Sequence[DistilledSplit]
 
 
 def _copy_rest(data: DataBin, folder: Path, distilled: set[str]) -> None:
-    """Copies all files but those of the distilled splits, whose raw text or alignments would now be wrong."""
+    """Copy all files but those of the distilled splits, whose raw text or alignments would now be wrong."""
     for path in sorted(data.folder.iterdir()):
         if not path.is_file() or path.name in (RECORD, SKIPPED):
             continue

@@ -136,7 +136,7 @@ class ShardFolder:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Makes other processes wait, so that no two write the same unfinished file."""
+        """Make other processes wait, so that no two write the same unfinished file."""
         with (self.path / _LOCK).open("ab") as file:
             with suppress(OSError):  # a network file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)

@@ -47,7 +47,7 @@ class GenerateOutput:
     """the longest source and target of each run that logged that it skipped longer ones"""
 
     def add_file(self, path: Path) -> None:
-        """Reads one file.
+        """Read one file.
 
         Raises:
             AggdecError: it has no hypothesis, a damaged line, or a sentence that an earlier file has, too.

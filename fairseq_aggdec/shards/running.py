@@ -57,7 +57,7 @@ class Workers:
 
 
 def decode_shards(shards: Sequence[Shard], folder: ShardFolder, worker: Worker, workers: Workers, unit: str) -> None:
-    """Decodes the shards that the folder does not hold, with a progress bar that counts in `unit`.
+    """Decode the shards that the folder does not hold, with a progress bar that counts in `unit`.
 
     Raises:
         AggdecError: a worker has raised it or has died, or the folder holds something else.
@@ -127,7 +127,7 @@ def _start(numbers: Any, worker: Worker) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this worker when its parent ends, also by a kill: it would go on holding a GPU's memory."""
+    """End this worker when its parent ends, also by a kill: it would go on holding a GPU's memory."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

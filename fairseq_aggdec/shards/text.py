@@ -110,7 +110,7 @@ class TextWorker:
     """those of the plugin's task, of the tokeniser and of the subwords"""
 
     def decode(self, shard: TextShard) -> Decoded:
-        """Decodes the lines of a shard.
+        """Decode the lines of a shard.
 
         An empty line stays empty. A line that is not UTF-8, and one with a sentence that cannot be decoded, are
         reported; they are left empty, or where the model corrects that sentence stays as it was.
@@ -169,7 +169,7 @@ class TextWorker:
 
 
 def decode_text(args: argparse.Namespace, options: dict[str, Any], given: dict[str, Any]) -> None:
-    """Decodes the shards of this process that are not finished.
+    """Decode the shards of this process that are not finished.
 
     Args:
         args: the options of `aggdec decode`, checked.

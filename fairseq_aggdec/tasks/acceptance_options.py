@@ -17,7 +17,7 @@ HIGH_QUALITY = (3, 1.0)
 
 
 def check_acceptance_options(cfg: Any) -> None:
-    """Raises `AggdecError` for a value that makes no sense."""
+    """Raise `AggdecError` for a value that makes no sense."""
     check_least(cfg, 1, "top_beta")
     check_least(cfg, 0, "tolerance", "accept_distance", "min_block")
     if cfg.accept_distance is not None and not (cfg.top_beta is None and cfg.tolerance is None):

@@ -233,7 +233,7 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
 
 
 def check_options(cfg: AggressiveTranslationConfig) -> None:
-    """Raises `AggdecError` for a value that makes no sense and for an option that the mode does not read or honour."""
+    """Raise `AggdecError` for a value that makes no sense and for an option that the mode does not read or honour."""
     check_decoding_options(cfg)
     if cfg.decoding != "beam":
         refuse_early(str(cfg.decoding), cfg)

@@ -60,7 +60,7 @@ class BlockDraftingTask(NamesMissingSplit, TranslationTask):
         return model
 
     def build_generator(self, models: Any, args: Any, *_: Any, **__: Any) -> Any:
-        """Raises `AggdecError`: drafters do not decode in this task."""
+        """Raise `AggdecError`: drafters do not decode in this task."""
         raise AggdecError(
             "--task block_drafting does not decode: give the drafter as --drafter-path to --task aggressive_translation"
         )

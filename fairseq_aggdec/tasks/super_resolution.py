@@ -190,7 +190,7 @@ def sizes_of(cfg: Any) -> ImageSizes:
 
 
 def _check_image_options(cfg: SuperResolutionConfig) -> None:
-    """Raises `AggdecError` where data are missing or an option makes no sense for images."""
+    """Raise `AggdecError` where data are missing or an option makes no sense for images."""
     if not cfg.data:
         raise AggdecError("no data given: name an .npz file or a folder of images")
     for name in _TEXT_OPTIONS:

@@ -218,7 +218,7 @@ class Model:
         trace: bool = False,
         **search: Any,
     ) -> Result | list[Result]:
-        """Decodes texts; one given alone has one result, several have a list in their order.
+        """Decode texts; one given alone has one result, several have a list in their order.
 
         Args:
             texts: each of any number of sentences and lines.

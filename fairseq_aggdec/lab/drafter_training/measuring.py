@@ -32,7 +32,7 @@ def few(seconds: float) -> int:
 
 
 def measure(subject: Subject, sizes: Sequence[int]) -> list[Measured]:
-    """Decodes the sentences by `greedy` and by `gad` with each block size, in the same rounds.
+    """Decode the sentences by `greedy` and by `gad` with each block size, in the same rounds.
 
     Args:
         subject: verifier, drafter and sentences.

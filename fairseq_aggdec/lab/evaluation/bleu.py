@@ -23,7 +23,7 @@ _HYPHEN = re.compile(r"(\S)-(\S)")
 
 
 def detokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]], language: str | None) -> float:
-    """Returns sacrebleu's BLEU (13a tokenisation, mixed case), 0 to 100.
+    """Return sacrebleu's BLEU (13a tokenisation, mixed case), 0 to 100.
 
     Args:
         outputs: one sentence each, as Moses tokens joined by spaces, without subwords.
@@ -37,7 +37,7 @@ def detokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]
 
 
 def tokenised_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """Returns BLEU of the given tokens, 0 to 100, without smoothing, as fairseq-score and multi-bleu.perl.
+    """Return BLEU of the given tokens, 0 to 100, without smoothing, as fairseq-score and multi-bleu.perl.
 
     It differs from fairseq-score where the reference has words that are `<unk>` in the model's dictionary:
     fairseq-score always counts them as wrong.
@@ -63,11 +63,11 @@ def _known(references: Sequence[Sequence[str]]) -> Any:
 
 
 def compound_split(line: str) -> str:
-    """Returns a line of tokens in which each hyphen within a word is a token of its own."""
+    """Return a line of tokens in which each hyphen within a word is a token of its own."""
     return _HYPHEN.sub(r"\1 ##AT##-##AT## \2", line)
 
 
 def compound_split_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """Returns `tokenised_bleu` after `compound_split` of outputs and references."""
+    """Return `tokenised_bleu` after `compound_split` of outputs and references."""
     split = [[compound_split(line) for line in part] for part in (outputs, *references)]
     return tokenised_bleu(split[0], split[1:])

@@ -12,7 +12,7 @@ _NEAR = NEAR_TIE / math.log(2) + 1e-4  # in base 2, plus the rounding to four de
 
 
 def differing(first: dict[int, GeneratedSentence], second: dict[int, GeneratedSentence]) -> list[int]:
-    """Returns the numbers of the sentences with different hypotheses.
+    """Return the numbers of the sentences with different hypotheses.
 
     Raises:
         AggdecError: the files do not hold the same sentences.
@@ -30,7 +30,7 @@ def differing(first: dict[int, GeneratedSentence], second: dict[int, GeneratedSe
 
 
 def describe(index: int, first: GeneratedSentence, second: GeneratedSentence) -> str:
-    """Returns both hypotheses, their scores and the position of the first difference, and says if it is a near-tie."""
+    """Return both hypotheses, their scores and the position of the first difference, and say if it is a near-tie."""
     tie = ", a near-tie" if is_near_tie(first, second) else ""
     scores = f"scores differ by {abs(first.scores[0] - second.scores[0]):.6f}{tie}"
     lines = [f"  {name} {one.scores[0]:.6f}\t{one.hypotheses[0]}" for name, one in (("A", first), ("B", second))]

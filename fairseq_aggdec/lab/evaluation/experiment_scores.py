@@ -117,7 +117,7 @@ class ExperimentScores:
 
 
 def _write(outputs: Mapping[int, list[str]], size: int, file: Path) -> None:
-    """Writes outputs by sentence number as lines of tokens, for a scorer outside.
+    """Write outputs by sentence number as lines of tokens, for a scorer outside.
 
     Raises:
         AggdecError: sentences are missing: line numbers would not be those of the test set.

@@ -9,7 +9,7 @@ from fairseq_aggdec.shards.generate_output import GeneratedSentence, GenerateOut
 
 
 def read_generate_file(path: Path) -> dict[int, GeneratedSentence]:
-    """Returns the sentences with a hypothesis, by their number in the data set.
+    """Return the sentences with a hypothesis, by their number in the data set.
 
     Raises:
         AggdecError: the file holds no hypothesis or several runs, or a line is damaged (the message names it).
@@ -23,5 +23,5 @@ def read_generate_file(path: Path) -> dict[int, GeneratedSentence]:
 
 
 def join_subwords(line: str) -> str:
-    """Returns the tokens of a line of subword-nmt's subwords."""
+    """Return the tokens of a line of subword-nmt's subwords."""
     return (line + " ").replace("@@ ", "").rstrip()

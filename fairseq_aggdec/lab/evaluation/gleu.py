@@ -31,7 +31,7 @@ MAX_ORDER = 4
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """Counts the n-grams of `order` tokens in a token sequence."""
+    """Count the n-grams of `order` tokens in a token sequence."""
     return Counter(tuple(tokens[start : start + order]) for start in range(len(tokens) - order + 1))
 
 
@@ -71,7 +71,7 @@ def corpus_gleu(
     references: Sequence[Sequence[Sequence[str]]],
     draws: int = 500,
 ) -> float:
-    """Returns the corpus GLEU in 0..1.
+    """Return the corpus GLEU in 0..1.
 
     Args:
         sources: tokenised source sentences.

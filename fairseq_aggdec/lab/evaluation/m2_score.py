@@ -55,7 +55,7 @@ def corpus_m2(
     max_unchanged_words: int = 2,
     beta: float = 0.5,
 ) -> M2Counts:
-    """Counts the edits of a corpus, with a progress bar on a terminal.
+    """Count the edits of a corpus, with a progress bar on a terminal.
 
     For each sentence, the annotator counts with whom the corpus up to there has the highest F.
 

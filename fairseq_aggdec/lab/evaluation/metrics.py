@@ -150,13 +150,13 @@ def joined(lines: Lines) -> list[str]:
 
 
 def mean_edit_ratio(sources: Lines, outputs: Lines) -> float:
-    """Returns the edit ratio, mean over sentences (papers/000 Figure 5)."""
+    """Return the edit ratio, mean over sentences (papers/000 Figure 5)."""
     pairs = list(zip(sources, outputs, strict=True))
     return sum(edit_ratio(source, output) for source, output in pairs) / len(pairs)
 
 
 def repetition_ratio(outputs: Lines) -> float:
-    """Returns the share of tokens that equal the token before them (papers/001 Appendix B and Table 9).
+    """Return the share of tokens that equal the token before them (papers/001 Appendix B and Table 9).
 
     The paper gives no definition; programs that count subwords, or any second occurrence, give other numbers.
     """
@@ -165,10 +165,10 @@ def repetition_ratio(outputs: Lines) -> float:
 
 
 def unchanged(sources: Lines, outputs: Lines) -> float:
-    """Returns the share of outputs that equal their source."""
+    """Return the share of outputs that equal their source."""
     return sum(source == output for source, output in zip(sources, outputs, strict=True)) / len(sources)
 
 
 def exact(outputs: Lines, references: Sequence[Lines]) -> float:
-    """Returns the share of outputs that equal a reference."""
+    """Return the share of outputs that equal a reference."""
     return sum(output in choices for output, *choices in zip(outputs, *references, strict=True)) / len(outputs)

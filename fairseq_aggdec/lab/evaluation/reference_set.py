@@ -38,7 +38,7 @@ class ReferenceSet:
         return next((len(part) for part in (self.sources, *self.references, *self.text, self.m2) if part), 0)
 
     def only(self, numbers: Sequence[int]) -> ReferenceSet:
-        """Returns a set with these sentences only."""
+        """Return a set with these sentences only."""
         if list(numbers) == list(range(self.size)):
             return self
         return replace(
@@ -50,7 +50,7 @@ class ReferenceSet:
         )
 
     def in_characters(self) -> ReferenceSet:
-        """Returns the set with each character as a token, for Chinese, and without running text."""
+        """Return the set with each character as a token, for Chinese, and without running text."""
         return replace(
             self,
             sources=characters(self.sources),
@@ -73,7 +73,7 @@ def _nonempty(path: Path) -> list[str]:
 
 
 def read_outputs(path: Path, size: int, join: Callable[[str], str] = join_subwords) -> dict[int, list[str]]:
-    """Returns the tokens that a model wrote, by sentence number.
+    """Return the tokens that a model wrote, by sentence number.
 
     Args:
         path: a file with one sentence a line, or the output of fairseq-generate (its first hypotheses).
@@ -101,7 +101,7 @@ def read_reference_set(
     language: str | None = None,
     m2: Path | None = None,
 ) -> ReferenceSet:
-    """Reads a test set. Without `sources`, the sentences of the M2 file are the sources.
+    """Read a test set. Without `sources`, the sentences of the M2 file are the sources.
 
     Raises:
         AggdecError: nothing is given, a file is empty, the numbers of lines differ, or the M2 file has other sentences.
@@ -125,7 +125,7 @@ def read_reference_set(
 
 
 def check_sources(sources: Lines, gold: Sequence[M2Sentence], source_file: Path, m2_file: Path) -> None:
-    """Checks that an M2 file annotates these sentences.
+    """Check that an M2 file annotates these sentences.
 
     Raises:
         AggdecError: it has other sentences; the message names the first.

@@ -32,7 +32,7 @@ class ScoreTable:
     _scored: list[tuple[list[int], list[list[str]], Row]] = dataclasses.field(default_factory=list, repr=False)
 
     def add(self, name: str, outputs: Mapping[int, Sequence[str]]) -> None:
-        """Scores an output and adds a row.
+        """Score an output and add a row.
 
         An output that equals an earlier one takes over its scores: lossless modes have equal outputs, and some metrics
         are slow.

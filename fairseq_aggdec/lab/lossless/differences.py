@@ -100,7 +100,7 @@ def differences(
 
 
 def gap_of(generator: "SequenceGenerator", models: list[Any], samples: Mapping[int, dict[str, Any]]) -> Gap:
-    """Measures gaps by the reference: both tokens are forced as a prefix, and their scores compared.
+    """Measure gaps by the reference: both tokens are forced as a prefix, and their scores compared.
 
     Args:
         generator: the generator of the reference: fairseq's with a beam of one, or this plugin's `greedy`.
@@ -130,7 +130,7 @@ def beam_gap_of(
     samples: Mapping[int, dict[str, Any]],
     prefix: Callable[[dict[str, Any]], Any] = lambda sample: None,
 ) -> Gap:
-    """Measures how near to each other two candidates of a beam search come anywhere in a sentence.
+    """Measure how near to each other two candidates of a beam search come anywhere in a sentence.
 
     The choice between two hypotheses at a near-tie changes all later steps of all hypotheses. So the answer is the same
     for all tokens of a sentence.

@@ -223,7 +223,7 @@ def _decode(runners: Runners, way: _Way, progress: Progress) -> _Decoded:
 
 
 def _gap(runners: Runners, reference: Mode) -> Gap:
-    """Measures the gap of two tokens by the reference; makes the runner of the reference at the first call."""
+    """Measure the gap of two tokens by the reference; makes the runner of the reference at the first call."""
 
     @cache
     def made() -> Gap:

@@ -18,7 +18,7 @@ _SIDES = ((1, 1), (1, 0), (1, -1), (-1, 1), (-1, 0), (-1, -1), (0, 1), (0, -1))
 
 
 def draw(table: Own, path: Path) -> None:
-    """Draws a table with `figure`, with the numbers y and x in each cell, to a `.png` or `.svg` file."""
+    """Draw a table with `figure`, with the numbers y and x in each cell, to a `.png` or `.svg` file."""
     assert table.figure is not None
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.add_subplot(xlabel=table.figure[1], ylabel=table.figure[0])
@@ -41,7 +41,7 @@ def draw(table: Own, path: Path) -> None:
 
 
 def _name_points(figure: Figure, axes: Axes, names: Mapping[tuple[float, float, str], Sequence[str]]) -> None:
-    """Writes the names of points beside them where they cover neither points nor one another, or else nowhere.
+    """Write the names of points beside them where they cover neither points nor one another, or else nowhere.
 
     Args:
         figure: the figure; its layout stays as it is from now on.

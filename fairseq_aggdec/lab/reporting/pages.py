@@ -83,7 +83,7 @@ def own_page(results: Results, name: str, tables: Sequence[Own], command: str, f
 
 
 def write_figures(tables: Sequence[Own], files: Sequence[Path]) -> None:
-    """Draws the first tables that declare a figure, in their order.
+    """Draw the first tables that declare a figure, in their order.
 
     Raises:
         AggdecError: fewer tables declare a figure.

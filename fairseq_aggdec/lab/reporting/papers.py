@@ -66,7 +66,7 @@ class PaperTable:
         return f"{self.paper}, Table {self.name.partition('/')[2]}"
 
     def check(self, what: str, name: str) -> None:
-        """Raises AggdecError unless the table has this `row` or `column`, whichever `what` says."""
+        """Raise `AggdecError` unless the table has this `row` or `column`, whichever `what` says."""
         known = list(self.rows) if what == "row" else [column.name for column in self.columns]
         if name not in known:
             raise AggdecError(f"table {self.name} has no {what} {name!r}: {', '.join(known)}")

@@ -44,7 +44,7 @@ class Decoding:
 
 
 def read_decoding(path: Path) -> Decoding:
-    """Reads a file of --decoding-stats and adds up its counters.
+    """Read a file of --decoding-stats and add up its counters.
 
     Raises:
         AggdecError: the file has another format or is not complete.

@@ -222,7 +222,7 @@ class Declared:
 
 
 def declared_tables(config: Path) -> Declared:
-    """Runs the `FILE` in an experiment's folder of configs/, which may import from `configs.shared`.
+    """Run the `FILE` in an experiment's folder of configs/, which may import from `configs.shared`.
 
     Raises:
         AggdecError: there is no such file.

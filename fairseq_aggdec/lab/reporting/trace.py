@@ -81,7 +81,7 @@ class Trace:
 
 
 def segments(tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Sequence[str]]) -> list[Segment]:
-    """Splits an output, EOS included, into the tokens of each iteration; `drafts` are those of the iterations."""
+    """Split an output, EOS included, into the tokens of each iteration; `drafts` are those of the iterations."""
     result, begin = [], 0
     for draft, accepted, committed in zip(drafts, stats.accepted, stats.committed, strict=True):
         middle, end = begin + accepted, begin + committed
@@ -91,7 +91,7 @@ def segments(tokens: Sequence[str], stats: SentenceStats, drafts: Sequence[Seque
 
 
 def read_traces(path: Path, wanted: Sequence[int] | None = None, limit: int | None = None) -> list[Trace]:
-    """Reads the sentences of a file of `--decoding-stats` with `--retain-iter-history`.
+    """Read the sentences of a file of `--decoding-stats` with `--retain-iter-history`.
 
     Args:
         path: the file.

@@ -83,7 +83,7 @@ class Sweep:
 
     @classmethod
     def open(cls, path: Path, conditions: dict[str, Any]) -> Sweep:
-        """Reads a file that was measured under the same conditions, or begins a new sweep if there is none.
+        """Read a file that was measured under the same conditions, or begin a new sweep if there is none.
 
         Raises:
             AggdecError: the file was measured under other conditions, or is another kind of file.

@@ -38,7 +38,7 @@ class Measurement:
         self._greedy: Runner | None = None
 
     def baselines(self, beam: int) -> Baselines:
-        """Measures fairseq's beam search and this plugin's greedy decoding in the same rounds."""
+        """Measure fairseq's beam search and this plugin's greedy decoding in the same rounds."""
         searching = self._runners.make(Mode.parse(f"beam{beam}"), self._batch_size)
         by_beam, greedy = self._compare([searching, self._make_greedy()])
         return Baselines(
@@ -46,7 +46,7 @@ class Measurement:
         )
 
     def points(self, settings: Sequence[Setting]) -> list[Point]:
-        """Measures settings in the same rounds.
+        """Measure settings in the same rounds.
 
         Raises:
             AggdecError: a block size is larger than the drafter's, or a lossless setting (β = 1 or τ = 0) has another
@@ -91,7 +91,7 @@ class Measurement:
 
 
 def run(sweep: Sweep, path: Path, measurement: Measurement, settings: Sequence[Setting], beam: int = 5) -> None:
-    """Measures the baselines and settings that a sweep lacks, and writes the file after each few of them."""
+    """Measure the baselines and settings that a sweep lacks, and write the file after each few of them."""
     if sweep.baselines is None:
         sweep.baselines = measurement.baselines(beam)
     known = {point.setting for point in sweep.points}

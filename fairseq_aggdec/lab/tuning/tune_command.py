@@ -25,7 +25,7 @@ from fairseq_aggdec.tasks.aggressive_translation import AggressiveTranslationTas
 
 
 def tune(args: argparse.Namespace) -> None:
-    """Measures the settings that the options ask for, and prints them with the chosen ones.
+    """Measure the settings that the options ask for, and print them with the chosen ones.
 
     Raises:
         AggdecError: files do not belong together, or --output was measured under other conditions.
