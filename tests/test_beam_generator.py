@@ -183,7 +183,7 @@ def test_what_blocked_ngrams_cannot_do_is_said() -> None:
         beams(models, **options).generate(models, sample)
     models = [cached_model(ENGINE_SHAPES[0], 1)]
     prefix = torch.tensor([[5, 5, 5, 5, 5]])  # its own n-grams ban it
-    with pytest.raises(AggdecError, match="no hypothesis was left"):
+    with pytest.raises(AggdecError, match="no hypothesis is left"):
         beams(models, 3, **options).generate(models, sample, prefix_tokens=prefix)
 
 

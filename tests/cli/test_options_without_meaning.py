@@ -32,7 +32,6 @@ TUNE = "tune DATA --path x --drafter-path y --output z"
         ("distill data out --teacher a.pt --from-generate x", "give --teacher, "),
         ("super-resolve DATA.npz --path x --output y --accept-distance nan", "nan: must be at least 0"),
         (f"{TUNE} --betas 3,3", "3,3: give different numbers of at least 1"),
-        (f"{TUNE} --figure front.pdf", "--figure front.pdf: must end with .png or .svg"),
         (f"{TUNE} --metric sacrebleu", "give --text-reference"),
         (f"{TUNE} --tolerances nan", "nan: give different numbers of at least 0"),
         ("report trace stats.jsonl --sentences two", "two: give different numbers of at least 0"),
