@@ -1,5 +1,5 @@
 # The stage `trace`: the iterations in which the first sentences of a set are decoded (papers/000 Tables 2 and 17), as
-# work/EXPERIMENT/traces/DECODING.jsonl and .html. The experiment may set `trace_set`, the set's name in prepare.py, and
+# work/EXPERIMENT/traces/DECODING.jsonl and .txt. The experiment may set `trace_set`, the set's name in prepare.py, and
 # `trace_decodings`; the rest is that of measuring.sh.
 # shellcheck shell=bash disable=SC2154,SC2034
 trace_set=test trace_decodings=""
@@ -19,6 +19,6 @@ stage_trace() {
         head -n "$trace_sentences" "$work/bpe/$trace_set.$source" | fairseq-interactive "$work/data-bin" \
             --user-dir "$plugin" --task aggressive_translation --decoding "$decoding" "${options[@]}" \
             --decoding-stats "$work/traces/$decoding.jsonl" >/dev/null
-        python -m fairseq_aggdec.cli.report trace "$work/traces/$decoding.jsonl" --html "$work/traces/$decoding.html"
+        python -m fairseq_aggdec.cli.report trace "$work/traces/$decoding.jsonl" >"$work/traces/$decoding.txt"
     done
 }

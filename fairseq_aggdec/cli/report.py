@@ -67,8 +67,6 @@ def _add_trace_options(parser: argparse.ArgumentParser) -> None:
     add("files", nargs="+", type=Path, metavar="STATS.jsonl", help=files)
     sentences = f"numbers of the sentences (default: the first {SENTENCES})"
     add("--sentences", type=numbers(int, 0), metavar="N,N", help=sentences)
-    add("--html", type=Path, metavar="FILE", help="write an HTML page instead of printing")
-    add("--title", default="Draft, verify, accept", help="title of the page (default: %(default)s)")
     add("--colour", choices=("auto", "always", "never"), default="auto", help="default: %(default)s")
 
 
@@ -138,17 +136,10 @@ def _config(given: str) -> Path:
 
 def _print_trace(args: argparse.Namespace) -> None:
     from fairseq_aggdec.lab.reporting.trace import read_traces, text, wants_colour
-    from fairseq_aggdec.lab.reporting.trace_page import page
 
     limit = SENTENCES if args.sentences is None else None
     files = {path.stem: read_traces(path, args.sentences, limit) for path in args.files}
-    if args.html is None:
-        print(text(files, wants_colour(args.colour)), end="")
-        return
-    check_result_file(args.html, "<")
-    with written_whole(args.html) as partial:
-        partial.write_text(page(files, args.title), encoding="utf-8")
-    print(args.html)
+    print(text(files, wants_colour(args.colour)), end="")
 
 
 def _print_records(words: list[str]) -> None:
@@ -189,7 +180,7 @@ _COMMANDS = {
     ),
     "paper": ("tables of the papers alone, or their list", _add_paper_options, _print_papers),
     "trace": (
-        "how sentences were decoded, iteration by iteration, in colour on the terminal or as an HTML page",
+        "how sentences were decoded, iteration by iteration, on a terminal in colour",
         _add_trace_options,
         _print_trace,
     ),

@@ -116,8 +116,7 @@ class Model:
         fairseq_aggdec.register()
         if precision not in loading.PRECISIONS:
             raise AggdecError(f"precision {precision}: choose one of {', '.join(loading.PRECISIONS)}")
-        if device is None:
-            device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         try:
             device = torch.empty(0, device=device).device
         except (AssertionError, RuntimeError) as error:
@@ -154,6 +153,7 @@ class Model:
         self._drafter = (self.task.cfg.drafter_path, self.task.cfg.block_size)
         self._lock = Lock()
         self._warned = False
+        self._latest: tuple[str, Any] = "", None  # settings and generator of the last call
         escapes = [] if self._tokenizer is None else _ESCAPE.findall(self._tokenizer.encode("& \" '"))
         if escapes and not any(escape in self.task.source_dictionary.indices for escape in escapes):
             logger.warning(
@@ -246,9 +246,8 @@ class Model:
             raise AggdecError(f"mode {mode}: choose one of {', '.join(self.modes)}")
         parts = [self._parts(text) for text in several]
         with self._lock:
-            self._set_mode(mode, top_beta, tolerance)
             wanted = {**search, "beam": (beam or 5) if MODES[mode].beam else 1, "nbest": nbest}
-            generator = self.task.build_generator(self.models, Namespace(**wanted, retain_iter_history=trace))
+            generator = self._generator_for(mode, top_beta, tolerance, **wanted, retain_iter_history=trace)
             every = [part for some in parts for part in some]
             decoded = self._decoded(generator, every, nbest, max_tokens, batch_size, progress)
         results = [self._result(text, some, decoded, trace) for text, some in zip(several, parts, strict=True)]
@@ -284,15 +283,18 @@ class Model:
         """The subwords of an output, EOS included."""
         return [self.task.target_dictionary[index] for index in output.tolist()]
 
-    def _set_mode(self, mode: str, top_beta: int | None, tolerance: float | None) -> None:
-        """Options given here have to be read by the mode; the drafter's wait for a mode that reads them."""
-        cfg = self.task.cfg
-        cfg.decoding, cfg.top_beta, cfg.tolerance = mode, top_beta, tolerance
-        drafter, block_size = self._drafter
-        reads = MODES[mode].options
-        cfg.drafter_path = drafter if "drafter_path" in reads else None
-        cfg.block_size = block_size if "block_size" in reads else 0
-        check_options(cfg)
+    def _generator_for(self, mode: str, top_beta: int | None, tolerance: float | None, **generation: Any) -> Any:
+        """Return the latest generator if the settings are the same, since its schedule has learnt; else a new one."""
+        settings = repr((mode, top_beta, tolerance, generation))
+        if self._latest[0] != settings:
+            cfg, reads = self.task.cfg, MODES[mode].options
+            cfg.decoding, cfg.top_beta, cfg.tolerance = mode, top_beta, tolerance
+            drafter, block_size = self._drafter  # these wait for a mode that reads them
+            cfg.drafter_path = drafter if "drafter_path" in reads else None
+            cfg.block_size = block_size if "block_size" in reads else 0
+            check_options(cfg)
+            self._latest = settings, self.task.build_generator(self.models, Namespace(**generation))
+        return self._latest[1]
 
     def _parts(self, text: str) -> list[_Part]:
         """The sentences of a text; one that is too long is cut at clauses."""
@@ -366,9 +368,8 @@ class Model:
             self._warn_once(f"the output '{best.text[:60]}' is in subwords: name them (--bpe), and they are joined")
         text, note = best.text, None
         if self.corrects:
-            reason = degenerated(
-                [self.task.source_dictionary[index] for index in part.tokens[:-1].tolist()], best.tokens
-            )
+            words = [self.task.source_dictionary[index] for index in part.tokens[:-1].tolist()]
+            reason = degenerated(words, best.tokens)
             if reason is not None:
                 text, note = source, f"{reason}; left as it was"
         stats = first.get("stats")

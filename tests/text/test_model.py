@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
+from unittest import mock
 
 import pytest
 
 from fairseq_aggdec import load
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.engine import engines
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.text.edits import apply_edits
 from fairseq_aggdec.text.model import Model
@@ -82,6 +84,14 @@ def test_counters_and_trace_tell_what_was_drafted() -> None:
     assert all(step.tokens[: step.accepted] == step.draft[: step.accepted] for step in sentence.trace)
     (plain,) = shipped("gec").decode("He live in Berlin with his two sister.", "beam", trace=True).sentences
     assert [step.tokens for step in plain.trace] == [[token] for token in [*plain.tokens, "</s>"]]
+
+
+def test_a_second_call_with_the_same_settings_goes_on_with_what_the_first_has_prepared() -> None:
+    model = shipped("mt")
+    first = model.decode("Where do you live?", "gad")
+    with mock.patch.object(engines, "encoder_fingerprint") as compared:
+        assert model.decode("Where do you live?", "gad") == first
+    compared.assert_not_called()
 
 
 def test_beam_is_what_fairseqs_own_interface_says_and_aggressive_beam_has_the_same_list() -> None:

@@ -1,7 +1,5 @@
 """Shows how sentences were decoded, iteration by iteration (papers/000 Tables 2 and 17), as text for a terminal."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
-"""Traces of decoded sentences, on the terminal and as a page."""
+"""Traces of decoded sentences."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -48,29 +47,6 @@ def test_on_the_terminal(stats: Path, capsys: pytest.CaptureFixture[str]) -> Non
     text = capsys.readouterr().out
     for piece in ("\033[34ma\033[0m \033[1;31m<i>\033[0m", "\033[33mc\033[0m", "\033[32m�[31mf\033[0m"):
         assert piece in text
-
-
-def test_the_page(stats: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "page.html"
-    main(["trace", str(stats), "--html", str(output), "--title", "Q <&> A"])
-    assert capsys.readouterr().out == f"{output}\n"
-    text = output.read_text(encoding="utf-8")
-    assert "<h1>Q &lt;&amp;&gt; A</h1>" in text
-    assert "bifurcation: 1 of 4 drafted tokens accepted" in text
-    sentence = [
-        "A@@ x &lt;b&gt;",
-        # of each iteration the draft, and what was made of it
-        '<span class="a">a</span> <del class="x">b &amp; b</del> <del>q &lt;/s&gt;</del>',
-        '<span class="a">a</span> <b class="bif">&lt;i&gt;</b>',
-        "(no draft)",
-        '<span class="p">a &lt;i&gt;</span> <b class="one">c</b>',
-        '<span class="p">a &lt;i&gt; c</span> <span class="a">d e</span>',
-        '<span class="p">a &lt;i&gt; c</span> <span class="a">d e</span> <b class="bon">\033[31mf</b>',
-        '<span class="p">a &lt;i&gt; c d e \033[31mf</span> <span class="a">g &lt;/s&gt;</span>',
-        '<span class="p">a &lt;i&gt; c d e \033[31mf</span> <span class="a">g &lt;/s&gt;</span>',
-        "a &lt;i&gt; c d e \033[31mf g &lt;/s&gt;",
-    ]
-    assert re.findall('<td class="t">(.*?)</td>', text) == 2 * sentence
 
 
 def test_numbers_choose_sentences_and_what_is_wrong_is_said(stats: Path) -> None:
