@@ -61,8 +61,10 @@ class _WeightsAsRead:
         return list(chain.from_iterable(map(dict.values, self._holders)))
 
     def _now(self) -> list[Any]:
-        versions = [weight._version for weight in self._weights] if self._is_counted else []
-        return [(weight.data_ptr(), weight.dtype, weight.device) for weight in self._weights] + versions
+        # a weight that is moved or converted has another address, too
+        kind = [(weight.dtype, weight.device) for weight in self._weights[:1]]
+        versions = map(operator.attrgetter("_version"), self._weights) if self._is_counted else ()
+        return [*kind, *map(Tensor.data_ptr, self._weights), *versions]
 
 
 class _EngineCache(Generic[_Key, _Engine]):
