@@ -25,6 +25,7 @@ def test_raster_order_with_channels_next_to_each_other() -> None:
     assert DICTIONARY.string(tokens) == "1 2 3 4 5 6 7 8 9 10 11 255"
     assert tokens[-1] == DICTIONARY.eos()
     assert tokens.dtype == torch.long
+    assert (to_image(tokens, 2, 3, DICTIONARY) == image).all()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Work in several processes: in order, in bounded memory, and over when a process cannot go on."""
+"""Work in several processes is over when one of them cannot go on."""
 
 from __future__ import annotations
 
