@@ -1,13 +1,8 @@
-"""Which prefix lengths and which targets a batch's blocks have."""
+"""Which prefix lengths a batch's blocks have."""
 
 import torch
 
-from fairseq_aggdec.models.block_sampling import (
-    fixed_prefix_lengths,
-    random_prefix_lengths,
-)
-
-PAD, EOS = 1, 2
+from fairseq_aggdec.models.block_sampling import fixed_prefix_lengths, random_prefix_lengths
 
 
 def test_prefix_lengths_are_uniform_on_0_to_t_and_spread_within_a_sentence() -> None:
