@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import check_result_file, folder_written_whole, written_whole
+from fairseq_aggdec.files import check_result_file, folder_written_whole, read_text_lines, written_whole
 
 
 def test_a_file_appears_when_it_is_complete_and_an_error_leaves_the_old_one(tmp_path: Path) -> None:
@@ -70,6 +70,13 @@ def test_a_full_disk_is_said_of_the_file(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # that of a write names no file
     assert error.value.filename == str(tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    """`str.splitlines` has more line ends."""
+    for data, lines in ((b"", []), (b"\n", [""]), ("a\u2028b\x0cc\n\nb".encode(), ["a\u2028b\x0cc", "", "b"])):
+        (tmp_path / "file").write_bytes(data)
+        assert read_text_lines(tmp_path / "file") == lines
 
 
 def test_a_result_replaces_an_earlier_one_and_no_other_kind_of_file(tmp_path: Path) -> None:
