@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 from fairseq.data import Dictionary
@@ -18,8 +17,8 @@ ARCHITECTURES = tuple(TABLES)
 LENGTH_PREDICTORS = tuple(name for name, tables in TABLES.items() if "embed_length" in tables)
 
 
-def nat_args(architecture: str, **shape: Any) -> Namespace:
-    """Options of a model of two layers, changed as given."""
+def _nat_args(architecture: str) -> Namespace:
+    """Options of a model of two layers."""
     args = Namespace(
         arch=architecture, task="translation_lev", share_all_embeddings=True, label_smoothing=0.1, early_exit="2,1,2",
         encoder_embed_dim=16, encoder_ffn_embed_dim=32, encoder_layers=2, encoder_attention_heads=2,
@@ -27,22 +26,16 @@ def nat_args(architecture: str, **shape: Any) -> Namespace:
         max_source_positions=128, max_target_positions=256,
     )  # fmt: skip
     args.pred_length_offset = architecture == "nonautoregressive_transformer"
-    vars(args).update(shape)
     ARCH_CONFIG_REGISTRY[architecture](args)
     return args
-
-
-def build_nat(args: Namespace, dictionary: Dictionary) -> Any:
-    """A model of `nat_args`, for a joined dictionary."""
-    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    return ARCH_MODEL_REGISTRY[args.arch].build_model(args, task)
 
 
 def write_random_nat(path: Path, architecture: str, dictionary: Dictionary, seed: int = 1) -> Path:
     """Writes a checkpoint; returns the path."""
     torch.manual_seed(seed)
-    args = nat_args(architecture)
-    model = build_nat(args, dictionary)
+    args = _nat_args(architecture)
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    model = ARCH_MODEL_REGISTRY[architecture].build_model(args, task)
     draw_weights(model)
     if hasattr(model.decoder, "embed_length"):
         # lengths near the source's, which the means of encoder states at random would not give

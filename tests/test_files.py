@@ -1,9 +1,8 @@
-"""Files that are complete or not there, and text whose faults are named."""
+"""Files that are complete or not there."""
 
 from __future__ import annotations
 
 import errno
-import gzip
 import multiprocessing
 import os
 from contextlib import suppress
@@ -13,14 +12,7 @@ from typing import Any
 import pytest
 
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.files import (
-    check_result_file,
-    decode_text,
-    folder_written_whole,
-    open_lines,
-    read_text_lines,
-    written_whole,
-)
+from fairseq_aggdec.files import check_result_file, folder_written_whole, read_text_lines, written_whole
 
 
 def test_a_file_appears_when_it_is_complete_and_an_error_leaves_the_old_one(tmp_path: Path) -> None:
@@ -78,30 +70,6 @@ def test_a_full_disk_is_said_of_the_file(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # that of a write names no file
     assert error.value.filename == str(tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_lines_are_the_same_gzipped_or_not_whatever_the_name(tmp_path: Path) -> None:
-    text = "eins\nzwei\r\n\u2028drei".encode()
-    (tmp_path / "plain.gz").write_bytes(text)
-    (tmp_path / "zipped").write_bytes(gzip.compress(text))
-    for name in ("plain.gz", "zipped"):
-        with open_lines(tmp_path / name) as (lines, raw):
-            assert list(lines) == [b"eins\n", b"zwei\r\n", "\u2028drei".encode()]
-            assert raw.tell() == (tmp_path / name).stat().st_size
-
-
-def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
-    whole = gzip.compress(bytes(range(256)) * 500)
-    (tmp_path / "short.gz").write_bytes(whole[:-20])
-    (tmp_path / "wrong.gz").write_bytes(whole[:-8] + b"\0" * 8)
-    for name in ("short.gz", "wrong.gz"):
-        with pytest.raises(AggdecError, match=f"{name}: damaged"), open_lines(tmp_path / name) as (lines, _):
-            list(lines)
-
-
-def test_bytes_that_are_no_text_are_named() -> None:
-    with pytest.raises(AggdecError, match=r"^book.txt, line 3: not valid UTF-8 \(byte 3 of the line\)"):
-        decode_text(b"\n\nab\xff\n", "book.txt", 1)
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:

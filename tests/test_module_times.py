@@ -5,9 +5,6 @@ import time
 import pytest
 import torch
 
-from fairseq_aggdec.decoding.drafters.input_guided import SourceCopyDrafter, SourceMatcher
-from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.lab.benchmarking.module_times import measured
@@ -24,11 +21,3 @@ def test_a_call_within_a_timed_call_counts_for_the_outer_one(monkeypatch: pytest
         DraftDecoder.__new__(DraftDecoder).score()  # type: ignore[call-arg]
     assert list(seconds) == ["verifier's decoder", "drafter"]
     assert 0.04 <= seconds["verifier's decoder"] < 0.4
-
-
-def test_copies_of_a_batch_are_the_drafter_s() -> None:
-    drafter = SourceCopyDrafter([SourceMatcher(source, eos=2) for source in ([4, 5, 2], [6, 2])])
-    outputs = Outputs(torch.tensor([2, 2]), SearchRules(pad=1, unk=3, eos=2, max_len=9))
-    with measured() as seconds:
-        drafter.propose(outputs, outputs.room())
-    assert list(seconds) == ["drafter"]

@@ -1,43 +1,10 @@
-"""The list of experiments and their stand-ins, on the command line and by scripts/reproduce.sh."""
+"""The list of experiments and their stand-ins, by scripts/reproduce.sh."""
 
 import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from fairseq_aggdec.cli import experiments
-from fairseq_aggdec.errors import AggdecError
-
 ROOT = Path(__file__).resolve().parents[2]
-FULL = "title: t\nanswers: [Table 1, Table 2]\nsmall: [little prepare train]\ndisk_gb: 3\ngpu_hours: 1200\n"
-
-
-@pytest.fixture
-def configs(tmp_path: Path) -> Path:
-    for name, about in (("big", FULL), ("little", "title: t\nanswers: [x]\ndisk_gb: 1\ngpu_hours: 0\ncpu_hours: 2\n")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "about.yaml").write_text(about)
-    (tmp_path / "shared").mkdir()
-    return tmp_path
-
-
-def test_list(configs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    experiments.main(["list", str(configs)])
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[2:]] == ["big", "little"]
-    for word in ("Table 1; Table 2", "little", "3", "1,200 GPU"):
-        assert word in lines[2]
-
-
-def test_small(configs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    experiments.main(["small", str(configs), "big"])
-    assert capsys.readouterr().out == "little prepare train\n"
-    with pytest.raises(AggdecError, match="little is small itself"):
-        experiments.main(["small", str(configs), "little"])
-    (configs / "big/about.yaml").write_text(FULL.replace("small: [little prepare train]", "no_small: there is no data"))
-    with pytest.raises(AggdecError, match="--small: big has none: there is no data"):
-        experiments.main(["small", str(configs), "big"])
 
 
 def reproduce(*arguments: str, work: Path) -> subprocess.CompletedProcess[str]:

@@ -1,14 +1,12 @@
 """Tests of `aggdec verify`; what it finds out is tested in `tests/lab/lossless/test_verification.py`."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from fairseq_aggdec.cli.verify import main
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.lossless import progress
 from fairseq_aggdec.models.sizes import SIZES
 from tests.engine_faults import blocks_see_what_follows
 from tests.helpers import ToyModel
@@ -45,16 +43,6 @@ def test_thorough_verifies_every_precision_and_large_batches(
     assert {check["precision"] for check in record["checks"]} | set(record["left_out"]) == {
         *("fp32", "bf16", "int8", "exact")
     }
-
-
-def test_where_stderr_is_no_terminal_progress_is_lines(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(progress, "_SECONDS", 0)
-    with progress.Progress(2) as bar:
-        bar.set_description("fp32, iad, batch size 1", refresh=False)
-        bar.update()
-    assert re.search(r"^fp32, iad, batch size 1: +50%.* 1/2 .*\n$", capsys.readouterr().err, re.MULTILINE)
 
 
 def test_a_fault_exits_with_1_after_the_report(

@@ -43,6 +43,7 @@ def test_iad_gives_the_hypotheses_of_beam_one_and_its_statistics_fit_them(
 ) -> None:
     """By a model that corrects and copies: most drafts are accepted, and some sentences take one iteration."""
     stats = tmp_path / "stats.jsonl"
+    stats.write_text('{"id": 999}\n', encoding="utf-8")  # of an earlier run, and replaced
     options = ["--print-step", "--retain-iter-history", "--decoding-stats", stats, "--batch-size", 1]
     process = generate(correction_model, "iad", *options)
     assert_same_hypotheses(process.stdout, beam_one.stdout)

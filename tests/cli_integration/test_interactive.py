@@ -47,12 +47,13 @@ def answers(correction_model: ToyModel) -> list[Process]:
 
 
 def test_awkward_lines(answers: list[Process]) -> None:
-    """Whatever is on a line, the answer is that of beam one."""
+    """Whatever is on a line, the answer is that of beam one; unknown words are pointed out once."""
     stock, iad = answers
     assert len(parse_generate(iad.stdout)) == len(AWKWARD)
     assert_same_hypotheses(iad.stdout, stock.stdout)
     [summary] = summaries(iad.stdout + iad.stderr)
     assert summary["sentences"] == len(AWKWARD)
+    assert (iad.stdout + iad.stderr).count("name the subwords") == 1
 
 
 def test_awkward_lines_have_the_whole_lists_of_a_beam(correction_model: ToyModel) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fairseq_aggdec.criterions.glancing import uniform_noise
 from fairseq_aggdec.criterions.glancing_block_loss import GlancingBlockLoss, acceptance
+from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_sampling import blocks_at
 from fairseq_aggdec.models.nar_drafter import NarDrafterModel
 from tests.criterions.pairs import random_pairs
@@ -120,3 +121,9 @@ def test_acceptance() -> None:
     assert (int(sums["_accepted"]), sums["_blocks"]) == (4, 2)
     assert [int(sums[f"_correct_{i}"]) for i in range(K)] == [2, 2, 0, 1]
     assert [int(sums[f"_valid_{i}"]) for i in range(K)] == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize("text", ["half", "1.5", "0.5:0.3:0.1"])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(AggdecError, match="--glancing"):
+        criterion(text)

@@ -14,13 +14,6 @@ from tests.synthetic_images import make_images, write_npz
 COLOUR, GREY = ImageSizes(2, 4, 3), ImageSizes(2, 4, 1)
 
 
-def test_an_npz_file(tmp_path: Path) -> None:
-    originals = make_images(5, size=4)
-    images = open_images(write_npz(tmp_path / "a.npz", originals), grey=False)
-    assert len(set(images.names)) == 5
-    assert (read_outputs(images, [3, 0], COLOUR) == originals[[3, 0]]).all()
-
-
 def test_pixels_are_means_of_their_areas_in_the_middle_square(tmp_path: Path) -> None:
     wide = np.zeros((1, 8, 12, 3), dtype=np.uint8)
     wide[:, :, :2] = wide[:, :, -2:] = 255  # cut off

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fairseq_aggdec.engine.arithmetic import linear
-from fairseq_aggdec.engine.arithmetic.linear import Linear, rounded_rows
+from fairseq_aggdec.engine.arithmetic.linear import Linear
 from fairseq_aggdec.engine.arithmetic.precision import can_prepack
 
 
@@ -28,14 +28,6 @@ def test_packed_or_not_the_result_is_the_same(rows: int, activation: linear.Acti
             torch.testing.assert_close(layer(x), expected, atol=1e-5, rtol=1e-5)
             strided = x.transpose(0, 1)
             torch.testing.assert_close(layer(strided), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
-
-
-def test_rows_are_rounded_up_to_few_numbers() -> None:
-    rounded = [rounded_rows(rows) for rows in range(1, 2049)]
-    assert all(rows <= more <= 1.25 * rows for rows, more in enumerate(rounded, 1))
-    assert rounded[:20] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 12, 12, 14, 14, 16, 16, 20, 20, 20, 20]
-    assert rounded[62:66] == [64, 64, 80, 80]
-    assert len(set(rounded)) == 144
 
 
 @pytest.mark.parametrize("functions", ["missing", "other signature", "other result"])

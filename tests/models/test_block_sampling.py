@@ -1,25 +1,8 @@
-"""Which prefix lengths and which targets a batch's blocks have."""
+"""Which prefix lengths a batch's blocks have."""
 
 import torch
 
-from fairseq_aggdec.models.block_sampling import (
-    blocks_at,
-    fixed_prefix_lengths,
-    random_prefix_lengths,
-)
-
-PAD, EOS = 1, 2
-
-
-def test_targets_of_a_block() -> None:
-    """y1 y2 y3 EOS and y1 EOS, blocks of three."""
-    target = torch.tensor([[10, 11, 12, EOS], [20, EOS, PAD, PAD]])
-    blocks = blocks_at(target, torch.tensor([[0, 2, 3], [0, 1, 1]]), 3, PAD)
-    assert blocks.targets.tolist() == [
-        [[10, 11, 12], [12, EOS, PAD], [EOS, PAD, PAD]],
-        [[20, EOS, PAD], [EOS, PAD, PAD], [EOS, PAD, PAD]],
-    ]
-    assert blocks.valid.sum(-1).tolist() == [[3, 2, 1], [2, 1, 1]]
+from fairseq_aggdec.models.block_sampling import fixed_prefix_lengths, random_prefix_lengths
 
 
 def test_prefix_lengths_are_uniform_on_0_to_t_and_spread_within_a_sentence() -> None:

@@ -21,13 +21,6 @@ def model(sizes: ImageSizes, dim: int, learned: bool = True) -> Any:
     )
 
 
-def test_a_small_pixel_lies_nearest_to_the_pixels_that_it_becomes() -> None:
-    small, large = coordinate_waves(2, 3.0, 6, 32), coordinate_waves(6, 1.0, 6, 32)
-    nearest = torch.cdist(large, small).argmin(dim=1).view(6, 6)
-    expected = torch.tensor([[0, 1], [2, 3]]).repeat_interleave(3, 0).repeat_interleave(3, 1)
-    assert nearest.equal(expected)
-
-
 def test_tables_hold_them() -> None:
     sizes = ImageSizes(2, 4, channels=3)
     started, untouched = model(sizes, 64), model(sizes, 64)

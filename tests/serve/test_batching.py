@@ -50,18 +50,6 @@ def test_an_unchanged_sentence_is_not_decoded_again() -> None:
     assert model.batches == [["One stays.", "Two chang.", "Three stays."], ["Two changes."]]
 
 
-def test_the_cache_forgets_what_was_not_used_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "MOST_CACHED", 2)
-    model = Shouting()
-
-    async def use(batcher: Batcher) -> None:
-        for text in ("Old.", "New.", "Old.", "Newest.", "Old.", "New."):
-            await batcher.decode_text(text)
-
-    run(model, use)
-    assert model.batches == [["Old."], ["New."], ["Newest."], ["New."]]
-
-
 def test_a_short_text_does_not_wait_for_the_end_of_a_long_one() -> None:
     model = Shouting(0.02)
 

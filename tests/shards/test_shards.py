@@ -35,15 +35,6 @@ def test_every_source_is_decoded_once_or_skipped(
         assert len(batch) <= (batch_size or len(batch))
 
 
-@given(st.integers(1, 12))
-def test_every_batch_is_in_one_shard(sentences: int) -> None:
-    plan = plan_batches([np.array([n + 4, 2]) for n in range(20)], 10, 4)  # ten batches of two
-    shards = plan.shards("train", sentences)
-    assert [batch for shard in shards for batch in shard.batches] == [batch.tolist() for batch in plan.batches]
-    assert all(sentences <= shard.size <= sentences + 1 for shard in shards[:-1])
-    assert [shard.name for shard in shards] == [f"train.{number:06}" for number in range(len(shards))]
-
-
 def test_all_lines_are_in_a_shard_and_in_order(tmp_path: Path) -> None:
     text = "".join(f"line {number}\u2028\n" for number in range(7)).encode() + b"\xff\n\nno line feed at the end"
     (tmp_path / "text").write_bytes(text)

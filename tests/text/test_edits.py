@@ -54,7 +54,3 @@ def test_all_edits_together_are_the_correction(source: str, output: str) -> None
     assert [units[2 * edit.offset : 2 * (edit.offset + edit.length)] for edit in moved] == [
         source[edit.offset : edit.offset + edit.length].encode("utf-16-le", "surrogatepass") for edit in edits
     ]
-
-
-def test_utf16_counts_an_emoji_as_two() -> None:
-    assert to_utf16("😀 a 😀b", [Edit(2, 1, "😀"), Edit(4, 2, "c")]) == [Edit(3, 1, "😀"), Edit(5, 3, "c")]

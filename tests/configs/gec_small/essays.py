@@ -26,24 +26,14 @@ def essay_lexicon() -> Lexicon:
     return build_lexicon({**words, "from": 9, "form": 8, "improve": 4, "quickly": 4, "quick": 4})
 
 
-def outcomes(edit: Edit, text: str, lexicon: Lexicon | None = None, draws: int = 400) -> set[str]:
+def outcomes(edit: Edit, text: str) -> set[str]:
     """All that an edit makes of a text over many seeds; empty where it finds no place."""
     found = set()
-    for seed in range(draws):
+    for seed in range(400):
         sentence = Sentence(text)
-        made = edit(sentence, lexicon or essay_lexicon(), Random(seed))
+        made = edit(sentence, essay_lexicon(), Random(seed))
         if made:
             found.add(sentence.text())
         else:
             assert sentence.text() == text, "an edit that reports nothing made must change nothing"
     return found
-
-
-def changed_words(before: str, after: str) -> int:
-    """The number of neighbouring words, of either text, between what the texts share at their ends."""
-    old, new = before.split(), after.split()
-    while old and new and old[0] == new[0]:
-        del old[0], new[0]
-    while old and new and old[-1] == new[-1]:
-        del old[-1], new[-1]
-    return max(len(old), len(new))

@@ -6,7 +6,6 @@ import pytest
 
 from configs.gec_small.errors import grammar_edits, surface_edits, word_edits
 from configs.gec_small.errors.corruption import Edit
-from configs.gec_small.errors.lexicon import Lexicon, build_lexicon
 from tests.configs.gec_small.essays import outcomes
 
 
@@ -55,21 +54,3 @@ def test_the_error_it_names(edit: Edit, text: str, expected: str) -> None:
 )
 def test_what_it_leaves_alone(edit: Edit, text: str) -> None:
     assert not outcomes(edit, text)
-
-
-def test_the_form_of_the_article_follows_the_next_word() -> None:
-    """A confused article is still one that sounds possible: errors of meaning, not of spelling."""
-    assert "He ate an apple." in outcomes(grammar_edits.article, "He ate the apple.")
-    assert "He ate a apple." not in outcomes(grammar_edits.article, "He ate the apple.")
-
-
-def large_vocabulary(**counts: int) -> Lexicon:
-    """One that is taken to have all words that can be restored."""
-    return build_lexicon({f"word{chr(97 + i % 26)}{chr(97 + i // 26)}": 9 for i in range(2100)} | counts)
-
-
-def test_names_and_unknown_words_are_not_misspelt() -> None:
-    """Nobody could restore them."""
-    lexicon = large_vocabulary(common=9)
-    assert not outcomes(surface_edits.spelling, "A Zbigniew xylomatic.", lexicon)
-    assert outcomes(surface_edits.spelling, "A common.", lexicon)

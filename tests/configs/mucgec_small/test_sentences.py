@@ -10,7 +10,6 @@ import pytest
 from configs.mucgec_small.sentences import WordSentences
 from configs.mucgec_small.sentences.dictionary import read_words
 from configs.mucgec_small.sentences.errors import ErrorRates, LearnerErrors
-from configs.mucgec_small.sentences.grammar import SentenceMaker
 from configs.mucgec_small.sentences.homophones import Homophones
 from fairseq_aggdec.data.text_files import write_lines
 from fairseq_aggdec.errors import AggdecError
@@ -48,21 +47,6 @@ AA制 9 n
 WORDS = read_words(LINES, "dict.txt")
 
 
-def test_what_is_a_word() -> None:
-    known = {WORDS.classes["n"](Random(seed)) for seed in range(200)}
-    assert known == {"学生", "老师", "问题", "鼐"}  # not the rare 齤, nor what is long or not Chinese
-    assert "zg" not in WORDS.classes  # characters that nobody classified
-    assert WORDS.characters["学"] == 50 + 50  # in 学生 and 学习
-    assert {WORDS.containing["学"](Random(seed)) for seed in range(50)} == {"学生", "学习"}
-    assert "鼐" in WORDS.characters
-    assert "鼐" not in WORDS.containing  # of GB 2312's second level
-
-
-def test_damaged_lines_are_named() -> None:
-    with pytest.raises(AggdecError, match=r"dict.txt, line 2: word, count and class are expected"):
-        read_words([LINES[0], "word x n"], "dict.txt")
-
-
 def test_pairs_depend_on_their_number_and_the_seed() -> None:
     made = list(WordSentences(60).pairs(WORDS))
     assert len(made) == 60
@@ -90,16 +74,6 @@ def test_the_errors_of_each_kind() -> None:
     assert all(sorted(line) == sorted(text) and line[6] == "，" for line in swapped)
     with pytest.raises(AggdecError, match="unknown kind of error 'spelling': expected one of confused, omitted"):
         made("spelling")
-
-
-def test_sentences_end_and_hold_words_of_every_kind() -> None:
-    maker = SentenceMaker(WORDS, min_words=4, max_words=9)
-    sentences = [maker.sentence(Random(seed)) for seed in range(300)]
-    assert {sentence[-1] for sentence in sentences} == {"。", "？", "！"}
-    assert all(4 <= len(sentence) <= 9 + 2 for sentence in sentences)  # with 吗？
-    text = "".join(word for sentence in sentences for word in sentence)
-    assert all(word in text for word in ("学生", "的", "了", "我", "喜欢", "，"))
-    assert not [letter for letter in text if letter.isascii() and not letter.isdigit()]  # no symbol is left over
 
 
 @pytest.fixture

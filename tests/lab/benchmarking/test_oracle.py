@@ -1,23 +1,16 @@
 """Tests of `fairseq_aggdec.lab.benchmarking.oracle`."""
 
-from collections.abc import Sequence
 from statistics import mean
 
 import pytest
-import torch
-from torch import Tensor
 
-from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter
-from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.generation.edit_ratio import edit_ratio
 from fairseq_aggdec.lab.benchmarking.modes import Mode
-from fairseq_aggdec.lab.benchmarking.oracle import OracleBlockDrafter, edited, wrong_positions
+from fairseq_aggdec.lab.benchmarking.oracle import edited, wrong_positions
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.rounds import compare
 from fairseq_aggdec.lab.benchmarking.subject import OracleSettings, Runners
 from tests.lab.benchmarking.tiny import LENGTH, tiny_subject
-from tests.scripted_decoding import EOS, PAD, UNK
 
 WORDS = range(4, 400)
 
@@ -42,25 +35,6 @@ def test_drafts_fail_as_often_as_asked_for(accepted: float) -> None:
             position += 1 + next(ahead, block)
             iterations += 1
     assert 20 * length / iterations == pytest.approx(accepted, rel=0.05)
-
-
-def test_behind_the_foreseen_output_only_an_end_is_drafted() -> None:
-    """An output that parts from it at a near-tie may become longer."""
-
-    class Asked(Drafter):
-        def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
-            return Draft.none(len(outputs.rows), outputs.device)
-
-        def keep(self, rows: Tensor) -> None:
-            pass
-
-    rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=40)
-    drafter = OracleBlockDrafter(Asked(), 2, torch.tensor([[5, 6, EOS], [7, EOS, EOS]]), EOS)
-    outputs = Outputs(torch.tensor([EOS, EOS]), rules)
-    assert drafter.propose(outputs, [9, 9]).tokens.tolist() == [[5, 6], [7, EOS]]
-    outputs.texts = [[EOS, *[5] * 10], [EOS, 7]]
-    draft = drafter.propose(outputs, [9, 9])
-    assert (draft.tokens.tolist(), draft.known) == ([[EOS, EOS], [EOS, EOS]], [1, 1])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.record import load_record, run_of, speed_up_by_edit_ratio
 from fairseq_aggdec.lab.benchmarking.rounds import ModeResult, Output
-from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy, speed_table
+from fairseq_aggdec.lab.benchmarking.tables import identical_to_greedy
 from fairseq_aggdec.lab.lossless.differences import Difference
 from tests.lab.benchmarking.tiny import made_up_record, made_up_run
 
@@ -54,16 +54,6 @@ def test_sentences_are_grouped_by_edit_ratio() -> None:
     ratios = [0.0] * 8 + [0.5] * 8
     groups = speed_up_by_edit_ratio(ratios, [1.0] * 8 + [2.0] * 8, [4.0] * 16)
     assert groups == [[0.0, 4.0], [0.5, 2.0]]
-
-
-def test_optional_columns_appear_with_their_numbers() -> None:
-    runs = [made_up_run("greedy", 1.0, bleu=31.456, host_bytes=1_234_567_890), made_up_run("iad", 1.0)]
-    headers, rows = speed_table(runs)
-    assert headers[-2:] == ["BLEU", "peak memory\nMB"]
-    assert [row[-2:] for row in rows] == [["31.46", "1235"], ["", ""]]
-    short, _ = speed_table(runs, short=True)
-    assert short[-1] == "BLEU"
-    assert not any("p50" in header for header in short)
 
 
 def test_identity_names_another_precision_and_near_ties() -> None:

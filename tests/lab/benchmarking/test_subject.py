@@ -1,9 +1,8 @@
-"""Models that are measured: when they are made, loaded and freed, and the memory that a mode takes."""
+"""Models that are measured: when they are loaded and freed, and the memory that a mode takes."""
 
 import gc
 import weakref
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -11,8 +10,7 @@ from fairseq_aggdec.lab.benchmarking.memory import peak_memory
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.random_models import RandomModel
 from fairseq_aggdec.lab.benchmarking.subject import Runners
-from fairseq_aggdec.tasks.loading import load
-from tests.lab.benchmarking.tiny import tiny_model, tiny_subject
+from tests.lab.benchmarking.tiny import tiny_subject
 
 
 def test_a_precision_is_loaded_once_and_apart_from_others(tiny: RandomModel) -> None:
@@ -44,13 +42,3 @@ def test_peaks_of_another_process(tiny: RandomModel) -> None:
     for host, device in peaks:
         assert 50e6 < host < 4e9
         assert device is None
-
-
-def test_the_same_model_is_made_again_and_taken_where_it_is(tiny: RandomModel, tmp_path: Path) -> None:
-    again = tiny_model(tmp_path)
-    _, (first,) = load(str(tiny.checkpoint), str(tiny.folder), "src", "tgt")
-    _, (second,) = load(str(again.checkpoint), str(tmp_path), "src", "tgt")
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
-    written = again.checkpoint.stat().st_mtime_ns
-    tiny_model(tmp_path)
-    assert again.checkpoint.stat().st_mtime_ns == written

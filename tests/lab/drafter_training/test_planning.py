@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_aggdec.lab.drafter_training.planning import Costs, describe, plan_of
-from fairseq_aggdec.lab.drafter_training.recipe import TOKENS, Recipe
+from fairseq_aggdec.lab.drafter_training.recipe import TOKENS
 from fairseq_aggdec.shards.data_bin import DataBin
 
 
@@ -33,15 +33,3 @@ def test_no_more_is_distilled_than_training_reads_once(data: DataBin) -> None:
         token=1 / tokens, sentence=0.5, update=10 * TOKENS / tokens
     )  # a token costs training ten times as much
     assert plan_of(data, costs, 0.1, None, False, measured=1).sentences["train"] == round(pairs * 6 / 11)
-
-
-def test_with_a_number_of_updates_all_is_distilled(data: DataBin) -> None:
-    plan = plan_of(data, Costs(token=1.0, sentence=0.5, update=2.0), None, 99, False, measured=1)
-    assert plan.sentences["train"] == len(data.source("train"))
-    assert plan.updates == 99
-    assert plan.minutes["train"] == pytest.approx(3.3)
-
-
-def test_wide_models_learn_more_slowly() -> None:
-    rates = [Recipe(Path("v.pt"), width, 2, 10, cpu=True).learning_rate for width in (64, 256, 512, 1024)]
-    assert rates == [0.002, 0.002, 0.001, 0.0005]

@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_aggdec.data.m2_file import M2Sentence
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.lab.evaluation.reference_set import ReferenceSet, read_outputs, read_reference_set
+from fairseq_aggdec.lab.evaluation.reference_set import read_outputs, read_reference_set
 
 M2 = "S a b\nA 0 1|||x|||y|||REQUIRED|||-NONE-|||0\n\nS c\n"
 
@@ -22,14 +21,6 @@ def test_what_does_not_belong_together_is_named(tmp_path: Path) -> None:
         read_reference_set(sources, m2=m2)
     with pytest.raises(AggdecError, match=r"src has 2, .*ref has 1; they must belong together"):
         read_reference_set(sources, [write(tmp_path / "ref", "a")])
-
-
-def test_parts_of_a_set() -> None:
-    gold = [M2Sentence(("a",), {0: ()}), M2Sentence(("b",), {0: ()})]
-    test = ReferenceSet([["a"], ["b"]], [[["x"], ["y"]]], [["X", "Y"]], "de", gold)
-    assert test.only([0, 1]) is test
-    assert test.only([1]) == ReferenceSet([["b"]], [[["y"]]], [["Y"]], "de", gold[1:])
-    assert ReferenceSet([], [], [["X", "Y"]]).only([1]) == ReferenceSet([], [], [["Y"]])
 
 
 def test_outputs_a_sentence_a_line_or_of_fairseq_generate(tmp_path: Path) -> None:

@@ -37,11 +37,3 @@ def test_settings_reach_the_decoder(tuned: RandomModel, tmp_path: Path) -> None:
     path.write_text('{"points": []}')
     with pytest.raises(AggdecError, match=r"points.json, conditions: .*; not written by aggdec tune"):
         Sweep.open(path, {})
-
-
-def test_a_block_longer_than_the_drafters_is_refused(tuned: RandomModel) -> None:
-    with (
-        Runners(tiny_subject(tuned, oracle=None)) as runners,
-        pytest.raises(AggdecError, match=r"--block-size 9: .* trained for blocks of 8"),
-    ):
-        Measurement(runners, total_tokens, repeats=1).points([Setting(9, 3, 1.0)])
