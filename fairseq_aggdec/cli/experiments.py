@@ -29,7 +29,7 @@ class Experiment:
     cpu_hours: float = 0
     """for two cores"""
     memory_gb: float | None = None
-    """of the largest training; None: not measured"""
+    """of the largest training: of each GPU, estimated, or of a CPU, measured; None: neither"""
     small: list[str] = field(default_factory=list)
     """stand-ins on little data: each an experiment's name, and its stages if not all"""
     no_small: str = ""
