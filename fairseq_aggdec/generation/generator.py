@@ -16,6 +16,7 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.decoding.drafters.alone import draft_alone
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.loop import draft_verify_accept
@@ -301,6 +302,7 @@ class AggressiveGenerator(SequenceGenerator):
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
         """The verifier or the ensemble, ready to score this batch."""
         verifiers = [self._verifier_of(model) for model in self.model.models]
+        shorten_waits(all(isinstance(verifier, BlockDecoder) and verifier.by_kernels for verifier in verifiers))
         for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
             verifier.start(encoder_out, self.temperature)
         return verifiers[0] if len(verifiers) == 1 else EnsembleVerifier(verifiers)

@@ -15,7 +15,6 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import II
 
 from fairseq_aggdec.compat.batches import WatchedBatches
-from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
@@ -111,7 +110,6 @@ class AggressiveTranslationTask(NamesMissingSplit, InteractiveTask):
             AggdecError: an option that the mode cannot honour.
         """
         self._nbest = getattr(args, "nbest", 1)
-        shorten_waits()
         mode = MODES[resolved_mode(self.cfg, models)]
         if mode.acceptance != "none":
             refuse_drafters(models, verifier_path(self.cfg))

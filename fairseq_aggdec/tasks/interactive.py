@@ -11,7 +11,9 @@ from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from fairseq_aggdec.compat.batches import WatchedBatches
+from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.writing.tokenizer import AsWrittenTokenizer
 
 logger = logging.getLogger(__name__)
@@ -99,6 +101,8 @@ class InteractiveTask(TranslationTask):
         self, generator: Any, models: list[BaseFairseqModel], sample: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         """As fairseq's; samples of fairseq-interactive, which have no `id`, get the numbers of their lines."""
+        if not isinstance(generator, AggressiveGenerator):  # that one decides by its engines
+            shorten_waits(False)
         if "id" not in sample and self._batch_ids is not None:
             ids = self._batch_ids + self._lines_before
             sample = {**sample, "id": ids.to(sample["net_input"]["src_tokens"].device)}

@@ -18,6 +18,7 @@ from fairseq.data import Dictionary
 
 from fairseq_aggdec.compat.allowed_classes import allowed_globals
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode
 from fairseq_aggdec.lab.benchmarking.rounds import Output
@@ -137,6 +138,7 @@ class CTranslate2Runner:
         }
 
     def decode(self, number: int) -> list[list[str]]:
+        shorten_waits(True)  # of this process's threads, which use the same processors
         # after max_len tokens, fairseq takes one more step for EOS
         options = {"max_decoding_length": self._max_len[number] + 1, **self._options}
         return self._translator.translate(self._texts[number], options)

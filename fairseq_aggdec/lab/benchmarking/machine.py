@@ -38,10 +38,7 @@ def machine() -> dict[str, Any]:
 def describe(facts: dict[str, Any]) -> str:
     """One line of text for the facts of `machine`; missing ones are called unknown."""
     known = {name: facts.get(name, "unknown") for name in ("processor", "threads", "cores", "cuda")}
-    versions = facts.get("versions")
-    libraries = (
-        ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) else ""
-    )
+    libraries = ", ".join(f"{name} {version}" for name, version in facts.get("versions", {}).items())
     gpu = f"{facts['gpu']} (CUDA {known['cuda']}), " if "gpu" in facts else ""
     text = f"{gpu}{known['processor']}, {known['threads']} threads of {known['cores']} cores; {libraries}"
     # a GPU needs no kernels; a record that is older than the kernels does not name them

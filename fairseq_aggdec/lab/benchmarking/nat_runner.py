@@ -11,6 +11,7 @@ from fairseq.models.nat import CMLMNATransformerModel, FairseqNATModel
 from fairseq.tasks.translation_lev import TranslationLevenshteinConfig, TranslationLevenshteinTask
 
 from fairseq_aggdec.compat.checkpoints import read_checkpoint
+from fairseq_aggdec.compat.openmp import shorten_waits
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.lab.benchmarking.modes import Mode, NatPeer
 from fairseq_aggdec.lab.benchmarking.rounds import Output
@@ -55,6 +56,7 @@ class NatRunner:
         self._generator = self._task.build_generator([self._model], settings)
 
     def decode(self, number: int) -> list[list[dict[str, Any]]]:
+        shorten_waits(False)
         return self._task.inference_step(self._generator, [self._model], self._batches[number])
 
     def outputs(self, number: int, decoded: list[list[dict[str, Any]]]) -> dict[int, Output]:

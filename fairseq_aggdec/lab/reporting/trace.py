@@ -175,5 +175,4 @@ def rejected(part: Segment, colour: bool) -> str:
 
 def _joined(tokens: Sequence[str]) -> str:
     """The tokens in one line, with control characters replaced."""
-    joined = " ".join(tokens)
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in joined)
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in " ".join(tokens))
