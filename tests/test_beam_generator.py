@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq import search
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from hypothesis import given
@@ -30,7 +29,7 @@ from tests.random_models import (
 )
 from tests.scripted_beams import WildPlanner
 from tests.scripted_decoding import examples
-from tests.test_generator import option_values, plain_limits, seeds
+from tests.test_generator import forced_options, option_values, plain_limits, seeds
 
 Models = list[FairseqEncoderDecoderModel]
 Found = list[list[dict[str, Any]]]
@@ -108,15 +107,8 @@ def test_every_shape_and_option(
 ) -> None:
     """One model or two, a forced prefix or a forced length, from empty sentences to long ones."""
     models = [cached_model(name, seed + number) for number, name in enumerate([shape, other]) if name]
-    options = dict(options)
-    if forced == "length":
-        lengths = [min(length, 20) for length in lengths]  # the models have positions for
-        constrained = search.LengthConstrainedBeamSearch(WORDS, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
-        options.update(min_len=1, match_source_len=True, search_strategy=constrained)
-    elif forced == "prefix":  # some references are shorter than the prefix: EOS, then padding
-        targets = random_batch(seed + 1, WORDS, [1 + length % 9 for length in lengths], left_pad=False)
-        options["prefix_tokens"] = targets["net_input"]["src_tokens"][:, : 1 + seed % 6]
-    check(models, random_batch(seed, WORDS, lengths), size, **options)
+    more, lengths = forced_options(forced, WORDS, seed, lengths)
+    check(models, random_batch(seed, WORDS, lengths), size, **{**options, **more})
 
 
 @examples(3)

@@ -159,6 +159,18 @@ option_values = st.fixed_dictionaries(
 plain_limits = st.sampled_from([{}, {"max_len_a": 0, "max_len_b": 1}, {"max_len_a": 0.5, "max_len_b": 3}])
 
 
+def forced_options(forced: str, target: Dictionary, seed: int, lengths: list[int]) -> tuple[dict[str, Any], list[int]]:
+    """Options that force a "length" or a "prefix" on each output, and the sources' lengths that the models take."""
+    if forced == "length":
+        constrained = search.LengthConstrainedBeamSearch(target, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
+        options = {"min_len": 1, "match_source_len": True, "search_strategy": constrained}
+        return options, [min(length, 20) for length in lengths]  # the models have positions for
+    if forced == "prefix":  # some references are shorter than the prefix: EOS, then padding
+        targets = random_batch(seed + 1, target, [1 + length % 9 for length in lengths], left_pad=False)
+        return {"prefix_tokens": targets["net_input"]["src_tokens"][:, : 1 + seed % 6]}, lengths
+    return {}, lengths
+
+
 @pytest.mark.parametrize("shape", ALL_SHAPES)
 @examples(5)
 @given(
@@ -171,14 +183,11 @@ def test_every_shape_and_option(
 ) -> None:  # fmt: skip
     """One model or an ensemble, one dictionary or two, a forced prefix or length, from empty sentences to long ones."""
     models = [cached_model(name, seed + number, separate) for number, name in enumerate([shape, *others])]
-    words, options = OTHER if separate else JOINED, dict(options)
-    if forced == "length":
-        lengths = [min(length, 20) for length in lengths]  # the models have positions for
-        constrained = search.LengthConstrainedBeamSearch(JOINED, min_len_a=1, min_len_b=0, max_len_a=1, max_len_b=0)
-        options.update(min_len=1, match_source_len=True, search_strategy=constrained)
-    elif forced == "prefix":  # some references are shorter than the prefix: EOS, then padding
-        targets = random_batch(seed + 1, JOINED, [1 + length % 9 for length in lengths], left_pad=False)
-        options.update(no_repeat_ngram_size=0, prefix_tokens=targets["net_input"]["src_tokens"][:, : 1 + seed % 6])
+    words = OTHER if separate else JOINED
+    more, lengths = forced_options(forced, JOINED, seed, lengths)
+    options = {**options, **more}
+    if forced == "prefix":
+        options["no_repeat_ngram_size"] = 0
     check_all_modes(models, random_batch(seed, words, lengths, left_pad), seed, src_dict=words, **options)
 
 
