@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.roles import Block
+from fairseq_aggdec.decoding.blocks import Block
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 
@@ -46,8 +46,7 @@ def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
         start = 0
         for part in tokens.split([min(width, _BLOCK_WIDTHS[0]), max(0, width - _BLOCK_WIDTHS[0])], dim=1):
             if part.size(1) > 0:
-                starts = [start] * len(tokens)
-                block = Block.of(part, torch.tensor(starts, device=tokens.device), starts, None)
+                block = Block.of(part, [start] * len(tokens))
                 logits = block.ragged.spread(torch.cat(list(engine.score(block))))
                 found.append(decoder.get_normalized_probs((logits, None), True, None))
                 start += part.size(1)

@@ -16,9 +16,9 @@ from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
 from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
-from fairseq_aggdec.decoding.roles import Decoded
+from fairseq_aggdec.decoding.blocks import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
-from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError

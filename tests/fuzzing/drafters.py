@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.decoding.blocks import Draft
+from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose
