@@ -88,7 +88,7 @@ class Outputs:
         lengths = [len(tokens) for tokens, _ in done]
         # one copy to the device for the whole batch
         tokens = torch.tensor(list(chain.from_iterable(own for own, _ in done)), dtype=torch.long, device=self.device)
-        numbers = torch.tensor(list(chain.from_iterable(own for _, own in done)), device=self.device)
+        numbers = torch.tensor(list(chain.from_iterable(own for _, own in done)), dtype=torch.float, device=self.device)
         drafts: Sequence[list[Tensor] | None] = self._drafts or [None] * len(done)
         found = zip(tokens.split(lengths), numbers.split(lengths), self._stats, drafts, strict=True)
         return [Decoded(*sentence) for sentence in found]

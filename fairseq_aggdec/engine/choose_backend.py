@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.engine.native.backend import native_backend
-from fairseq_aggdec.engine.native.library import kernels
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 
 
@@ -45,6 +45,6 @@ def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
         weight: of the verifier, for its device and type.
     """
     is_plain = weight.is_cpu and weight.dtype == torch.float32 and arithmetic.precision == "own"
-    found = kernels() if is_plain else None
+    found = modules.kernels() if is_plain else None
     precision = "int8" if found is not None and found.quantises else arithmetic.precision
     return Arithmetic(precision, is_judged=True)

@@ -7,7 +7,8 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
-from fairseq_aggdec.engine.native.library import Kernels, kernels
+from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.engine.native.library import Kernels
 from fairseq_aggdec.engine.native.modules import (
     ACTIVATIONS,
     DecoderStack,
@@ -68,7 +69,7 @@ def native_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> N
     Raises:
         AggdecError: there are no kernels, and --int8 or --bit-exact needs them.
     """
-    found, is_int8 = kernels(), arithmetic.precision == "int8"
+    found, is_int8 = modules.kernels(), arithmetic.precision == "int8"
     if not weight.is_cpu:
         reason = f"compute on the CPU only, not on {weight.device.type}: leave it out, or add --cpu"
     elif weight.dtype != torch.float32 or arithmetic.precision == "bf16":
