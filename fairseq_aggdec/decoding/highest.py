@@ -17,7 +17,7 @@ def best(scores: Tensor) -> tuple[Tensor, Tensor]:
     only the best chunk is searched.
     """
     vocabulary = scores.size(-1)
-    if scores.device.type != "cpu" or scores.numel() < _MIN_SCORES_TO_CHUNK:
+    if scores.numel() < _MIN_SCORES_TO_CHUNK:
         value, token = scores.max(dim=-1)
         return value, token
     chunks = vocabulary // _CHUNK_WIDTH
@@ -25,7 +25,7 @@ def best(scores: Tensor) -> tuple[Tensor, Tensor]:
     if chunks * _CHUNK_WIDTH < vocabulary:
         peaks = torch.cat([peaks, scores[..., chunks * _CHUNK_WIDTH :].amax(dim=-1, keepdim=True)], dim=-1)
     start = peaks.argmax(dim=-1, keepdim=True) * _CHUNK_WIDTH
-    inside = (start + torch.arange(_CHUNK_WIDTH)).clamp_(max=vocabulary - 1)
+    inside = (start + torch.arange(_CHUNK_WIDTH, device=scores.device)).clamp_(max=vocabulary - 1)
     value, offset = scores.gather(-1, inside).max(dim=-1)
     return value, inside.gather(-1, offset[..., None]).squeeze(-1)
 
@@ -40,13 +40,18 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return value[:, None], token[:, None]
     chunks = scores.size(1) // _TOP_K_CHUNK_WIDTH
     whole = chunks * _TOP_K_CHUNK_WIDTH
-    if scores.device.type != "cpu" or scores.numel() < _MIN_SCORES_TO_CHUNK or chunks < 8 * count:
+    if scores.numel() < _MIN_SCORES_TO_CHUNK or chunks < 8 * count:
         values, tokens = scores.topk(count)
         return values, tokens
     peaks = scores[:, :whole].unflatten(1, (chunks, _TOP_K_CHUNK_WIDTH)).amax(dim=-1)
-    inside = (peaks.topk(count).indices[..., None] * _TOP_K_CHUNK_WIDTH + torch.arange(_TOP_K_CHUNK_WIDTH)).flatten(1)
+    inside = (
+        peaks.topk(count).indices[..., None] * _TOP_K_CHUNK_WIDTH
+        + torch.arange(_TOP_K_CHUNK_WIDTH, device=scores.device)
+    ).flatten(1)
     if whole < scores.size(1):
-        inside = torch.cat([inside, torch.arange(whole, scores.size(1)).expand(scores.size(0), -1)], dim=1)
+        inside = torch.cat(
+            [inside, torch.arange(whole, scores.size(1), device=scores.device).expand(scores.size(0), -1)], dim=1
+        )
     values, places = scores.gather(1, inside).topk(count)
     return values, inside.gather(1, places)
 

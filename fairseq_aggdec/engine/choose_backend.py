@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.native import modules
-from fairseq_aggdec.engine.native.backend import native_backend
+from fairseq_aggdec.engine.native.backend import native_backend, refuse_options
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 
 
@@ -23,13 +23,13 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
     Raises:
         AggdecError: no backend has this arithmetic on the weight's device.
     """
-    native = native_backend(weight, arithmetic, activation)
-    if native is not None:
-        return native
-    if weight.is_cuda:
-        # cuDNN plans every new shape for a tenth of a second, and here shapes are always new
-        torch.backends.cuda.enable_cudnn_sdp(False)
-    return PlainBackend(arithmetic, weight, waits=host_waits(weight.device))
+    device = weight.device
+    if not host_waits(device):
+        return native_backend(weight, arithmetic, activation) or PlainBackend(arithmetic, weight)
+    refuse_options(arithmetic, f"compute on the CPU only, not on {device.type}: leave it out, or add --cpu")
+    # cuDNN plans every new shape for a tenth of a second, and here shapes are always new
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    return PlainBackend(arithmetic, weight, waits=True)
 
 
 def host_waits(device: torch.device) -> bool:
@@ -44,7 +44,7 @@ def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
         arithmetic: the verifier's.
         weight: of the verifier, for its device and type.
     """
-    is_plain = weight.is_cpu and weight.dtype == torch.float32 and arithmetic.precision == "own"
+    is_plain = not host_waits(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
     found = modules.kernels() if is_plain else None
     precision = "int8" if found is not None and found.quantises else arithmetic.precision
     return Arithmetic(precision, is_judged=True)

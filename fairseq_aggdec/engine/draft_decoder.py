@@ -72,9 +72,10 @@ class DraftDecoder:
         sequence = block.sequence(texts, rules.pad)[block.ragged.rows] if rules.no_repeat_ngram_size > 1 else None
         if temperature != 1.0:
             logits = logits / temperature
-        ruled = RuledChoice(rules.keep(block.ragged.rows), self._engine.backend.choice)
+        choice = self._engine.backend.choice
+        ruled = RuledChoice(rules.keep(block.ragged.rows), choice)
         chosen = ruled.choose(logits.flatten(0, 1), block.positions, sequence)
-        tokens, log_probs = on_host(chosen.tokens, chosen.log_probs)
+        tokens, log_probs = on_host(choice, chosen.tokens, chosen.log_probs)
         return tokens.long().view(logits.shape[:2]), log_probs.view(logits.shape[:2])
 
     def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:

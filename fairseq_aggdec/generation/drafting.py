@@ -94,10 +94,9 @@ class Drafting:
         self._to_target = symbol_map(settings.src_dict, tgt_dict)
         self._pad, self._eos = tgt_dict.pad(), eos
         self._encoders_seen = 0  # `Engines.encoders_made` at the last batch
-        self._schedules: dict[str, Goodput] = {}  # by type of device
-        self._arithmetics: dict[
-            tuple[str, torch.dtype], Arithmetic
-        ] = {}  # drafter's, by the verifier's device and type
+        self._schedules: dict[torch.device, Goodput] = {}
+        # the drafter's, by the verifier's device and type
+        self._arithmetics: dict[tuple[torch.device, torch.dtype], Arithmetic] = {}
 
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch, by `DRAFTERS`.
@@ -110,9 +109,9 @@ class Drafting:
 
     def schedule(self, device: torch.device) -> Goodput:
         """The schedule that learns from batch to batch how many draft tokens are worth verifying on a device."""
-        if device.type not in self._schedules:
-            self._schedules[device.type] = Goodput(self.costs(device), BY_A_MODEL)
-        return self._schedules[device.type]
+        if device not in self._schedules:
+            self._schedules[device] = Goodput(self.costs(device), BY_A_MODEL)
+        return self._schedules[device]
 
     def reads_from_memory(self, device: torch.device) -> bool:
         """Whether the verifiers do not fit into a CPU's caches, so that each pass reads their weights from memory."""
@@ -154,7 +153,7 @@ class Drafting:
         if not self._settings.accept.is_exact:
             return self._engines.arithmetic
         weight = next(self._models[0].parameters())
-        where = (weight.device.type, weight.dtype)  # looked up for each batch: fairseq moves and converts models
+        where = (weight.device, weight.dtype)  # looked up for each batch: fairseq moves and converts models
         if where not in self._arithmetics:
             self._arithmetics[where] = arithmetic_of_drafts(self._engines.arithmetic, weight)
         return self._arithmetics[where]

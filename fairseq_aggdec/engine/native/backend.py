@@ -64,15 +64,13 @@ class NativeBackend(PlainBackend):
 
 
 def native_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> NativeBackend | None:
-    """The kernels for a model with such weights and such an activation; None where PyTorch computes it.
+    """The kernels for a model with such weights on a CPU and such an activation; None where PyTorch computes it.
 
     Raises:
         AggdecError: there are no kernels, and --int8 or --bit-exact needs them.
     """
     found, is_int8 = modules.kernels(), arithmetic.precision == "int8"
-    if not weight.is_cpu:
-        reason = f"compute on the CPU only, not on {weight.device.type}: leave it out, or add --cpu"
-    elif weight.dtype != torch.float32 or arithmetic.precision == "bf16":
+    if weight.dtype != torch.float32 or arithmetic.precision == "bf16":
         kind = "bfloat16" if arithmetic.precision == "bf16" else str(weight.dtype)
         reason = f"do not compute in {kind}: take a model in single precision, or leave the option out"
     elif activation not in ACTIVATIONS:
@@ -86,6 +84,11 @@ def native_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> N
         reason = "need the VNNI instructions for 8-bit integers, which this processor does not have"
     else:
         return NativeBackend(found, arithmetic, weight)
-    if not arithmetic.is_judged and (is_int8 or arithmetic.bit_exact):
-        raise AggdecError(f"{arithmetic.options()} needs this plugin's kernels, which {reason}")
+    refuse_options(arithmetic, reason)
     return None
+
+
+def refuse_options(arithmetic: Arithmetic, reason: str) -> None:
+    """Raise `AggdecError` for --int8 and --bit-exact, which need the kernels; `reason`: why there are none."""
+    if not arithmetic.is_judged and (arithmetic.precision == "int8" or arithmetic.bit_exact):
+        raise AggdecError(f"{arithmetic.options()} needs this plugin's kernels, which {reason}")

@@ -40,7 +40,7 @@ class PlainBackend:
         """
         self.arithmetic = arithmetic
         self.waits = waits
-        self.choice = Choice(resolves_ties=not waits)
+        self.choice = Choice(waits=waits)
         """finds the highest scores"""
         self.can_be_ragged = not waits and not self.in_fixed_shapes
         """whether the padding of a block is left out; on a GPU a hundred tokens take the time of one"""
@@ -57,7 +57,7 @@ class PlainBackend:
 
     def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
         """A linear layer with a weight, O x I, and a bias, O."""
-        return Linear(weight, bias, activation, self.arithmetic)
+        return Linear(weight, bias, activation, self.arithmetic, prepacks=not self.waits)
 
     def fused(
         self, *projections: nn.Linear, activation: Activation | None = None, order: Tensor | None = None

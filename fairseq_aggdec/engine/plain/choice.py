@@ -99,8 +99,9 @@ class Choice:
     """`highest.best_entries`, or a faster function with the same result"""
     likeliest: Callable[[Tensor, int, Bans], tuple[Tensor, Tensor, LogProbs | Tensor]] = likeliest
     """`likeliest`, or a faster function with the same result"""
-    resolves_ties: bool = True
-    """choose among equal scores as fairseq does; else the first token, since the host would wait to see ties"""
+    waits: bool = False
+    """whether the host waits for the device when it reads a number: then the first of equal scores is chosen, instead
+    of fairseq's choice, and vectors are copied in one transfer"""
 
 
 PLAIN = Choice()
@@ -137,7 +138,7 @@ class RuledChoice:
             ranks: number of highest scores wanted, at most V; one at least is found.
         """
         rules, count = self.rules, max(1, ranks)
-        if self.choice.resolves_ties:  # two at least, so that ties show
+        if not self.choice.waits:  # two at least, so that ties show
             count = max(count, min(2, logits.size(-1)))
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
@@ -256,7 +257,7 @@ class RuledChoice:
             scores: all log-probabilities, N x V.
         """
         best = tokens[:, 0]
-        if tokens.size(1) == 1 or not self.choice.resolves_ties:
+        if tokens.size(1) == 1 or self.choice.waits:
             return best
         tied = [row for row, (first, second) in enumerate(values[:, :2].tolist()) if first == second]
         if tied:
@@ -292,7 +293,7 @@ def choose_block(
             vectors += [drafted, higher, higher.new_zeros(rows.shape) if chosen.forced is None else chosen.forced]
         found.append(tuple(vectors))
     whole = found[0] if len(found) == 1 else tuple(torch.cat(parts) for parts in zip(*found, strict=True))
-    read, tokens, log_probs, *judged = on_host(ragged.pack(block.tokens), *whole)
+    read, tokens, log_probs, *judged = on_host(choice, ragged.pack(block.tokens), *whole)
     if not judged:
         return Chosen(read.long(), tokens.long(), log_probs)
     drafted, higher, forced = judged
@@ -318,9 +319,9 @@ def entries_behind(
         yield Entries(found[0].cpu(), found[1].cpu(), found[2])
 
 
-def on_host(*entries: Tensor) -> Sequence[Tensor]:
+def on_host(choice: Choice, *entries: Tensor) -> Sequence[Tensor]:
     """Copy vectors to the host; from a GPU in one transfer, in fp32, which holds tokens below 2^24 exactly."""
-    if entries[0].is_cpu:
+    if not choice.waits:
         return entries
     return torch.cat(entries).cpu().split([entry.size(0) for entry in entries])
 

@@ -30,11 +30,12 @@ class Linear:
         bias: Tensor | None,
         activation: Activation | None = None,
         arithmetic: Arithmetic = AS_THE_MODEL,
+        prepacks: bool = True,
     ) -> None:
-        """`weight`: O x I; `bias`: O; `activation`: applied to the result."""
+        """`weight`: O x I; `bias`: O; `activation`: applied to the result; `prepacks`: on a CPU."""
         weight, bias = weight.detach(), None if bias is None else bias.detach()
         is_relu = activation in (F.relu, torch.relu)
-        self._product = product_with(weight, bias, is_relu, arithmetic.precision)
+        self._product = product_with(weight, bias, is_relu, arithmetic.precision, prepacks)
         self._behind = None if is_relu else activation
         self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE_LAYER else 1)  # multiplications per input
         self._fixed_rows = arithmetic.fixed_shapes

@@ -21,11 +21,13 @@ Product = Callable[[Tensor], Tensor]
 """... x I -> ... x O, in the input's type."""
 
 
-def product_with(weight: Tensor, bias: Tensor | None, relu: bool, precision: Precision) -> Product | None:
+def product_with(
+    weight: Tensor, bias: Tensor | None, relu: bool, precision: Precision, prepacks: bool = True
+) -> Product | None:
     """x W^T + b with prepacked weights, O x I, then a ReLU if `relu`; None where `F.linear` is as good."""
     if precision == "bf16":
         weight, bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
-    if weight.is_cpu and weight.dtype in _PREPACKED_TYPES and can_prepack(weight.dtype):
+    if prepacks and weight.dtype in _PREPACKED_TYPES and can_prepack(weight.dtype):
         return Prepacked(weight, bias, relu)
     return Plain(weight, bias, relu) if precision == "bf16" else None
 
