@@ -44,14 +44,11 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         values, tokens = scores.topk(count)
         return values, tokens
     peaks = scores[:, :whole].unflatten(1, (chunks, _TOP_K_CHUNK_WIDTH)).amax(dim=-1)
-    inside = (
-        peaks.topk(count).indices[..., None] * _TOP_K_CHUNK_WIDTH
-        + torch.arange(_TOP_K_CHUNK_WIDTH, device=scores.device)
-    ).flatten(1)
+    offsets = torch.arange(_TOP_K_CHUNK_WIDTH, device=scores.device)
+    inside = (peaks.topk(count).indices[..., None] * _TOP_K_CHUNK_WIDTH + offsets).flatten(1)
     if whole < scores.size(1):
-        inside = torch.cat(
-            [inside, torch.arange(whole, scores.size(1), device=scores.device).expand(scores.size(0), -1)], dim=1
-        )
+        rest = torch.arange(whole, scores.size(1), device=scores.device)
+        inside = torch.cat([inside, rest.expand(scores.size(0), -1)], dim=1)
     values, places = scores.gather(1, inside).topk(count)
     return values, inside.gather(1, places)
 

@@ -24,7 +24,7 @@ Product = Callable[[Tensor], Tensor]
 def product_with(
     weight: Tensor, bias: Tensor | None, relu: bool, precision: Precision, prepacks: bool = True
 ) -> Product | None:
-    """x W^T + b with prepacked weights, O x I, then a ReLU if `relu`; None where `F.linear` is as good."""
+    """x W^T + b, O x I, then a ReLU if `relu`; None where `F.linear` is as good. `prepacks`: weights, on a CPU."""
     if precision == "bf16":
         weight, bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
     if prepacks and weight.dtype in _PREPACKED_TYPES and can_prepack(weight.dtype):
