@@ -1,6 +1,7 @@
 """Which folder imports which: docs/developing.md says so."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,15 @@ def test_decoding_and_scheduling_need_neither_fairseq_nor_more() -> None:
             names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
             names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
             assert {name.split(".")[0] for name in names} & {"fairseq", "torch", "numpy"} <= libraries, file
+
+
+def test_one_file_asks_for_the_device() -> None:
+    """Of what decodes. `engine/cuda` holds what that file has chosen for a GPU."""
+    asks = re.compile(r"\bis_cuda\b|\bis_cpu\b|device\.type\s*(?:==|!=|in\b)|cuda\.is_available")
+    found = {
+        str(file.relative_to(PACKAGE))
+        for folder in ("decoding", "scheduling", "generation", "engine")
+        for file in (PACKAGE / folder).rglob("*.py")
+        if "cuda" not in file.parts and asks.search(file.read_text(encoding="utf-8"))
+    }
+    assert found == {"engine/choose_backend.py"}

@@ -288,7 +288,7 @@ class Chosen(NamedTuple):
 
 @dataclass
 class Decoded:
-    """One finished sentence."""
+    """One finished sentence; tensors are on the host."""
 
     tokens: Tensor
     """the output, L, EOS included"""

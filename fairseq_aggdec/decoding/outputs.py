@@ -83,12 +83,11 @@ class Outputs:
         return Outcome(drafted, accepted, committed, self._remove_ended())
 
     def finished(self) -> list[Decoded]:
-        """The finished sentences, in the order of the batch."""
+        """The finished sentences, in the order of the batch; tensors are on the host."""
         done = [self._done[sentence] for sentence in sorted(self._done)]
         lengths = [len(tokens) for tokens, _ in done]
-        # one copy to the device for the whole batch
-        tokens = torch.tensor(list(chain.from_iterable(own for own, _ in done)), dtype=torch.long, device=self.device)
-        numbers = torch.tensor(list(chain.from_iterable(own for _, own in done)), dtype=torch.float, device=self.device)
+        tokens = torch.tensor(list(chain.from_iterable(own for own, _ in done)), dtype=torch.long)
+        numbers = torch.tensor(list(chain.from_iterable(own for _, own in done)), dtype=torch.float)
         drafts: Sequence[list[Tensor] | None] = self._drafts or [None] * len(done)
         found = zip(tokens.split(lengths), numbers.split(lengths), self._stats, drafts, strict=True)
         return [Decoded(*sentence) for sentence in found]

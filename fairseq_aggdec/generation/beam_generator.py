@@ -104,11 +104,11 @@ class AggressiveBeamGenerator(AggressiveGenerator):
                 "no hypothesis is left: --prefix-size, suppressed tokens, blocked n-grams and the allowed lengths "
                 "exclude all (fairseq's own search fails, too); relax one of them"
             )
-        return [_Scored.list_of(outputs, stats, first_tokens.device) for outputs, stats in found]
+        return [_Scored.list_of(outputs, stats) for outputs, stats in found]
 
     def _score(self, sentence: Decoded) -> Tensor:
         assert isinstance(sentence, _Scored)
-        return torch.tensor(sentence.score, dtype=torch.float, device=sentence.tokens.device)
+        return torch.tensor(sentence.score, dtype=torch.float)
 
     def make_planner(
         self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]], options: BeamOptions
@@ -161,14 +161,12 @@ class _Scored(Decoded):
     """sort key of the n-best list"""
 
     @classmethod
-    def list_of(cls, outputs: Sequence[Output], stats: BeamStats, device: torch.device) -> "list[_Scored]":
+    def list_of(cls, outputs: Sequence[Output], stats: BeamStats) -> "list[_Scored]":
         """The outputs of one search; the prefixes scored ahead in a pass count as its draft."""
         drafted = [positions - needed for positions, needed in zip(stats.positions, stats.needed, strict=True)]
         taken = SentenceStats(drafted, [max(0, steps - 1) for steps in stats.steps], stats.steps)
         lengths = [len(output.tokens) for output in outputs]
-        tokens = torch.tensor([token for output in outputs for token in output.tokens], device=device)
-        log_probs = torch.tensor(
-            [number for output in outputs for number in output.log_probs], dtype=torch.float, device=device
-        )
+        tokens = torch.tensor([token for output in outputs for token in output.tokens])
+        log_probs = torch.tensor([number for output in outputs for number in output.log_probs], dtype=torch.float)
         found = zip(tokens.split(lengths), log_probs.split(lengths), outputs, strict=True)
         return [cls(own, scores, taken, score=output.score) for own, scores, output in found]

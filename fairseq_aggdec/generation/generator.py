@@ -203,6 +203,8 @@ class AggressiveGenerator(SequenceGenerator):
                     # an unknown token with a negative penalty can beat even a forced EOS
                     if hypothesis["tokens"].numel() - 1 > length:
                         hypothesis["score"] = hypothesis["score"].new_tensor(-math.inf)
+        if hypotheses and host_waits(source.device):
+            _moved([hypothesis for n_best in hypotheses for hypothesis in n_best], source.device)
         return hypotheses
 
     def _decode(
@@ -381,6 +383,15 @@ class AggressiveGenerator(SequenceGenerator):
             output=[tgt_dict[token] for token in sentence.tokens.tolist()],
             drafts=[[tgt_dict[token] for token in draft.tolist()] for draft in sentence.drafts],
         )
+
+
+def _moved(hypotheses: Sequence[dict[str, Any]], device: torch.device) -> None:
+    """Move the tensors of hypotheses to the models' device, where fairseq's own are; the host waits once."""
+    for name in ("tokens", "positional_scores", "score"):
+        parts = [hypothesis[name].view(-1) for hypothesis in hypotheses]
+        moved = torch.cat(parts).to(device, non_blocking=True).split([part.numel() for part in parts])
+        for hypothesis, part in zip(hypotheses, moved, strict=True):
+            hypothesis[name] = part.view(hypothesis[name].shape)
 
 
 def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
