@@ -17,10 +17,12 @@ from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
 from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree
-from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.beam.roles import Entries, Planner, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, Output
+from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.native.beam_step import beam_step
+from fairseq_aggdec.engine.plain.choice import PLAIN, entries_behind
 
 Outputs = list[tuple[list[int], float, list[float]]]
 """Of a sentence, best first: tokens, score, log-probabilities."""
@@ -98,12 +100,18 @@ class TableVerifier(TreeVerifier):
         self.slots = 0
         """every slot that was written is below"""
 
+    def verify_tree(
+        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+    ) -> Iterator[Entries]:
+        return entries_behind(self.score_tree(block), PLAIN, block, rules, count, sequences)
+
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
         rows = block.ragged.rows.tolist()
         own = list(zip(rows, block.paths.tolist(), block.positions.tolist(), block.tokens.tolist(), strict=True))
         for row, path, position, token in own:
             self.read[row][path[position]] = position, token
         assert int(block.paths.max()) < block.end
+        assert (block.first_position, block.last_position) == block.positions.aminmax()
         self.slots = max(self.slots, 1 + int(block.paths.max()))
         logits = []
         for row, path, position, _ in own:
@@ -114,9 +122,9 @@ class TableVerifier(TreeVerifier):
         self.sizes.append([rows.count(row) for row in range(len(self.sentences))])
         yield from torch.stack(logits).split(self.piece)
 
-    def keep(self, rows: Tensor) -> None:
-        self.sentences = [self.sentences[row] for row in rows.tolist()]
-        self.read = [self.read[row] for row in rows.tolist()]
+    def keep(self, order: Order) -> None:
+        self.sentences = [self.sentences[row] for row in order.rows]
+        self.read = [self.read[row] for row in order.rows]
 
 
 class WildPlanner(Planner):
@@ -132,7 +140,7 @@ class WildPlanner(Planner):
     def learn(self, sentences: Sequence[Sentence]) -> None:
         pass
 
-    def keep(self, rows: Tensor) -> None:
+    def keep(self, order: Order) -> None:
         pass
 
     def _plan(self, search: BeamSearch, tree: PrefixTree, needed: Sequence[Node]) -> Sequence[Node]:

@@ -1,17 +1,19 @@
 """A verifier with a script, and a drafter that knows the answer, for tests of the loop without a model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import torch
 from hypothesis import HealthCheck, Phase, settings
 from torch import Tensor
 
-from fairseq_aggdec.decoding.highest import best_tokens
+from fairseq_aggdec.decoding.blocks import Block, Chosen, Draft, Order, Ragged
 from fairseq_aggdec.decoding.drafters.block import BlockModel
+from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.blocks import Block, Draft
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.plain.choice import PLAIN, RuledChoice, choose_block
 from tests.fuzzing.drafters import OracleDrafter
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
@@ -23,7 +25,8 @@ class OfUnknownLength(OracleDrafter):
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         draft = super().propose(outputs, limits)
-        return Draft(draft.tokens, None, unknown=draft.lengths)
+        assert draft.known is not None
+        return Draft(draft.tokens, None, limits=draft.known, eos=EOS)
 
 
 def examples(count: int) -> settings:
@@ -47,15 +50,29 @@ def outputs_of(texts: Sequence[Sequence[int]]) -> Outputs:
     return outputs
 
 
-def scored(verifier: Verifier, tokens: Tensor, starts: Tensor, widths: Sequence[int] | None = None) -> Tensor:
+class Scoring(Protocol):
+    """Has scores for every token behind a block's."""
+
+    def score(self, block: Block) -> Iterable[Tensor]:
+        """Read a block, and return the logits behind its tokens, in chunks of n x V."""
+
+
+class ScoringVerifier(Verifier, Scoring):
+    """A `roles.Verifier` that chooses by its scores."""
+
+    def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+        return choose_block(self.score(block), PLAIN, block, rules, ranks, sequence)
+
+
+def scored(verifier: Scoring, tokens: Tensor, starts: Tensor, widths: Sequence[int] | None = None) -> Tensor:
     """What a verifier says of a block, B x W x V; of ragged rows the last token's scores are repeated behind it."""
-    block = Block.of(tokens, starts, starts.tolist(), widths)
+    block = Block.of(tokens, starts.tolist(), widths)
     parts = list(verifier.score(block))
     assert sum(part.size(0) for part in parts) == block.ragged.size
     return block.ragged.spread(torch.cat(parts))
 
 
-class ScriptedVerifier(Verifier):
+class ScriptedVerifier(ScoringVerifier):
     """A `roles.Verifier` that prefers each row's target along its path and a hashed token anywhere else.
 
     It checks what the loop promises: rows without holes, a first block token that the verifier itself has chosen, and
@@ -101,13 +118,15 @@ class ScriptedVerifier(Verifier):
             logits += [self.logits_after(self.targets[row], self.read[row][: start + n + 1]) for n in range(width)]
         yield torch.stack(logits)
 
-    def keep(self, rows: Tensor) -> None:
-        self.targets = [self.targets[row] for row in rows.tolist()]
-        self.read = [self.read[row] for row in rows.tolist()]
+    def keep(self, order: Order) -> None:
+        self.targets = [self.targets[row] for row in order.rows]
+        self.read = [self.read[row] for row in order.rows]
 
 
 class ScriptedBlockModel(BlockModel):
     """A `drafters.block.BlockModel` that prefers each row's target, then EOS, with second bests of its own."""
+
+    waits = False
 
     def __init__(self, targets: Sequence[Sequence[int]], max_positions: int = 1000, vocabulary: int = 12) -> None:
         self.targets = [list(target) for target in targets]
@@ -116,6 +135,18 @@ class ScriptedBlockModel(BlockModel):
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         return best_tokens(self.score(texts, block_size), [PAD, BOS])
+
+    def choose(
+        self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        logits = self.score(texts, block_size) / temperature
+        every = Ragged.full(len(texts), block_size, logits.device)
+        positions = torch.tensor([len(text) - 1 for text in texts])[every.rows] + every.columns
+        chosen = RuledChoice(rules.keep(every.rows)).choose(logits.flatten(0, 1), positions, None)
+        return chosen.tokens.view(len(texts), -1), chosen.log_probs.view(len(texts), -1)
+
+    def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
 
     def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         assert len(texts) == len(self.targets), "finished rows leave the batch"
@@ -128,8 +159,8 @@ class ScriptedBlockModel(BlockModel):
                 logits[row, column, 4] += 2.0
         return logits
 
-    def keep(self, rows: Tensor) -> None:
-        self.targets = [self.targets[row] for row in rows.tolist()]
+    def keep(self, order: Order) -> None:
+        self.targets = [self.targets[row] for row in order.rows]
 
 
 def with_length_cap(target: Sequence[int], max_len: int) -> list[int]:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import BY_A_MODEL, Block, Decoded, Draft, Order, Outcome
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.blocks import BY_A_MODEL, Block, Decoded, Draft, Outcome
-from fairseq_aggdec.decoding.roles import VERIFY_ALL, DraftSchedule, Drafter
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
@@ -47,7 +47,7 @@ class FixedDrafter(Drafter):
         draft = self.drafts.pop(0) if self.drafts else []
         return Draft.whole(torch.tensor([draft] * len(outputs.rows), dtype=torch.long).view(len(outputs.rows), -1))
 
-    def keep(self, rows: Tensor) -> None:
+    def keep(self, order: Order) -> None:
         pass
 
 
@@ -107,14 +107,14 @@ class Foolish(DraftSchedule):
         return self._rng.choice([room, [0] * len(room), [self._rng.randint(0, length) for length in room]])
 
     def trim(self, draft: Draft) -> Draft:
-        rows = draft.lengths.size(0)
+        rows = draft.tokens.size(0)
         return self._rng.choice(
             [draft, draft.cut([0] * rows), draft.cut([self._rng.randint(0, 9) for _ in range(rows)])]
         )
 
     def learn(self, draft: Draft, outcome: Outcome) -> None:
         assert draft.known in (None, outcome.drafted)
-        assert draft.lengths.tolist() == outcome.drafted
+        assert draft.lengths(draft.tokens.tolist()) == outcome.drafted
         counts = zip(outcome.drafted, outcome.accepted, outcome.committed, strict=True)
         assert all(accepted <= drafted and committed - accepted in (0, 1) for drafted, accepted, committed in counts)
 

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_aggdec.decoding import search_rules
+from fairseq_aggdec.decoding import highest
 from fairseq_aggdec.decoding.blocks import Ragged
 from fairseq_aggdec.decoding.highest import best, best_entries
-from fairseq_aggdec.engine.plain.choice import ban_repeated_ngrams
 from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.plain.choice import RuledChoice, ban_repeated_ngrams
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 9
@@ -99,7 +99,8 @@ def test_choose_equals_one_position_at_a_time(
     bounds = data.draw(st.sampled_from([(), (int(starts.min()), length - 1), (0, length + 3)]))
     every = Ragged.full(batch_size, width, logits.device)
     positions, rows = starts[every.rows] + every.columns, every.rows
-    choices = rules.keep(rows).choose(logits.flatten(0, 1).clone(), positions, sequence[rows], *bounds)
+    ruled = RuledChoice(rules.keep(rows))
+    choices = ruled.choose(logits.flatten(0, 1).clone(), positions, sequence[rows], *bounds)
     tokens, log_probs = choices.tokens.view(batch_size, width), choices.log_probs.view(batch_size, width)
 
     assert log_probs.dtype == torch.float32
@@ -121,7 +122,7 @@ def test_an_unk_of_strongly_negative_penalty_goes_on_behind_the_sources_length()
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=4, unk_penalty=-9.0, source_lengths=torch.tensor([2] * 6))
     logits = torch.zeros(6, VOCABULARY)
     logits[3:, UNK] = -20.0
-    choices = rules.choose(logits, torch.tensor([2, 3, 4] * 2), torch.full((6, 6), 5))
+    choices = RuledChoice(rules).choose(logits, torch.tensor([2, 3, 4] * 2), torch.full((6, 6), 5))
     assert choices.tokens.tolist() == [UNK, UNK, EOS, EOS, EOS, EOS]
     assert choices.log_probs[3:].tolist() == [0.0, 0.0, 0.0]
     assert choices.forced is not None
@@ -158,7 +159,7 @@ def test_the_best_token_is_found_in_pieces(seed: int, vocabulary: int, width: in
     scores[..., torch.randint(vocabulary, (30,))] = -math.inf
     expected = scores.max(dim=-1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_rules, "_MIN_SCORES_TO_CHUNK", 0)
+        patch.setattr(highest, "_MIN_SCORES_TO_CHUNK", 0)
         values, tokens = best(scores)
     assert values.equal(expected.values)
     assert tokens.equal(expected.indices)
@@ -172,7 +173,7 @@ def test_the_best_entries_are_found_in_pieces(vocabulary: int) -> None:
     scores[:, :500] = -math.inf
     scores[::2, -1] = 20.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_rules, "_MIN_SCORES_TO_CHUNK", 0)
+        patch.setattr(highest, "_MIN_SCORES_TO_CHUNK", 0)
         values, tokens = best_entries(scores, 7)
     assert values.equal(scores.topk(7).values)
     assert values.equal(scores.gather(1, tokens))
@@ -183,5 +184,5 @@ def test_eos_is_banned_before_the_least_length() -> None:
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=9, min_len=3, unk_penalty=1.0)
     logits = torch.zeros(5, VOCABULARY)
     logits[:, EOS] = 9.0
-    choices = rules.choose(logits, torch.arange(5), torch.full((5, 6), 5))
+    choices = RuledChoice(rules).choose(logits, torch.arange(5), torch.full((5, 6), 5))
     assert (choices.tokens == EOS).tolist() == [False] * 3 + [True] * 2

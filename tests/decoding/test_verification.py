@@ -9,63 +9,70 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block, Draft, Ragged
-from fairseq_aggdec.engine.plain.choice import Choices
+from fairseq_aggdec.decoding.blocks import NO_DRAFT, Block, Chosen, Draft
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.decoding.blocks import NO_DRAFT
-from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, Verdict
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, judge
+from fairseq_aggdec.engine.plain.choice import PLAIN, choose_block
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7
 RULES = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=100, min_len=0)
 
-shapes = st.tuples(st.integers(1, 4), st.integers(1, 6))
+shapes = st.tuples(st.integers(1, 4), st.integers(2, 7))
 
 
-def random_case(
-    shape: tuple[int, int], seed: int, rules: SearchRules = RULES, ranks: int = 1
-) -> tuple[Tensor, Choices]:
-    """Drafts of so many rows and columns, B x W, and the choices from random scores, some of which are equal."""
+def block_of(drafts: Tensor, widths: list[int] | None = None) -> Block:
+    """Drafts behind the start symbol."""
+    return Block.of(torch.cat([torch.full((len(drafts), 1), EOS), drafts], dim=1), [0] * len(drafts), widths)
+
+
+def random_case(shape: tuple[int, int], seed: int, ranks: int = 1) -> tuple[Tensor, Tensor, Chosen]:
+    """Drafts of so many rows and columns, B x W, and random scores, some of which are equal, with their choices.
+
+    Nothing is drafted in the last column.
+    """
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randint(0, 9, (*shape, VOCABULARY), generator=generator) / 4
     proposed = torch.randint(NO_DRAFT, VOCABULARY, shape, generator=generator)
-    starts = torch.randint(0, 3, (shape[0],), generator=generator)
-    sequence = torch.randint(EOS, VOCABULARY, (shape[0], 3 + shape[1]), generator=generator)
-    every = Ragged.full(*shape, proposed.device)
-    positions, rows = starts[every.rows] + every.columns, every.rows
-    return proposed, rules.keep(rows).choose(logits.flatten(0, 1), positions, sequence[rows], ranks=ranks)
+    proposed[:, -1] = NO_DRAFT
+    return proposed, logits, choose_block([logits.flatten(0, 1)], PLAIN, block_of(proposed[:, :-1]), RULES, ranks, None)
 
 
 class Judged(NamedTuple):
-    """What `by_block` returns."""
+    """What `Acceptance.judge` returns."""
 
     passed: Tensor
     tokens: Tensor
     log_probs: Tensor
 
 
-def judged(accept: Acceptance, proposed: Tensor, choices: Choices) -> Judged:
+def judged(accept: Acceptance, proposed: Tensor, chosen: Chosen) -> Judged:
     """Whole blocks, B x W."""
-    by_token = accept.by_token(proposed.flatten(), choices)
-    return Judged(*accept.by_block(*(entries.view_as(proposed) for entries in by_token)))
+    whole = Chosen._make(None if part is None else part.view_as(proposed) for part in chosen)
+    return Judged(*accept.judge(proposed, whole))
 
 
 @examples(30)
 @given(shapes, st.integers(0, 10_000), st.booleans())
 def test_exact_on_the_host_is_what_any_acceptance_would_say(shape: tuple[int, int], seed: int, known: bool) -> None:
     """Of rows whose drafts have different lengths, which the host knows or not; at a draft's end nothing passes."""
-    proposed, choices = random_case(shape, seed)
+    proposed, logits, chosen = random_case(shape, seed)
     rows, width = shape
-    drafts = [(seed + row) % width for row in range(rows)]
+    drafts, widths = [(seed + row) % width for row in range(rows)], None
     if known:
         draft, widths = Draft.of_known(proposed, drafts), [1 + length for length in drafts]
     else:
-        draft, widths = Draft(proposed[:, :-1], None, unknown=torch.tensor(drafts)), None
-    block = Block.of(torch.cat([torch.full((rows, 1), EOS), draft.tokens], dim=1), torch.zeros(rows), [0], widths)
+        draft = Draft.unseen(proposed[:, :-1], EOS).cut(drafts)
+        ends = [[*row, EOS].index(EOS) + 1 for row in proposed.tolist()]
+        drafts = list(map(min, drafts, ends))
+    block = block_of(draft.tokens, widths)
     entries = [(row, column) for row, wide in enumerate(block.ragged.widths) for column in range(wide)]
-    numbers = [row * width + column for row, column in entries]
-    verdict = Verdict.exact(block, draft, choices.tokens[numbers], choices.log_probs[numbers])
-    general = judged(EXACT, proposed, choices)
+    scores = torch.stack([logits[entry] for entry in entries])
+    verdict = judge(choose_block([scores], PLAIN, block, RULES, 0, None), EXACT, block, draft)
+    none_besides = Acceptance(TopBeta(None, -1.0))
+    assert judge(choose_block([scores], PLAIN, block, RULES, 1, None), none_besides, block, draft) == verdict
+    general = judged(EXACT, proposed, chosen)
+    assert verdict.drafted == drafts
     assert verdict.passed == [column < drafts[row] and bool(general.passed[row, column]) for row, column in entries]
     assert verdict.tokens == [int(general.tokens[entry]) for entry in entries]
     assert verdict.log_probs == [float(general.log_probs[entry]) for entry in entries]
@@ -81,12 +88,13 @@ def test_exact_on_the_host_is_what_any_acceptance_would_say(shape: tuple[int, in
 def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: int | None, tolerance: float) -> None:
     """Equations 8 and 9 as they stand, for every position; multiples of 1/4 make equalities exact."""
     accept = Acceptance(TopBeta(beta, tolerance))
-    proposed, choices = random_case(shape, seed, ranks=accept.ranks)
-    all_scores = choices.scores[:].unflatten(0, shape)
-    verdict = judged(accept, proposed, choices)
+    proposed, logits, chosen = random_case(shape, seed, accept.ranks)
+    all_scores = logits.log_softmax(dim=-1)
+    all_scores[..., PAD] = -math.inf
+    verdict = judged(accept, proposed, chosen)
     for row, column in torch.cartesian_prod(torch.arange(shape[0]), torch.arange(shape[1])).tolist():
         drafted, scores = int(proposed[row, column]), all_scores[row, column]
-        own = int(choices.tokens[row * shape[1] + column])
+        own = int(chosen.tokens[row * shape[1] + column])
         passed = drafted == own
         if drafted != NO_DRAFT and scores[drafted] > -math.inf:
             better = int((scores > scores[drafted]).sum())
@@ -96,14 +104,6 @@ def test_top_beta_position_by_position(shape: tuple[int, int], seed: int, beta: 
         assert int(verdict.tokens[row, column]) == token
         log_prob = scores[token]
         torch.testing.assert_close(verdict.log_probs[row, column], log_prob)
-
-
-def choices_of(scores: list[float], **rules: object) -> Choices:
-    """For the first output position, with all ranks."""
-    settings = {"pad": PAD, "unk": UNK, "eos": EOS, "max_len": 9, "min_len": 0, **rules}
-    search_rules = SearchRules(**settings)  # type: ignore[arg-type]
-    first, start = torch.tensor([0]), torch.tensor([[EOS]])
-    return search_rules.choose(torch.tensor([scores]), first, start, ranks=len(scores))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,10 @@ def choices_of(scores: list[float], **rules: object) -> Choices:
 )
 def test_search_rules_bind_drafts_too(drafted: int, rules: dict[str, object]) -> None:
     """However wide the tolerance is."""
-    choices = choices_of([1.0] * 4 + [1.5] + [1.0] * 2, **rules)
-    verdict = judged(Acceptance(TopBeta(VOCABULARY, 40.0)), torch.tensor([[drafted]]), choices)
-    assert not verdict.passed
-    assert int(verdict.tokens) != drafted
+    settings = {"pad": PAD, "unk": UNK, "eos": EOS, "max_len": 9, "min_len": 0, **rules}
+    accept, draft = Acceptance(TopBeta(VOCABULARY, 40.0)), Draft.whole(torch.tensor([[drafted]]))
+    block, scores = block_of(draft.tokens), torch.tensor([[1.0] * 4 + [1.5] + [1.0] * 2] * 2)
+    search_rules = SearchRules(**settings)  # type: ignore[arg-type]
+    verdict = judge(choose_block([scores], PLAIN, block, search_rules, accept.ranks, None), accept, block, draft)
+    assert not verdict.passed[0]
+    assert verdict.tokens[0] != drafted

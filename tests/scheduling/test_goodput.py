@@ -9,7 +9,7 @@ import torch
 from fairseq_aggdec.decoding.blocks import Draft, Outcome
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
-from tests.scripted_decoding import outputs_of
+from tests.scripted_decoding import EOS, outputs_of
 
 FREE_ROWS = 24
 """rows of the verifier that cost as much as reading its weights"""
@@ -48,7 +48,7 @@ class Decoding:
         outputs, verified = outputs_of([[]] * len(lengths)), []
         while max(outputs.known_lengths) <= tokens:
             limits = self.goodput.limits(outputs)
-            draft = Draft.none(len(lengths), torch.device("cpu"))
+            draft = Draft.none(len(lengths))
             if any(limits):
                 draft = self.goodput.trim(draft_of(lengths, kinds).cut(limits))
             known = draft.known or []
@@ -168,5 +168,5 @@ def test_an_expensive_drafter_is_asked_less_often(draft: DraftCost, asked: bool)
 def test_drafts_of_unknown_length_are_left_as_they_are() -> None:
     decoding, outputs = Decoding(RAGGED), outputs_of([[], []])
     decoding.goodput.limits(outputs)
-    unknown = Draft(torch.zeros(2, 3, dtype=torch.long), None, unknown=torch.tensor([3, 2]))
+    unknown = Draft.unseen(torch.zeros(2, 3, dtype=torch.long), EOS)
     assert decoding.goodput.trim(unknown) is unknown

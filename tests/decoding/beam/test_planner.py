@@ -9,6 +9,8 @@ from fairseq_aggdec.decoding.beam.drafted_rows import ReturningModel, RowDrafter
 from fairseq_aggdec.decoding.beam.loop import aggressive_beam_search
 from fairseq_aggdec.decoding.beam.planner import FixedBudget, LookAhead
 from fairseq_aggdec.decoding.beam.search import BeamOptions
+from fairseq_aggdec.decoding.blocks import Order
+from fairseq_aggdec.decoding.highest import best_entries
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.random_models import dictionary
 from tests.scripted_beams import Table, TableVerifier
@@ -33,12 +35,13 @@ class Knowing(ReturningModel):
     """A drafter that says the text, and remembers what it was asked."""
 
     max_positions = 64
+    waits = False
 
     def __init__(self) -> None:
         self.asked: list[list[int]] = []
         self.read = 0
 
-    def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+    def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
         known_lengths = [len(text) for text in texts]
         self.asked.append(known_lengths)
         assert self.read <= min(known_lengths)
@@ -48,15 +51,20 @@ class Knowing(ReturningModel):
             for place in range(block_size):
                 position = length - 1 + place
                 logits[row, place, Follower.TEXT[position] if position < 20 else WORDS.eos()] += 9.0
-        return logits
+        return best_entries(logits.log_softmax(dim=-1).flatten(0, 1), count)
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        raise NotImplementedError
+
+    def choose(
+        self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
+    ) -> tuple[Tensor, Tensor]:
         raise NotImplementedError
 
     def go_back(self, lengths: Sequence[int]) -> None:
         self.read = min(self.read, *lengths, 10**6)
 
-    def keep(self, rows: Tensor) -> None:
+    def keep(self, order: Order) -> None:
         pass
 
 

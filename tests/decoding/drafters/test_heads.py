@@ -11,24 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import Block, Decoded, Order
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter, ProposingModel
+from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.blocks import Block, Decoded
-from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
-from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, examples
+from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, ScoringVerifier, examples
 
 VOCABULARY = 12
 Predict = Callable[[int, Sequence[int]], Tensor]
 """p_i(y_{j+i} | y_<=j): head (from 1) and y1..yj -> scores, V"""
 
 
-class HeadedScript(Verifier, ProposingModel):
+class HeadedScript(ScoringVerifier, ProposingModel):
     """A verifier with heads whose predictions are a function of what was read."""
 
-    def __init__(self, predicts: Sequence[Predict]) -> None:
+    def __init__(self, predicts: Sequence[Predict], waits: bool) -> None:
         self.predicts = list(predicts)
+        self.waits = waits
         self.read: list[list[int]] = [[] for _ in predicts]
         self.calls = 0
 
@@ -44,18 +45,18 @@ class HeadedScript(Verifier, ProposingModel):
             logits += [self.predicts[row](1, self.read[row][1 : start + column + 1]) for column in range(width)]
         yield torch.stack(logits)
 
-    def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
+    def propose(self, lengths: Sequence[int], last_head: int) -> Tensor | None:
         if self.calls == 0:
             return None
         rows = [
             torch.stack([self.predicts[row](head, self.read[row][1 : length - 1]) for head in range(2, last_head + 1)])
-            for row, length in enumerate(lengths.tolist())
+            for row, length in enumerate(lengths)
         ]
-        return torch.stack(rows)
+        return best_tokens(torch.stack(rows), [PAD])
 
-    def keep(self, rows: Tensor) -> None:
-        self.predicts = [self.predicts[row] for row in rows.tolist()]
-        self.read = [self.read[row] for row in rows.tolist()]
+    def keep(self, order: Order) -> None:
+        self.predicts = [self.predicts[row] for row in order.rows]
+        self.read = [self.read[row] for row in order.rows]
 
 
 def hashed(seed: int, agreement: float, end: float) -> Predict:
@@ -78,12 +79,12 @@ def hashed(seed: int, agreement: float, end: float) -> Predict:
 
 
 def decode(
-    predicts: Sequence[Predict], heads: int, accept: Acceptance = EXACT, max_len: int = 40
+    predicts: Sequence[Predict], heads: int, accept: Acceptance, waits: bool, max_len: int = 40
 ) -> tuple[list[Decoded], int]:
     """Through the loop; with the number of model calls."""
-    model = HeadedScript(predicts)
+    model = HeadedScript(predicts, waits)
     rules = SearchRules(pad=PAD, unk=UNK, eos=EOS, max_len=max_len, min_len=0)
-    drafter = HeadDrafter(model, heads, EOS, [PAD])
+    drafter = HeadDrafter(model, heads, EOS)
     first = torch.full((len(predicts),), EOS)
     return draft_verify_accept(drafter, model, rules, first, accept=accept, keep_drafts=True), model.calls
 
@@ -132,17 +133,17 @@ CRITERIA: dict[str, tuple[Acceptance, Callable[[int, Tensor], bool]]] = {
 
 @pytest.mark.parametrize(("accept", "passes"), CRITERIA.values(), ids=CRITERIA)
 @examples(12)
-@given(st.integers(0, 10_000), st.integers(1, 6), st.data())
+@given(st.integers(0, 10_000), st.integers(1, 6), st.booleans(), st.data())
 def test_every_criterion_is_the_papers(
-    accept: Acceptance, passes: Callable[[int, Tensor], bool], seed: int, k: int, data: st.DataObject
+    accept: Acceptance, passes: Callable[[int, Tensor], bool], seed: int, k: int, waits: bool, data: st.DataObject
 ) -> None:
-    """Tokens and block sizes, with and without a least block, alone and in a batch."""
+    """Tokens and block sizes, with and without a least block, alone and in a batch, whether the host waits or not."""
     least = data.draw(st.integers(1, k))
     predicts = [hashed(seed + number, 0.6, 0.15) for number in range(data.draw(st.sampled_from([1, 3])))]
     blocks = [as_in_the_paper(predict, k, passes, least) for predict in predicts]
     if max(sum(map(len, row)) for row in blocks) > 60:
         return
-    decoded, calls = decode(predicts, k, replace(accept, minimum=least), max_len=100)
+    decoded, calls = decode(predicts, k, replace(accept, minimum=least), waits, max_len=100)
     for sentence, expected in zip(decoded, blocks, strict=True):
         check(sentence, expected)
     assert calls == max(sentence.stats.iterations for sentence in decoded) <= max(map(len, blocks)) + 1
