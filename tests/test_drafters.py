@@ -128,7 +128,7 @@ def test_the_encoder_that_reads_the_source() -> None:
 
     def draft(*verifiers: Any) -> torch.Tensor:
         engine = loaded.start(SOURCE, torch.float32, verifiers, [outputs[model] for model in verifiers])
-        return engine.score([[WORDS.eos()]], 6)
+        return engine._scores([[WORDS.eos()]], 6)
 
     with mock.patch.object(loaded, "_encode", wraps=loaded._encode) as encode:
         expected = draft()

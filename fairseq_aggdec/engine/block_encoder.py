@@ -36,7 +36,7 @@ class BlockEncoder:
             raise ValueError(f"the block engine does not support {reason}")
         self._encoder, self._clamps = encoder, clamps
         embedding = encoder.embed_tokens.weight
-        backend = choose_backend(embedding, arithmetic)
+        backend = choose_backend(embedding, arithmetic, encoder.layers[0].activation_fn)
         self._layers = backend.encoder_layers(encoder)
         self._waits = backend.waits
         self._aligns = arithmetic.same_bits

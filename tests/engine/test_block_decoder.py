@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.blocks import Block
+from fairseq_aggdec.decoding.blocks import Block, Order
 from fairseq_aggdec.engine import block_decoder
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.plain.choice import PLAIN
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from tests.random_models import (
     ALL_SHAPES,
@@ -82,7 +83,7 @@ class Walk:
         """Drop rows at random and shuffle the others."""
         kept = self.rng.sample(range(len(self.rows)), self.rng.randint(1, len(self.rows)))
         self.rows = [self.rows[number] for number in kept]
-        self.verifier.keep(torch.tensor(kept))
+        self.verifier.keep(Order(kept, torch.device("cpu")))
 
     def _stock(self, row: int, read: list[int]) -> Tensor:
         """Log-probabilities after each token of `read`, L x V, from a full pass over this row alone."""
@@ -94,7 +95,7 @@ class Walk:
 
 
 def verifier_of(model: Any, shape: str) -> Any:
-    return BlockDecoder(model.decoder) if shape in ENGINE_SHAPES else RecomputeVerifier(model, PAD)
+    return BlockDecoder(model.decoder) if shape in ENGINE_SHAPES else RecomputeVerifier(model, PAD, PLAIN)
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
@@ -124,7 +125,7 @@ def test_large_blocks_come_in_parts(shape: str, seed: int, rows: int, tokens: in
             walk.step(widest=9, ragged=ragged)
         rows = len(walk.rows)
         widths = [9, *[2] * (rows - 1)] if ragged else [9] * rows
-        block = Block.of(torch.full((rows, 9), WORDS[0]), torch.tensor(walk.done), walk.done, widths)
+        block = Block.of(torch.full((rows, 9), WORDS[0]), walk.done, widths)
         parts = [part.size(0) for part in walk.verifier.score(block)]
     assert sum(parts) == sum(widths)
     assert all(part <= tokens for part in parts)

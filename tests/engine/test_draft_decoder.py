@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from tests.random_drafters import DRAFTER_SHAPES, draft_logits, random_drafter, texts_of
 from tests.random_models import dictionary, random_batch
@@ -40,7 +41,7 @@ def check_drafts(
     tokens[:, 0] = VOCABULARY.eos()
     lengths, kept = [1] * rows, torch.arange(rows)
     while kept.numel() and min(lengths) <= longest:
-        drafted = engine.score(texts_of(tokens[kept], lengths), block_size)
+        drafted = engine._scores(texts_of(tokens[kept], lengths), block_size)
         model.block_size = model.decoder.block_size = block_size
         source = {name: value[kept] for name, value in sources.items()}
         junk = tokens[kept].masked_fill(torch.arange(longest + 1) >= torch.tensor(lengths)[:, None], PAD)
@@ -51,7 +52,7 @@ def check_drafts(
         staying = [row for row in range(len(lengths)) if lengths[row] <= longest]
         if len(staying) < len(lengths) or rng.random() < 0.3:
             rng.shuffle(staying)
-            engine.keep(torch.tensor(staying, dtype=torch.long))
+            engine.keep(Order(staying, kept.device))
             kept, lengths = kept[staying], [lengths[row] for row in staying]
 
 
@@ -94,11 +95,11 @@ def test_nothing_is_read_before_a_draft_is_wanted_and_then_of_the_rows_left(shap
     for kept in ([3, 0, 2], [2, 0]):  # left: rows 2 and 3 of the batch
         index = torch.tensor(kept)
         tokens, lengths = tokens[index], lengths[index] + 1
-        lazy.keep(index)
-        eager.keep(index)
+        lazy.keep(Order(kept, index.device))
+        eager.keep(Order(kept, index.device))
     assert encoded == []
     for _ in range(2):
-        scores, expected = (engine.score(texts_of(tokens, lengths), 3) for engine in (lazy, eager))
+        scores, expected = (engine._scores(texts_of(tokens, lengths), 3) for engine in (lazy, eager))
         torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-5)
         assert encoded == [[2, 3]]
         lengths = lengths + 1

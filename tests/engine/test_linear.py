@@ -9,7 +9,7 @@ from torch import nn
 
 from fairseq_aggdec.engine.plain import linear
 from fairseq_aggdec.engine.plain.linear import Linear
-from fairseq_aggdec.engine.arithmetic import can_prepack
+from fairseq_aggdec.engine.plain.prepacked import can_prepack
 
 
 @pytest.mark.parametrize("rows", [1, 3, 200])

@@ -8,8 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.engine.arithmetic import precision
-from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision, can_prepack, product_with
+from fairseq_aggdec.engine import choose_backend
+from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
+from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts
+from fairseq_aggdec.engine.plain import prepacked
+from fairseq_aggdec.engine.plain.prepacked import can_prepack, product_with
 
 
 def layer(inputs: int, outputs: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -39,10 +42,11 @@ def test_this_pytorch_has_them() -> None:
 @pytest.mark.parametrize("found", [SimpleNamespace(quantises=True), SimpleNamespace(quantises=False), None])
 def test_drafts_that_are_judged_take_int8_where_kernels_do(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
     """And no fixed shapes: what they round shows in no output."""
-    monkeypatch.setattr(precision, "kernels", lambda: found)
+    monkeypatch.setattr(choose_backend, "kernels", lambda: found)
     verifier, narrow = torch.zeros(1), "int8" if found and found.quantises else "own"
     asked = [(Arithmetic(), verifier), (Arithmetic(bit_exact=True), verifier), (Arithmetic(), verifier.half())]
-    given = [arithmetic.for_drafts(weight) for arithmetic, weight in [*asked, (Arithmetic("bf16"), verifier)]]
+    asked.append((Arithmetic("bf16"), verifier))
+    given = [arithmetic_of_drafts(arithmetic, weight) for arithmetic, weight in asked]
     assert [arithmetic.precision for arithmetic in given] == [narrow, narrow, "own", "bf16"]
     assert not any(arithmetic.fixed_shapes for arithmetic in given)
 
@@ -52,7 +56,7 @@ def test_bf16_without_onednn(monkeypatch: pytest.MonkeyPatch, relu: bool) -> Non
     weight, bias = layer(64, 48)
     x = torch.randn(4, 64, generator=torch.Generator().manual_seed(1))
     expected = F.linear(x, weight, bias)
-    monkeypatch.setattr(precision, "can_prepack", lambda kind: False)
+    monkeypatch.setattr(prepacked, "can_prepack", lambda kind: False)
     plain = product_with(weight, bias, relu, "bf16")
-    assert isinstance(plain, precision.Plain)
+    assert isinstance(plain, prepacked.Plain)
     torch.testing.assert_close(plain(x), expected.relu() if relu else expected, atol=0.03, rtol=0.02)

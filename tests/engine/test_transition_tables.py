@@ -40,7 +40,7 @@ def test_each_token_is_the_best_after_the_one_before(shape: str, rows: int) -> N
         for engine in (drafter, scorer):
             engine.start(model.encoder(**source))
         drafted = drafter.draft(texts_of(tokens, lengths), K)
-        logits = scorer.score(texts_of(tokens, lengths), K)
+        logits = scorer._scores(texts_of(tokens, lengths), K)
         features = model.decoder(tokens, model.encode(**source), lengths[:, None] - 1)[:, 0]  # B x k x D
         for row in range(rows):
             expected, scores = walk(model, features[row], int(tokens[row, lengths[row] - 1]))

@@ -21,7 +21,7 @@ MODULES: dict[str, Sequence[tuple[type, str]]] = {
     "drafter's encoder": [(LoadedDrafter, "start")],
     "drafter": [
         *((kind, "propose") for kind in (BlockDrafter, SourceCopyDrafter, HeadDrafter)),
-        (DraftDecoder, "score"),  # by itself in `nar`
+        (DraftDecoder, "choose"),  # by itself in `nar`
     ],
 }
 """the methods that are timed, by the name of the module; a call within a timed call counts for the outer one"""
