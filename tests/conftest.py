@@ -110,12 +110,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.fixture(params=["kernels", "PyTorch"], scope="module")
 def either_engine(request: pytest.FixtureRequest) -> Iterator[None]:
     """A module's tests with the kernels, and with PyTorch's operations in their place."""
-    from fairseq_aggdec.engine.native import backend
+    from fairseq_aggdec.engine.native import modules
     from fairseq_aggdec.engine.native.library import kernels
 
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "PyTorch":
-            patch.setattr(backend, "kernels", lambda: None)
+            patch.setattr(modules, "kernels", lambda: None)
         else:
             assert kernels() is not None, "not compiled: bash scripts/setup.sh"
         yield

@@ -30,7 +30,7 @@ class Read(torch.Tensor):
     """A tensor on the host, which is free to read; all others pass for the device's."""
 
 
-def read(*entries: Tensor) -> Any:
+def read(_: Any, *entries: Tensor) -> Any:
     """`choice.on_host` as from a GPU."""
     return torch.cat(entries).cpu().as_subclass(Read).split([entry.size(0) for entry in entries])
 

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
 from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts
+from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.engine.plain import prepacked
 from fairseq_aggdec.engine.plain.prepacked import can_prepack, product_with
 
@@ -42,7 +42,7 @@ def test_this_pytorch_has_them() -> None:
 @pytest.mark.parametrize("found", [SimpleNamespace(quantises=True), SimpleNamespace(quantises=False), None])
 def test_drafts_that_are_judged_take_int8_where_kernels_do(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
     """And no fixed shapes: what they round shows in no output."""
-    monkeypatch.setattr(choose_backend, "kernels", lambda: found)
+    monkeypatch.setattr(modules, "kernels", lambda: found)
     verifier, narrow = torch.zeros(1), "int8" if found and found.quantises else "own"
     asked = [(Arithmetic(), verifier), (Arithmetic(bit_exact=True), verifier), (Arithmetic(), verifier.half())]
     asked.append((Arithmetic("bf16"), verifier))
