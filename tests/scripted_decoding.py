@@ -6,9 +6,11 @@ import torch
 from hypothesis import HealthCheck, Phase, settings
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.block import BlockModel, best_tokens
+from fairseq_aggdec.decoding.highest import best_tokens
+from fairseq_aggdec.decoding.drafters.block import BlockModel
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Block, Draft, Verifier
+from fairseq_aggdec.decoding.blocks import Block, Draft
+from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.fuzzing.drafters import OracleDrafter
 

@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.beam.roles import Planner
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
-from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
+from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
-from fairseq_aggdec.generation import beam_generator
 from fairseq_aggdec.generation.beam_generator import AggressiveBeamGenerator
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from tests.random_drafters import random_drafter
@@ -177,21 +175,3 @@ def test_what_blocked_ngrams_cannot_do_is_said() -> None:
     prefix = torch.tensor([[5, 5, 5, 5, 5]])  # its own n-grams ban it
     with pytest.raises(AggdecError, match="no hypothesis is left"):
         beams(models, 3, **options).generate(models, sample, prefix_tokens=prefix)
-
-
-def test_batches_that_a_device_searches_faster_without_trees_are_left_to_fairseq(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    models: Models = [cached_model(ENGINE_SHAPES[0], 1)]
-    monkeypatch.setattr(beam_generator, "MOST_SENTENCES", {"cpu": 2})
-    for lengths, is_left in (([5, 9], False), ([5, 9, 2], True)):
-        sample = random_batch(1, WORDS, lengths)
-        generator = beams(models)
-        assert_same_lists(generator.generate(models, sample), by_fairseq(models, sample, 5))
-        assert (generator.totals.iterations == 0) is is_left
-        assert ("searched by fairseq itself" in caplog.text) is is_left
-    # a measurement of the trees, and a precision that fairseq's search does not have
-    for asked in (beams(models, budget=4), beams(models, engines=Engines(Arithmetic("bf16")))):
-        asked.generate(models, sample)
-        assert asked.totals.iterations > 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import fairseq_aggdec
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from fairseq_aggdec.decoding import search_rules, verification
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Outcome
+from fairseq_aggdec.decoding.blocks import Outcome
 from fairseq_aggdec.engine.engines import LoadedDrafter
 from fairseq_aggdec.generation.drafting import BlockDraftOptions
 from fairseq_aggdec.generation.generator import AggressiveGenerator

@@ -10,8 +10,9 @@ without a draft makes an ordinary greedy step.
 
 from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import Decoded, Draft
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import VERIFY_ALL, Decoded, Draft, Drafter, DraftSchedule, Verifier
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule, Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, judge
 
@@ -47,19 +48,20 @@ def draft_verify_accept(
         if any(limits):
             draft = schedule.trim(outputs.fitting(drafter.propose(outputs, limits), limits))
         else:
-            draft = Draft.none(len(outputs.rows), outputs.device)
+            draft = Draft.none(len(outputs.rows))
 
         # verify: one pass over each row's last committed token and its draft (Eqs. 5 to 7)
         block = outputs.block(draft)
-        sequence = outputs.sequence(block) if rules.no_repeat_ngram_size > 1 else None
-        verdict = judge(verifier, rules, accept, block, draft, sequence)
+        sequence = block.sequence(outputs.texts, rules.pad) if rules.no_repeat_ngram_size > 1 else None
+        chosen = verifier.verify(block, rules, accept.ranks, sequence)
+        verdict = judge(chosen, accept, block, draft)
 
         # accept up to the bifurcation; the verifier's own token there, or the bonus token
         outcome = outputs.commit(draft, verdict)
         schedule.learn(draft, outcome)
 
         if outcome.remaining is not None and outputs.rows:  # finished rows leave the batch
-            rules = rules.keep(outcome.remaining)
+            rules = rules.keep(outcome.remaining.tensor)
             verifier.keep(outcome.remaining)
             drafter.keep(outcome.remaining)
     return outputs.finished()

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.roles import Block, Decoded, Draft, Outcome
+from fairseq_aggdec.decoding.blocks import Block, Decoded, Draft, Order, Outcome
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import SentenceStats
 from fairseq_aggdec.decoding.verification import Verdict
@@ -37,17 +38,12 @@ class Outputs:
         self._log_probs: list[list[float]] = [[] for _ in range(batch_size)]
         self._stats = [SentenceStats() for _ in range(batch_size)]
         self._drafts: list[list[Tensor]] | None = [[] for _ in range(batch_size)] if keep_drafts else None
-        self._done: list[Decoded | None] = [None] * batch_size
+        self._done: dict[int, tuple[list[int], list[float]]] = {}  # output and log-probabilities, by sentence number
 
     @property
     def known_lengths(self) -> list[int]:
         """The length of each text, the first input counted."""
         return [len(text) for text in self.texts]
-
-    @property
-    def lengths(self) -> Tensor:
-        """B, `known_lengths` on the verifier's device."""
-        return torch.tensor(self.known_lengths, device=self.device)
 
     def room(self) -> list[int]:
         """The longest draft of each row; a block must end at the last position, where EOS is forced."""
@@ -64,25 +60,13 @@ class Outputs:
 
     def block(self, draft: Draft) -> Block:
         """The block that the verifier reads next: each row's last token and its draft."""
-        known = [len(text) - 1 for text in self.texts]
-        numbers = torch.tensor([known, [text[-1] for text in self.texts]], device=self.device)
-        tokens = numbers[1, :, None]
-        if draft.tokens.size(1) > 0:
-            tokens = torch.cat([tokens, draft.tokens], dim=1)  # B x W
+        starts, lasts = [len(text) - 1 for text in self.texts], [text[-1] for text in self.texts]
         widths = None if draft.known is None else [1 + length for length in draft.known]
-        return Block.of(tokens, numbers[0], known, widths)
-
-    def sequence(self, block: Block) -> Tensor:
-        """The decoder's inputs up to the end of a block, B x L, padded behind a shorter row's block."""
-        width = block.tokens.size(1)
-        length, pad = block.last_start + width, self._rules.pad
-        inputs = torch.tensor([text + [pad] * (length - len(text)) for text in self.texts], device=self.device)
-        return inputs.scatter(1, block.starts[:, None] + torch.arange(width, device=self.device), block.tokens)
+        return Block.behind(lasts, starts, draft.tokens, widths, self.device)
 
     def commit(self, draft: Draft, verdict: Verdict) -> Outcome:
         """Append the accepted draft tokens and the verifier's own next token to each row; ended rows leave."""
-        drafted = draft.lengths.tolist() if draft.known is None else draft.known
-        accepted, committed, end = [], [], 0
+        drafted, accepted, committed, end = verdict.drafted, [], [], 0
         eos, passed, tokens = self._rules.eos, verdict.passed, verdict.tokens
         for row, width in enumerate(verdict.widths):
             first, end = end, end + width
@@ -100,7 +84,14 @@ class Outputs:
 
     def finished(self) -> list[Decoded]:
         """The finished sentences, in the order of the batch."""
-        return [sentence for sentence in self._done if sentence is not None]
+        done = [self._done[sentence] for sentence in sorted(self._done)]
+        lengths = [len(tokens) for tokens, _ in done]
+        # one copy to the device for the whole batch
+        tokens = torch.tensor(list(chain.from_iterable(own for own, _ in done)), dtype=torch.long, device=self.device)
+        numbers = torch.tensor(list(chain.from_iterable(own for _, own in done)), dtype=torch.float, device=self.device)
+        drafts: Sequence[list[Tensor] | None] = self._drafts or [None] * len(done)
+        found = zip(tokens.split(lengths), numbers.split(lengths), self._stats, drafts, strict=True)
+        return [Decoded(*sentence) for sentence in found]
 
     def _count(self, row: int, drafted: int, accepted: int, committed: int) -> None:
         stats = self._stats[self.rows[row]]
@@ -110,23 +101,16 @@ class Outputs:
         if drafted > 0:
             self.failures[row] = 0 if accepted > 0 else self.failures[row] + 1
 
-    def _remove_ended(self) -> Tensor | None:
-        """Finish the rows that have ended. Return the order of the others; None where no row has ended."""
+    def _remove_ended(self) -> Order | None:
+        """Finish the rows that have ended. Return the others in their new order; None where no row has ended."""
         staying = [row for row, text in enumerate(self.texts) if text[-1] != self._rules.eos]
         if len(staying) == len(self.rows):
             return None
         for row in set(range(len(self.rows))) - set(staying):
-            self._finish(row)
+            self._done[self.rows[row]] = self.texts[row][1:], self._log_probs[row]
         order = fewest_moves(staying)
         self.rows = [self.rows[row] for row in order]
         self.texts = [self.texts[row] for row in order]
         self.failures = [self.failures[row] for row in order]
         self._log_probs = [self._log_probs[row] for row in order]
-        return torch.tensor(order, dtype=torch.long, device=self.device)
-
-    def _finish(self, row: int) -> None:
-        sentence = self.rows[row]
-        drafts = None if self._drafts is None else self._drafts[sentence]
-        tokens = torch.tensor(self.texts[row][1:], device=self.device)
-        log_probs = torch.tensor(self._log_probs[row], dtype=torch.float, device=self.device)
-        self._done[sentence] = Decoded(tokens, log_probs, self._stats[sentence], drafts)
+        return Order(order, self.device)

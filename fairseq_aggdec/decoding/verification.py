@@ -14,7 +14,6 @@ token passes is accepted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from operator import eq
 from typing import NamedTuple, Protocol
 
@@ -22,11 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.decoding.roles import Block, Draft, Verifier
-from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
-
-NO_DRAFT = -1
-"""stands for a draft token where there is none; never passes"""
+from fairseq_aggdec.decoding.blocks import NO_DRAFT, Block, Chosen, Draft, Ragged
 
 
 class Criterion(Protocol):
@@ -34,18 +29,19 @@ class Criterion(Protocol):
 
     @property
     def ranks(self) -> int:
-        """The number of highest scores that the criterion reads."""
+        """The largest rank that the criterion tells from higher ones, at least 1."""
 
-    def __call__(self, proposed: Tensor, drafted: Tensor, choices: Choices) -> Tensor:
+    def __call__(self, proposed: Tensor, tokens: Tensor, behind_best: Tensor, ranks: Tensor) -> Tensor:
         """Judge draft tokens.
 
         Args:
-            proposed: the draft token at each position, N, or `NO_DRAFT`.
-            drafted: the scores of the draft tokens, N; undefined at `NO_DRAFT`.
-            choices: the verifier's own, with at least `ranks` highest scores.
+            proposed: the draft token at each position, ..., or `NO_DRAFT`.
+            tokens: the verifier's own choices, ...
+            behind_best: the log-probability of `tokens` less that of `proposed`, ...; undefined at `NO_DRAFT`.
+            ranks: see `Chosen.ranks`, ...
 
         Returns:
-            N booleans; undefined at the verifier's own choices, at banned tokens and at `NO_DRAFT`.
+            booleans, ...; undefined at the verifier's own choices, at banned tokens and at `NO_DRAFT`.
         """
 
 
@@ -65,9 +61,9 @@ class TopBeta:
     def ranks(self) -> int:
         return self.beta or 1
 
-    def __call__(self, proposed: Tensor, drafted: Tensor, choices: Choices) -> Tensor:
-        within = choices.log_probs - drafted <= self.tolerance  # not where both are minus infinity
-        return within if self.beta is None else within & (drafted >= choices.highest[:, self.beta - 1])
+    def __call__(self, proposed: Tensor, tokens: Tensor, behind_best: Tensor, ranks: Tensor) -> Tensor:
+        within = behind_best <= self.tolerance  # not where both log-probabilities are minus infinity
+        return within if self.beta is None else within & (ranks < self.beta)
 
 
 @dataclass(frozen=True)
@@ -77,16 +73,16 @@ class WithinDistance:
     distance: float
     """the largest difference that passes, inclusive"""
     values: Tensor
-    """V, fp32: the value of each token, such as a pixel's intensity; NaN for tokens that are no numbers, which never
-    pass by distance"""
+    """V, fp32, on the host: the value of each token, such as a pixel's intensity; NaN for tokens that are no numbers,
+    which never pass by distance"""
 
     @property
     def ranks(self) -> int:
         return 1
 
-    def __call__(self, proposed: Tensor, drafted: Tensor, choices: Choices) -> Tensor:
-        values = self.values.to(choices.tokens.device)
-        return (values[proposed.clamp(min=0)] - values[choices.tokens]).abs() <= self.distance  # never where one is NaN
+    def __call__(self, proposed: Tensor, tokens: Tensor, behind_best: Tensor, ranks: Tensor) -> Tensor:
+        values = self.values
+        return (values[proposed.clamp(min=0)] - values[tokens]).abs() <= self.distance  # never where one is NaN
 
 
 @dataclass(frozen=True)
@@ -107,25 +103,30 @@ class Acceptance:
 
     @property
     def ranks(self) -> int:
-        """The number of highest scores needed to judge a token."""
+        """The largest rank that matters to the criterion; 0 where only the verifier's own choices pass."""
+        if self.is_exact:
+            return 0
         return 1 if self.criterion is None else self.criterion.ranks
 
-    def by_token(self, proposed: Tensor, choices: Choices) -> tuple[Tensor, ...]:
-        """Judge N tokens, each by itself; the result is the input of `by_block`, N each. See `Criterion`."""
-        own = proposed == choices.tokens
-        drafted = choices.score_of(proposed.clamp(min=0))
-        allowed = (drafted > -torch.inf) & (proposed != NO_DRAFT) & ~own
-        if choices.forced is not None:
-            allowed &= ~choices.forced
-        near = torch.zeros_like(own) if self.criterion is None else allowed & self.criterion(proposed, drafted, choices)
-        return own, near, allowed, proposed, drafted, choices.tokens, choices.log_probs
+    def judge(self, proposed: Tensor, chosen: Chosen) -> tuple[Tensor, Tensor, Tensor]:
+        """Judge a block by its drafts, B x W tokens or `NO_DRAFT`, and by a verifier's choices, B x W each.
 
-    def by_block(self, own: Tensor, *judged: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Judge a block from the results of `by_token`, B x W each: passed, output tokens, log-probabilities."""
-        near, allowed, proposed, drafted, tokens, log_probs = judged
+        Returns:
+            passed, tokens to commit, their log-probabilities, B x W each.
+        """
+        tokens, log_probs, drafted, ranks = chosen.tokens, chosen.log_probs, chosen.drafted, chosen.ranks
+        assert drafted is not None
+        assert ranks is not None
+        own = proposed == tokens
+        allowed = (drafted > -torch.inf) & (proposed != NO_DRAFT) & ~own
+        if chosen.forced is not None:
+            allowed &= ~chosen.forced
+        near = torch.zeros_like(own)
+        if self.criterion is not None:
+            near = allowed & self.criterion(proposed, tokens, log_probs - drafted, ranks)
         if self.minimum > 1:
             unbroken = (own | near).long().cumprod(dim=-1).bool()
-            first = torch.arange(own.size(1), device=own.device) < self.minimum - 1
+            first = torch.arange(own.size(1)) < self.minimum - 1
             own, near = own & (first | unbroken), torch.where(first, allowed, near & unbroken)
         return own | near, torch.where(near, proposed, tokens), torch.where(near, drafted, log_probs)
 
@@ -140,10 +141,12 @@ def accepted_prefix_length(passed: Tensor) -> Tensor:
 
 
 class Verdict(NamedTuple):
-    """The judgement of a block's N entries, on the host."""
+    """The judgement of a block's N entries."""
 
     widths: Sequence[int]
     """number of entries of each row"""
+    drafted: list[int]
+    """number of draft tokens of each row"""
     passed: Sequence[bool]
     """whether the draft token behind the entry passes; False at the end of a draft"""
     tokens: Sequence[int]
@@ -151,78 +154,29 @@ class Verdict(NamedTuple):
     log_probs: Sequence[float]
     """the verifier's log-probabilities of `tokens`"""
 
-    @classmethod
-    def of(cls, widths: Sequence[int], passed: Tensor, tokens: Tensor, log_probs: Tensor) -> "Verdict":
-        """A verdict from tensors of N on the verifier's device."""
-        passes, chosen, scores = _on_host(passed, tokens, log_probs)
-        return cls(widths, list(map(bool, passes)), list(map(int, chosen)), scores)
 
-    @classmethod
-    def exact(cls, block: Block, draft: Draft, tokens: Tensor, log_probs: Tensor) -> "Verdict":
-        """The verdict under `EXACT`, from the verifier's own choices and their log-probabilities, N each."""
-        ragged = block.ragged
-        unknown = [draft.lengths] if draft.known is None else []
-        own, read, scores, *lengths = _on_host(tokens, ragged.pack(block.tokens), log_probs, *unknown)
-        passed: list[bool] = []
-        for width, length in zip(ragged.widths, draft.known or map(int, lengths[0]), strict=True):
-            first, end = len(passed), len(passed) + length
-            passed += [*map(eq, own[first:end], read[first + 1 : end + 1]), *[False] * (width - length)]
-        return cls(ragged.widths, passed, list(map(int, own)), scores)
-
-
-def _on_host(*entries: Tensor) -> list[list[float]]:
-    """Copy vectors to the host as lists; from a GPU in one transfer."""
-    if entries[0].device.type == "cpu":
-        return [entry.tolist() for entry in entries]
-    return _in_one_transfer(*entries)
-
-
-def _in_one_transfer(*entries: Tensor) -> list[list[float]]:
-    """Copy vectors to the host, one after the other in fp32, which holds tokens below 2^24 exactly."""
-    numbers = iter(torch.cat(entries).tolist())
-    return [list(islice(numbers, len(entry))) for entry in entries]
-
-
-def judge(
-    verifier: Verifier, rules: SearchRules, accept: Acceptance, block: Block, draft: Draft, sequence: Tensor | None
-) -> Verdict:
-    """Read a block in one pass and judge its draft.
-
-    `sequence`: the decoder's inputs up to the end of the block, B x L, for the n-gram rule; None without that rule.
-    """
-    ragged, positions = block.ragged, block.positions
-    proposed = None if accept.is_exact else _proposed(block, draft)
-    judged: list[tuple[Tensor, ...]] = []
-    first = 0
-    for scores in verifier.score(block):  # n x V
-        part = slice(first, first + scores.size(0))
-        first = part.stop
-        rows = ragged.rows[part]
-        seen = None if sequence is None else sequence[rows]
-        choices = rules.keep(rows).choose(
-            scores,
-            positions[part],
-            seen,
-            block.first_start,
-            block.last_start + ragged.width - 1,
-            accept.ranks,
-        )
-        if proposed is None:
-            judged.append((choices.tokens, choices.log_probs))
-        else:
-            judged.append(accept.by_token(proposed[part], choices))
-    by_token = judged[0] if len(judged) == 1 else tuple(torch.cat(entries) for entries in zip(*judged, strict=True))
-    if proposed is None:
-        return Verdict.exact(block, draft, *by_token)
-    # `spread` repeats a row's last entry, behind which nothing was drafted
-    spread = accept.by_block(*(ragged.spread(entries) for entries in by_token))
-    return Verdict.of(ragged.widths, *map(ragged.pack, spread))
-
-
-def _proposed(block: Block, draft: Draft) -> Tensor:
-    """The draft token behind each entry of a block, N, or `NO_DRAFT`."""
+def judge(chosen: Chosen, accept: Acceptance, block: Block, draft: Draft) -> Verdict:
+    """Judge the drafts of a block by the verifier's choices."""
     ragged = block.ragged
-    proposed = ragged.pack(F.pad(block.tokens[:, 1:], (0, 1), value=NO_DRAFT))
-    if draft.known is None or not ragged.is_full:  # otherwise a row's tokens end with the block
-        proposed = proposed.masked_fill(ragged.columns >= draft.lengths[ragged.rows], NO_DRAFT)
-    return proposed
+    if not accept.is_exact:
+        return _judged(chosen, accept, ragged, draft)
+    own, read, widths = chosen.tokens.tolist(), chosen.read.tolist(), ragged.widths
+    lengths = draft.known
+    if lengths is None:  # then the block is full
+        lengths = draft.lengths([read[first + 1 : first + ragged.width] for first in range(0, len(read), ragged.width)])
+    passed: list[bool] = []
+    for width, length in zip(widths, lengths, strict=True):
+        first, end = len(passed), len(passed) + length
+        passed += [*map(eq, own[first:end], read[first + 1 : end + 1]), *[False] * (width - length)]
+    return Verdict(widths, lengths, passed, own, chosen.log_probs.tolist())
+
+
+def _judged(chosen: Chosen, accept: Acceptance, ragged: Ragged, draft: Draft) -> Verdict:
+    """`judge` by a criterion or with a minimum."""
+    # `spread` repeats a row's last entry, behind which nothing was drafted
+    spread = Chosen._make(None if part is None else ragged.spread(part) for part in chosen)
+    lengths = draft.lengths(spread.read[:, 1:].tolist())
+    proposed = F.pad(spread.read[:, 1:], (0, 1), value=NO_DRAFT)
+    proposed = proposed.masked_fill(torch.arange(ragged.width) >= torch.tensor(lengths)[:, None], NO_DRAFT)
+    passed, tokens, log_probs = (ragged.pack(part).tolist() for part in accept.judge(proposed, spread))
+    return Verdict(ragged.widths, lengths, passed, tokens, log_probs)

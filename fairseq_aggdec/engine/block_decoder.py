@@ -12,14 +12,17 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.roles import Block, Ragged, Verifier
-from fairseq_aggdec.engine.arithmetic.linear import Linear, fused
-from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
-from fairseq_aggdec.engine.arithmetic.weights import head_by_head
-from fairseq_aggdec.engine.layers import DecoderLayers, KVCache, Norm, Positions, keep_rows, moved_rows
-from fairseq_aggdec.engine.native.modules import DecoderStack, PackedProduct, decoder_stack, embedding
+from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.blocks import Block, Chosen, Order, Ragged
+from fairseq_aggdec.decoding.roles import Verifier
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.choose_backend import choose_backend
+from fairseq_aggdec.engine.plain.backend import PlainBackend, Product
+from fairseq_aggdec.engine.plain.choice import choose_block, entries_behind
+from fairseq_aggdec.engine.plain.layers import KVCache, Norm, Positions, keep_rows
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS, unsupported_decoder
+from fairseq_aggdec.engine.weights import head_by_head
 from fairseq_aggdec.models.layer_list import layers_of
 
 _LOGITS_CHUNK = 128
@@ -44,7 +47,7 @@ class BlockDecoder(Verifier, TreeVerifier):
     ) -> None:
         """
         Args:
-            decoder: its present weights are copied where projections are fused or weights prepacked (see `Linear`).
+            decoder: its present weights are copied where projections are fused or weights prepacked.
             kinds: see `unsupported_decoder`.
             arithmetic: the arithmetic of the layers.
             further: N x D, scaled embeddings of symbols numbered from V on, such as a drafter's mask. Blocks can
@@ -58,28 +61,29 @@ class BlockDecoder(Verifier, TreeVerifier):
         if reason is not None:
             raise ValueError(f"the block engine does not support {reason}")
         self._decoder = decoder
-        self._layers = decoder_stack(decoder, arithmetic) or DecoderLayers(decoder, arithmetic)
+        words = decoder.embed_tokens.weight
+        self.backend = choose_backend(words, arithmetic, decoder.layers[0].activation_fn)
+        """what computes"""
+        backend = self.backend
+        self._layers = backend.decoder_layers(decoder)
+        self.narrow: bool = self._layers.narrow
+        """whether the layers' weights are stored in 16 bits where the model's are not"""
         self._heads = decoder.layers[0].self_attn.num_heads
-        self._cross_kv = _keys_and_values(decoder, arithmetic)
+        self._cross_kv = _keys_and_values(decoder, backend)
         self._embedding_norm = None if decoder.layernorm_embedding is None else Norm(decoder.layernorm_embedding)
         self._cache = KVCache(len(decoder.layers), self._heads, decoder.layers[0].self_attn.head_dim)
         embeddings = decoder.embed_positions
-        self._positions = None if embeddings is None else Positions(embeddings, decoder.embed_tokens.weight)
-        self._vocabulary = fused(decoder.output_projection, arithmetic=arithmetic)
+        self._positions = None if embeddings is None else Positions(embeddings, words)
+        self._vocabulary = backend.fused(decoder.output_projection)
         self._in, self._out = (
-            None if projection is None else fused(projection, arithmetic=arithmetic)
+            None if projection is None else backend.fused(projection)
             for projection in (decoder.project_in_dim, decoder.project_out_dim)
         )
-        self.by_kernels = not isinstance(self._layers, DecoderLayers)
-        """whether `native` runs the layers, with the same bits in all shapes"""
-        self.narrow = isinstance(self._layers, DecoderStack) and self._layers.narrow
-        """whether `native` stores their weights in 16 bits"""
-        self._embedding = embedding(decoder, self._positions, further) if self.by_kernels else None
+        self._embedding = backend.embedding(decoder, self._positions, further)
         self.reads_further = self._embedding is not None and further is not None
         """whether blocks can contain the symbols of `further`; otherwise the caller computes `embeddings`"""
-        in_fixed_shapes = arithmetic.fixed_shapes and not self.by_kernels
-        self.can_be_ragged = not in_fixed_shapes and decoder.embed_tokens.weight.device.type == "cpu"
-        """whether the padding of a block is left out; on a GPU a hundred tokens take the time of one"""
+        self.can_be_ragged = backend.can_be_ragged
+        """whether the padding of a block is left out"""
         self.symbols, self.dim = decoder.output_projection.weight.shape
         self._temperature = 1.0
         self._cross = torch.empty(0)  # keys and values of the encoder output: layers x B x H x S x 2D/H
@@ -96,8 +100,8 @@ class BlockDecoder(Verifier, TreeVerifier):
         memory = encoder_out["encoder_out"][0].detach().transpose(0, 1)  # B x S x C
         masks = encoder_out["encoder_padding_mask"]
         self._padding = None
-        # a mask without padding is dropped on a CPU; on a GPU the look at it would cost a synchronisation
-        if len(masks) > 0 and (masks[0].is_cuda or bool(masks[0].any())):
+        # a mask without padding is dropped where the look at it costs no synchronisation
+        if len(masks) > 0 and (self.backend.waits or bool(masks[0].any())):
             # a contiguous copy: rows are removed in place, and the kernels read contiguous memory
             self._padding = masks[0].clone(memory_format=torch.contiguous_format)
         by_head = self._cross_kv(memory).unflatten(-1, (self._cache.memory.size(0), self._heads, -1))
@@ -105,9 +109,18 @@ class BlockDecoder(Verifier, TreeVerifier):
         self._layers.attend_to(self._cross, self._padding)
         self._cache.start(memory.size(0), memory)
 
+    def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+        return choose_block(self.score(block), self.backend.choice, block, rules, ranks, sequence)
+
+    def verify_tree(
+        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+    ) -> Iterator[Entries]:
+        return entries_behind(self.score_tree(block), self.backend.choice, block, rules, count, sequences)
+
     def score(self, block: Block) -> Iterator[Tensor]:
+        """Read a block, and return the logits behind its tokens over the temperature, in chunks of n x V."""
         ragged = block.ragged
-        padding = block.tokens.numel() - ragged.size
+        padding = len(ragged.widths) * ragged.width - ragged.size
         if self.can_be_ragged and padding > _MAX_PADDING_READ:
             features = self.features(block.tokens, block.starts, block.last_start, ragged=ragged)
         else:
@@ -115,12 +128,14 @@ class BlockDecoder(Verifier, TreeVerifier):
         yield from self._logits(features)
 
     def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
+        """Read a block of a tree; as `score`."""
+        block = block.on(self._cross.device)
         x = self._read(block.tokens, block.positions, block.last_position + 1)
         self._cache.reserve(block.end)
         yield from self._logits(self._projected(self._layers.tree(x, self._cache, block)))
 
     def _logits(self, features: Tensor) -> Iterator[Tensor]:
-        is_one = features.is_cuda or features.size(0) <= _LOGITS_CHUNK
+        is_one = self.backend.waits or features.size(0) <= _LOGITS_CHUNK
         for part in (features,) if is_one else features.split(_LOGITS_CHUNK):
             logits = self.project(part)
             yield logits if self._temperature == 1.0 else logits / self._temperature
@@ -184,12 +199,11 @@ class BlockDecoder(Verifier, TreeVerifier):
     def _projected(self, x: Tensor) -> Tensor:
         return x if self._out is None else self._out(x)
 
-    def keep(self, rows: Tensor) -> None:
-        moved = moved_rows(rows)
-        self._cache.keep(rows, moved)
-        self._cross = keep_rows(self._cross, rows, moved, dim=1)
+    def keep(self, order: Order) -> None:
+        self._cache.keep(order)
+        self._cross = keep_rows(self._cross, order, dim=1)
         if self._padding is not None:
-            self._padding = keep_rows(self._padding, rows, moved)
+            self._padding = keep_rows(self._padding, order)
         self._layers.attend_to(self._cross, self._padding)
 
     def project(self, features: Tensor) -> Tensor:
@@ -203,11 +217,11 @@ class BlockDecoder(Verifier, TreeVerifier):
         return x if self._in is None else self._in(x)
 
 
-def _keys_and_values(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> Linear | PackedProduct:
+def _keys_and_values(decoder: TransformerDecoderBase, backend: PlainBackend) -> Product:
     """All layers' keys and values of the source in one product, ... x C -> ... x (layers 2D), grouped by head."""
     crosses = [layer.encoder_attn for layer in layers_of(decoder)]
     order = torch.cat(
         [2 * attention.embed_dim * number + head_by_head(attention) for number, attention in enumerate(crosses)]
     )
     projections = [projection for attention in crosses for projection in (attention.k_proj, attention.v_proj)]
-    return fused(*projections, arithmetic=arithmetic, order=order)
+    return backend.fused(*projections, order=order)

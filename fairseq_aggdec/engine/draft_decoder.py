@@ -11,9 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.block import exclude
-from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.decoding.blocks import Block, Order
+from fairseq_aggdec.decoding.highest import exclude
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.plain.choice import RuledChoice, on_host
 from fairseq_aggdec.engine.transition_tables import TransitionTables
 from fairseq_aggdec.models.nar_drafter import NarDrafterDecoder
 
@@ -39,6 +42,7 @@ class DraftDecoder:
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         mask = None if self._copies_source else decoder.mask_embedding[None]
         self._engine = BlockDecoder(decoder, (NarDrafterDecoder,), arithmetic, mask)
+        self.waits = self._engine.backend.waits
         self._encode: Encode | None = None  # to be called before the first draft
         self._rows: Tensor | None = None  # B, the rows still to encode; None: all
         self._encoder_out: dict[str, list[Tensor]] = {}
@@ -59,7 +63,31 @@ class DraftDecoder:
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         return self._choose(*self._block(texts, block_size))
 
-    def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+    def choose(
+        self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        logits = self._scores(texts, block_size)
+        starts, lasts = [len(text) - 1 for text in texts], [text[-1] for text in texts]
+        block = Block.behind(lasts, starts, logits.argmax(dim=-1)[:, :-1], None, logits.device)
+        sequence = block.sequence(texts, rules.pad)[block.ragged.rows] if rules.no_repeat_ngram_size > 1 else None
+        if temperature != 1.0:
+            logits = logits / temperature
+        choice = self._engine.backend.choice
+        ruled = RuledChoice(rules.keep(block.ragged.rows), choice)
+        chosen = ruled.choose(logits.flatten(0, 1), block.positions, sequence)
+        tokens, log_probs = on_host(choice, chosen.tokens, chosen.log_probs)
+        return tokens.long().view(logits.shape[:2]), log_probs.view(logits.shape[:2])
+
+    def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
+        scores = self._scores(texts, block_size).float().log_softmax(dim=-1)
+        values, names = self._engine.backend.choice.best_entries(scores.flatten(0, 1), count)
+        return values.cpu(), names.cpu()
+
+    def _scores(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
+        """The logits from which `draft` chooses, B x k x V.
+
+        Where tokens of a block depend on each other, each position is conditioned on the draft tokens before it.
+        """
         features, last = self._block(texts, block_size)
         head = self._decoder.transitions
         if head is not None:
@@ -71,13 +99,14 @@ class DraftDecoder:
         if self._encode is None:
             self._read = list(map(min, self._read, lengths))
 
-    def keep(self, rows: Tensor) -> None:
+    def keep(self, order: Order) -> None:
+        rows = order.tensor
         if self._encode is not None:
             self._rows = rows if self._rows is None else self._rows[rows]
             return
-        self._engine.keep(rows)
+        self._engine.keep(order)
         self._encoder_out = {part: [value[rows] for value in values] for part, values in self._encoder_out.items()}
-        self._read = [self._read[row] for row in rows.tolist()]
+        self._read = [self._read[row] for row in order.rows]
 
     def _begin(self) -> None:
         """Encode the rows that are left, as `start_later` has announced."""

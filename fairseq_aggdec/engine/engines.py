@@ -12,9 +12,10 @@ from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.choose_backend import host_waits
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
@@ -144,7 +145,7 @@ class Engines:
         reason = unsupported_decoder(decoder)
         if reason is None:
             _check_weights(decoder, "decoder")
-            if next(decoder.parameters()).device.type == "cpu":
+            if not host_waits(next(decoder.parameters()).device):
                 keep_freed_memory()
             kind: Any = ProposingDecoder if isinstance(decoder, BlockwiseDecoder) else BlockDecoder
             engine, reason = self._trusted(

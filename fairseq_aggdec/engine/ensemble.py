@@ -7,26 +7,34 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
-from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.blocks import Block, Chosen, Order
+from fairseq_aggdec.decoding.roles import Verifier
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.plain.choice import Choice, choose_block, entries_behind
 
 
 class EnsembleVerifier(Verifier, TreeVerifier):
-    """A `roles.Verifier`, and a `TreeVerifier` if its members are; yields log-probabilities of whole blocks."""
+    """A `roles.Verifier`, and a `TreeVerifier` if its members are."""
 
-    def __init__(self, members: Sequence[Any]) -> None:
-        """`members`: verifiers that have started the same batch."""
+    def __init__(self, members: Sequence[Any], choice: Choice) -> None:
+        """`members`: verifiers that have started the same batch; `choice`: finds the highest mean scores."""
         self._members = members
+        self._choice = choice
 
-    def score(self, block: Block) -> Iterator[Tensor]:
-        yield _mean(member.score(block) for member in self._members)
+    def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+        scores = _mean(member.score(block) for member in self._members)
+        return choose_block([scores], self._choice, block, rules, ranks, sequence)
 
-    def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
-        yield _mean(member.score_tree(block) for member in self._members)
+    def verify_tree(
+        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+    ) -> Iterator[Entries]:
+        scores = _mean(member.score_tree(block) for member in self._members)
+        return entries_behind([scores], self._choice, block, rules, count, sequences)
 
-    def keep(self, rows: Tensor) -> None:
+    def keep(self, order: Order) -> None:
         for member in self._members:
-            member.keep(rows)
+            member.keep(order)
 
 
 def _mean(members: Iterable[Iterator[Tensor]]) -> Tensor:

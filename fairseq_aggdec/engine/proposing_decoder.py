@@ -1,14 +1,17 @@
 """The engine of decoders with proposal heads."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.engine.arithmetic.linear import linear
-from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.decoding.blocks import Order
+from fairseq_aggdec.decoding.highest import best_tokens
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.models.blockwise_transformer import BlockwiseDecoder
 from fairseq_aggdec.models.proposal_heads import ProposalHeads
 
@@ -16,16 +19,16 @@ from fairseq_aggdec.models.proposal_heads import ProposalHeads
 class _Heads:
     """Some consecutive heads of a `ProposalHeads`."""
 
-    def __init__(self, layer: ProposalHeads, first: int, last: int, arithmetic: Arithmetic) -> None:
+    def __init__(self, layer: ProposalHeads, first: int, last: int, backend: PlainBackend) -> None:
         wanted = slice(first - 1 - layer.identity_head, last - layer.identity_head)
         read = wanted if layer.own_hidden else slice(None)  # every head reads the whole of a common hidden layer
         inner, inner_bias = layer.inner.detach()[read], layer.inner_bias.detach()[read]
         outer, outer_bias = layer.outer.detach()[wanted], layer.outer_bias.detach()[wanted]
-        self._inner = linear(inner.flatten(0, 1), inner_bias.flatten(), F.relu, arithmetic)
+        self._inner = backend.product(inner.flatten(0, 1), inner_bias.flatten(), F.relu)
         self._count = outer.size(0)
         self._outer = None
         if self._count == 1 or not layer.own_hidden:
-            self._outer = linear(outer.flatten(0, 1), outer_bias.flatten(), None, arithmetic)
+            self._outer = backend.product(outer.flatten(0, 1), outer_bias.flatten())
         self._weights, self._bias = outer.transpose(1, 2), outer_bias[:, None]  # N x hidden x D, N x 1 x D
 
     def __call__(self, features: Tensor) -> Tensor:
@@ -45,12 +48,12 @@ class ProposingDecoder(BlockDecoder):
 
     def __init__(self, decoder: BlockwiseDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
         super().__init__(decoder, (BlockwiseDecoder,), arithmetic)
-        self.can_be_ragged = False  # `proposals` reads any column
+        self.can_be_ragged = False  # `propose` reads any column
         layer = decoder.heads
-        self.never_proposed = decoder.never_proposed
-        self._first = None if layer.identity_head else _Heads(layer, 1, 1, arithmetic)
+        self.waits = self.backend.waits
+        self._never_proposed = decoder.never_proposed
+        self._first = None if layer.identity_head else _Heads(layer, 1, 1, self.backend)
         self._layer_of_heads = layer
-        self._arithmetic = arithmetic
         self._proposing: tuple[int, _Heads] | None = None  # heads 2 to the largest `last_head` so far
         self._features: Tensor | None = None  # B x W x D of the last block
         self._starts = torch.empty(0, dtype=torch.long)  # B, its first position
@@ -60,7 +63,7 @@ class ProposingDecoder(BlockDecoder):
         self._features = None
 
     def features(self, block: Tensor | None, starts: Tensor, last_start: int, **options: Any) -> Tensor:
-        """See `BlockDecoder.features`; the result is stored for `proposals`."""
+        """See `BlockDecoder.features`; the result is stored for `propose`."""
         self._features, self._starts = super().features(block, starts, last_start, **options), starts
         return self._features
 
@@ -68,17 +71,17 @@ class ProposingDecoder(BlockDecoder):
         """Logits of head 1, ... x D -> ... x V."""
         return super().project(features if self._first is None else self._first(features).squeeze(-2))
 
-    def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
+    def propose(self, lengths: Sequence[int], last_head: int) -> Tensor | None:
         if self._features is None:
             return None
         if self._proposing is None or self._proposing[0] < last_head:
-            self._proposing = last_head, _Heads(self._layer_of_heads, 2, last_head, self._arithmetic)
-        chosen_at = lengths - 2 - self._starts  # B: the column that read the token before the last
-        rows = torch.arange(lengths.size(0), device=lengths.device)
+            self._proposing = last_head, _Heads(self._layer_of_heads, 2, last_head, self.backend)
+        rows = torch.arange(len(lengths), device=self._starts.device)
+        chosen_at = torch.tensor(lengths).to(rows.device) - 2 - self._starts  # B: the column of the token before last
         proposed = self._proposing[1](self._features[rows, chosen_at])  # B x N x D
-        return super().project(proposed[:, : last_head - 1])
+        return best_tokens(super().project(proposed[:, : last_head - 1]), self._never_proposed)
 
-    def keep(self, rows: Tensor) -> None:
-        super().keep(rows)
+    def keep(self, order: Order) -> None:
+        super().keep(order)
         if self._features is not None:
-            self._features, self._starts = self._features[rows], self._starts[rows]
+            self._features, self._starts = self._features[order.tensor], self._starts[order.tensor]

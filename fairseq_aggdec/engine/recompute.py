@@ -11,7 +11,10 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
-from fairseq_aggdec.decoding.roles import Block, Verifier
+from fairseq_aggdec.decoding.blocks import Block, Chosen, Order
+from fairseq_aggdec.decoding.roles import Verifier
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.plain.choice import Choice, choose_block
 from fairseq_aggdec.errors import AggdecError
 
 _WHY_NO_HOOKS = (
@@ -23,8 +26,8 @@ _WHY_NO_HOOKS = (
 class RecomputeVerifier(Verifier):
     """A `roles.Verifier` over any fairseq encoder-decoder whose decoder can be teacher-forced left to right."""
 
-    def __init__(self, model: FairseqEncoderDecoderModel, pad: int) -> None:
-        """`pad` is the target's padding symbol.
+    def __init__(self, model: FairseqEncoderDecoderModel, pad: int, choice: Choice) -> None:
+        """`pad` is the target's padding symbol; `choice` finds the highest scores.
 
         Raises:
             AggdecError: the decoder's scores of a token depend on the other tokens of the same pass.
@@ -53,6 +56,7 @@ class RecomputeVerifier(Verifier):
                 )
         self._model = model
         self._pad = pad
+        self._choice = choice
         self._temperature = 1.0
         # for an input shorter than its kernel fairseq's dynamic convolution drops weights before the softmax, which it
         # does not do token by token: inputs are padded to the kernel's size
@@ -73,8 +77,11 @@ class RecomputeVerifier(Verifier):
         self._temperature = temperature
         self._read = torch.empty(0, dtype=torch.long)
 
+    def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
+        return choose_block(self.score(block), self._choice, block, rules, ranks, sequence)
+
     def score(self, block: Block) -> Iterator[Tensor]:
-        """Score a block as `roles.Verifier.score` says, in one chunk of log-probabilities, N x V.
+        """Read a block, and return the log-probabilities behind its tokens in one chunk, N x V.
 
         Raises:
             AggdecError: the model returns log-probabilities in half precision, as an adaptive softmax in half precision
@@ -102,6 +109,6 @@ class RecomputeVerifier(Verifier):
             )
         yield block.ragged.pack(log_probs.gather(1, positions[..., None].expand(-1, -1, log_probs.size(-1))))
 
-    def keep(self, rows: Tensor) -> None:
-        self._read = self._read[rows]
-        self._encoder_out = self._model.encoder.reorder_encoder_out(self._encoder_out, rows)
+    def keep(self, order: Order) -> None:
+        self._read = self._read[order.tensor]
+        self._encoder_out = self._model.encoder.reorder_encoder_out(self._encoder_out, order.tensor)

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.roles import Block
+from fairseq_aggdec.decoding.blocks import Block
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.choose_backend import host_waits
 
 _TOLERANCES = {torch.float16: 0.1, torch.bfloat16: 0.5}
 """largest differences of log-probabilities and encoder states; `aggdec verify` takes smaller gaps for near-ties"""
@@ -46,8 +47,7 @@ def decoder_objection(engine: BlockDecoder, decoder: Any) -> str | None:
         start = 0
         for part in tokens.split([min(width, _BLOCK_WIDTHS[0]), max(0, width - _BLOCK_WIDTHS[0])], dim=1):
             if part.size(1) > 0:
-                starts = [start] * len(tokens)
-                block = Block.of(part, torch.tensor(starts, device=tokens.device), starts, None)
+                block = Block.of(part, [start] * len(tokens))
                 logits = block.ragged.spread(torch.cat(list(engine.score(block))))
                 found.append(decoder.get_normalized_probs((logits, None), True, None))
                 start += part.size(1)
@@ -73,7 +73,7 @@ def _difference(found: Tensor, expected: Tensor, weight: Tensor, name: str) -> s
         return None
     expected, found = expected[finite].double(), found[finite].double()
     tolerance = _TOLERANCES.get(weight.dtype, _DEFAULT_TOLERANCE)
-    if weight.is_cuda and torch.backends.cuda.matmul.allow_tf32:
+    if host_waits(weight.device) and torch.backends.cuda.matmul.allow_tf32:
         tolerance = max(tolerance, _TOLERANCES[torch.float16])
     tolerance *= max(1.0, _TOLERANCE_PER_UNIT * float(expected.abs().max()))
     apart = float((found - expected).abs().max())
@@ -99,7 +99,7 @@ def _undisturbed(module: nn.Module) -> Iterator[None]:
     """Run fairseq's code in evaluation mode with a fixed random seed; restore modes and random state afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     device = next(module.parameters()).device
-    with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+    with torch.no_grad(), torch.random.fork_rng([device] if host_waits(device) else []):
         torch.manual_seed(1)
         for part, _ in modes:
             part.training = False

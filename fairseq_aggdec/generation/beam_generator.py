@@ -16,9 +16,10 @@ from fairseq_aggdec.decoding.beam.plain import plain_beam_search
 from fairseq_aggdec.decoding.beam.planner import AheadSchedule, FixedBudget, LookAhead, Resemblance
 from fairseq_aggdec.decoding.beam.roles import Planner
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output
-from fairseq_aggdec.decoding.roles import Decoded
+from fairseq_aggdec.decoding.blocks import Decoded
 from fairseq_aggdec.decoding.stats import BeamTotals, SentenceStats
-from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
+from fairseq_aggdec.engine.choose_backend import host_waits
 from fairseq_aggdec.engine.native.beam_step import beam_step
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.errors import AggdecError
@@ -27,10 +28,6 @@ from fairseq_aggdec.generation.generator import NAN_SCORES, AggressiveGenerator
 from fairseq_aggdec.scheduling.ahead import AheadGoodput
 
 logger = logging.getLogger(__name__)
-
-MOST_SENTENCES = {"cuda": 8}
-"""largest batch that this search decodes, by type of device. The host runs the search sentence by sentence, and in
-larger batches fairseq's own search is faster on a GPU (docs/aggressive-beam.md)."""
 
 
 class AggressiveBeamGenerator(AggressiveGenerator):
@@ -47,9 +44,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         super().__init__(stock, settings)
         self.totals = BeamTotals()
         self._budget = budget
-        self._schedules: dict[str, AheadSchedule] = {}  # by type of device
+        self._schedules: dict[torch.device, AheadSchedule] = {}
         self._resemblance = Resemblance()
-        self._said_slower = False
 
     def _generate(
         self,
@@ -58,7 +54,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         constraints: Tensor | None = None,
         bos_token: int | None = None,
     ) -> list[list[dict[str, Any]]]:
-        if constraints is None and (self._falls_back() or self._leaves_batch(sample["net_input"]["src_tokens"])):
+        if constraints is None and self._falls_back():
             return SequenceGenerator._generate(self, sample, prefix_tokens, bos_token=bos_token)
         with suppress(NotNumbersError):
             return super()._generate(sample, prefix_tokens, constraints, bos_token)
@@ -96,7 +92,7 @@ class AggressiveBeamGenerator(AggressiveGenerator):
         )
         planner = self.make_planner(net_input, encoder_outs, options)
         step = None
-        if planner is None and rules.prefix is None and self._drafting.by_kernels:
+        if planner is None and rules.prefix is None:
             step = beam_step(first_tokens.size(0), options.size, options.eos)
         if step is None:
             planner = planner or LookAhead(FixedBudget(0))
@@ -119,6 +115,8 @@ class AggressiveBeamGenerator(AggressiveGenerator):
     ) -> Planner | None:
         """The planner of a batch; None where looking ahead does not pay. Subclasses may return another."""
         source = net_input["src_tokens"]
+        if self._budget is None and host_waits(source.device):
+            return None  # a GPU takes a step of a beam in the time of a token, and the planner works on the host
         schedule = self._look_ahead(source.device)
         if not schedule.pays(options.size, source.size(0)):
             return None
@@ -130,23 +128,10 @@ class AggressiveBeamGenerator(AggressiveGenerator):
 
     def _look_ahead(self, device: torch.device) -> AheadSchedule:
         """The schedule that decides how many prefixes a pass scores."""
-        if device.type not in self._schedules:
+        if device not in self._schedules:
             own = AheadGoodput(self._drafting.costs(device)) if self._budget is None else FixedBudget(self._budget)
-            self._schedules[device.type] = own
-        return self._schedules[device.type]
-
-    def _leaves_batch(self, source: Tensor) -> bool:
-        """Whether fairseq's own search decodes this batch, because it is faster; logged once."""
-        most = MOST_SENTENCES.get(source.device.type)
-        if most is None or source.size(0) <= most or self._is_ours_alone() or self._budget is not None:
-            return False
-        if not self._said_slower:
-            self._said_slower = True
-            logger.info(
-                f"batches of more than {most} sentences are searched by fairseq itself, which is faster on "
-                f"{source.device.type}: --decoding-stats has no line for them"
-            )
-        return True
+            self._schedules[device] = own
+        return self._schedules[device]
 
     def _is_ours_alone(self) -> bool:
         """Whether fairseq's own search cannot take over: it lacks this arithmetic, or this n-gram ban."""

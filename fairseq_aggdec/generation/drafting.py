@@ -9,13 +9,15 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import BY_A_MODEL
 from fairseq_aggdec.decoding.drafters.block import BlockDrafter
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter
 from fairseq_aggdec.decoding.drafters.input_guided import FOREIGN, SourceCopyDrafter, SourceMatcher, align_source
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
-from fairseq_aggdec.decoding.roles import BY_A_MODEL, Drafter
+from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.choose_backend import arithmetic_of_drafts, host_waits
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
@@ -92,10 +94,9 @@ class Drafting:
         self._to_target = symbol_map(settings.src_dict, tgt_dict)
         self._pad, self._eos = tgt_dict.pad(), eos
         self._encoders_seen = 0  # `Engines.encoders_made` at the last batch
-        self._schedules: dict[str, Goodput] = {}  # by type of device
-        self._arithmetics: dict[
-            tuple[str, torch.dtype], Arithmetic
-        ] = {}  # drafter's, by the verifier's device and type
+        self._schedules: dict[torch.device, Goodput] = {}
+        # the drafter's, by the verifier's device and type
+        self._arithmetics: dict[tuple[torch.device, torch.dtype], Arithmetic] = {}
 
     def make_drafter(self, batch: Batch) -> Drafter:
         """The drafter of a batch, by `DRAFTERS`.
@@ -108,9 +109,9 @@ class Drafting:
 
     def schedule(self, device: torch.device) -> Goodput:
         """The schedule that learns from batch to batch how many draft tokens are worth verifying on a device."""
-        if device.type not in self._schedules:
-            self._schedules[device.type] = Goodput(self.costs(device), BY_A_MODEL)
-        return self._schedules[device.type]
+        if device not in self._schedules:
+            self._schedules[device] = Goodput(self.costs(device), BY_A_MODEL)
+        return self._schedules[device]
 
     def reads_from_memory(self, device: torch.device) -> bool:
         """Whether the verifiers do not fit into a CPU's caches, so that each pass reads their weights from memory."""
@@ -134,7 +135,7 @@ class Drafting:
         """A drafter by the verifier's proposal heads."""
         assert self._block is not None
         proposing = self._proposing_model()
-        return HeadDrafter(proposing, self._block.block_size, self._eos, proposing.never_proposed)
+        return HeadDrafter(proposing, self._block.block_size, self._eos)
 
     def block_model(self, net_input: dict[str, Any], encoder_outs: list[dict[str, Any]]) -> DraftDecoder:
         """The block drafter's network, ready to draft for a batch."""
@@ -152,9 +153,9 @@ class Drafting:
         if not self._settings.accept.is_exact:
             return self._engines.arithmetic
         weight = next(self._models[0].parameters())
-        where = (weight.device.type, weight.dtype)  # looked up for each batch: fairseq moves and converts models
+        where = (weight.device, weight.dtype)  # looked up for each batch: fairseq moves and converts models
         if where not in self._arithmetics:
-            self._arithmetics[where] = self._engines.arithmetic.for_drafts(weight)
+            self._arithmetics[where] = arithmetic_of_drafts(self._engines.arithmetic, weight)
         return self._arithmetics[where]
 
     def _proposing_model(self) -> ProposingDecoder:
@@ -172,14 +173,14 @@ class Drafting:
     def by_kernels(self) -> bool:
         """Whether there are kernels for the verifiers' layers."""
         engines = [self._engines.decoder(model.decoder) for model in self._models]
-        return all(engine is not None and engine.by_kernels for engine in engines)
+        return all(engine is not None and engine.backend.name == "native" for engine in engines)
 
     def costs(self, device: torch.device) -> Costs:
         """The costs of a pass and of a draft on a device."""
         verifiers = [model.decoder for model in self._models]
         engines = [self._engines.decoder(verifier) for verifier in verifiers]
         cpu = None
-        if device.type == "cpu":
+        if not host_waits(device):
             narrow = all(engine is not None and engine.narrow for engine in engines)
             cpu = KERNELS_16_BITS if narrow else KERNELS if self.by_kernels else PYTORCH
         ragged = all(engine is not None and engine.can_be_ragged for engine in engines)

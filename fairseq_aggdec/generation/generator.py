@@ -17,15 +17,18 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from fairseq_aggdec.compat.openmp import shorten_waits
+from fairseq_aggdec.decoding.blocks import Decoded
 from fairseq_aggdec.decoding.drafters.alone import draft_alone
 from fairseq_aggdec.decoding.drafters.none import NoDrafter
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.roles import VERIFY_ALL, Decoded, Drafter, DraftSchedule
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, Drafter, DraftSchedule
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.stats import DecodingTotals
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.choose_backend import choose_backend, host_waits
 from fairseq_aggdec.engine.ensemble import EnsembleVerifier
-from fairseq_aggdec.engine.native.modules import best_entries, likeliest
+from fairseq_aggdec.engine.plain.choice import Choice
 from fairseq_aggdec.engine.recompute import RecomputeVerifier
 from fairseq_aggdec.engine.supported_models import has_own_probabilities, unsupported_decoder
 from fairseq_aggdec.errors import AggdecError
@@ -258,8 +261,6 @@ class AggressiveGenerator(SequenceGenerator):
             suppressed=() if suppressed is None else tuple(suppressed.tolist()),
             prefix=prefix_tokens,
             source_lengths=source_lengths,
-            find_best=best_entries,
-            find_likeliest=likeliest,
         )
 
     def _source_lengths(self, net_input: dict[str, Any]) -> Tensor:
@@ -277,7 +278,7 @@ class AggressiveGenerator(SequenceGenerator):
         """The schedule that decides how much of a batch's drafts is verified, by --drafts."""
         settings = self.settings
         is_auto = settings.drafts == "auto" and "drafts" in settings.mode.options and settings.accept.is_exact
-        if is_auto and device.type == "cpu" and (rows > 1 or self._drafting.reads_from_memory(device)):
+        if is_auto and not host_waits(device) and (rows > 1 or self._drafting.reads_from_memory(device)):
             return self._drafting.schedule(device)
         return VERIFY_ALL
 
@@ -302,10 +303,10 @@ class AggressiveGenerator(SequenceGenerator):
     def _make_verifier(self, encoder_outs: list[dict[str, Any]]) -> ModelVerifier | EnsembleVerifier:
         """The verifier or the ensemble, ready to score this batch."""
         verifiers = [self._verifier_of(model) for model in self.model.models]
-        shorten_waits(all(isinstance(verifier, BlockDecoder) and verifier.by_kernels for verifier in verifiers))
+        shorten_waits(all(isinstance(own, BlockDecoder) and own.backend.name == "native" for own in verifiers))
         for verifier, encoder_out in zip(verifiers, encoder_outs, strict=True):
             verifier.start(encoder_out, self.temperature)
-        return verifiers[0] if len(verifiers) == 1 else EnsembleVerifier(verifiers)
+        return verifiers[0] if len(verifiers) == 1 else EnsembleVerifier(verifiers, self._choice())
 
     def _verifier_of(self, model: FairseqEncoderDecoderModel) -> ModelVerifier:
         # not in __init__: fairseq moves models to their device and precision later
@@ -319,7 +320,11 @@ class AggressiveGenerator(SequenceGenerator):
                 "fairseq's own code decodes, slower and as exact, because this plugin's engine does not support "
                 f"{reason}"
             )
-        return RecomputeVerifier(model, self.pad)
+        return RecomputeVerifier(model, self.pad, self._choice())
+
+    def _choice(self) -> Choice:
+        """The choice over scores that no single engine computes."""
+        return choose_backend(next(self.model.models[0].parameters()), AS_THE_MODEL).choice
 
     def _refuse_nan(self, sample: dict[str, Any], scores: list[Tensor]) -> None:
         """Raise `AggdecError` where a score is NaN; fairseq's own search fails there, too."""

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding.drafters.block import best_tokens
+from fairseq_aggdec.decoding.highest import best_tokens
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.models.block_layer import KeysValues, cross_keys_values, own_keys_values, run_layer
 from fairseq_aggdec.models.masks_and_positions import additive_mask, look_up, position_table

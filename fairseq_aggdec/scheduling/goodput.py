@@ -34,8 +34,8 @@ from fairseq_aggdec.scheduling.acceptance_rates import MAX_STREAK, AcceptanceRat
 from fairseq_aggdec.scheduling.costs import Costs
 
 if TYPE_CHECKING:
+    from fairseq_aggdec.decoding.blocks import Draft, Outcome
     from fairseq_aggdec.decoding.outputs import Outputs
-    from fairseq_aggdec.decoding.roles import Draft, Outcome
 
 _MIN_SPEEDUP = 1.1
 """least expected speed-up for which a model drafts; smaller gains are within the error of the estimates"""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision
+from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision
 from fairseq_aggdec.errors import AggdecError, check_least, option_name
 from fairseq_aggdec.generation.modes import DRAFTS, MODES, readers
 from fairseq_aggdec.models.blockwise_transformer import proposal_heads

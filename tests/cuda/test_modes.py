@@ -9,7 +9,7 @@ import torch
 from fairseq import utils
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.drafting import BlockDraftOptions

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.loop import draft_verify_accept
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import BY_A_MODEL, VERIFY_ALL, Block, Decoded, Draft, Drafter, DraftSchedule, Outcome
+from fairseq_aggdec.decoding.blocks import BY_A_MODEL, Block, Decoded, Draft, Outcome
+from fairseq_aggdec.decoding.roles import VERIFY_ALL, DraftSchedule, Drafter
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding import search_rules
-from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.decoding.search_rules import SearchRules, ban_repeated_ngrams, best, best_entries
+from fairseq_aggdec.decoding.blocks import Ragged
+from fairseq_aggdec.decoding.highest import best, best_entries
+from fairseq_aggdec.engine.plain.choice import ban_repeated_ngrams
+from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 9

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_aggdec.decoding.roles import Block, Draft, Ragged
-from fairseq_aggdec.decoding.search_rules import Choices, SearchRules
-from fairseq_aggdec.decoding.verification import EXACT, NO_DRAFT, Acceptance, TopBeta, Verdict
+from fairseq_aggdec.decoding.blocks import Block, Draft, Ragged
+from fairseq_aggdec.engine.plain.choice import Choices
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.decoding.blocks import NO_DRAFT
+from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, Verdict
 from tests.scripted_decoding import EOS, PAD, UNK, examples
 
 VOCABULARY = 7

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairseq_aggdec.engine.arithmetic import linear
+from fairseq_aggdec.engine.plain import linear
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.engine import layers
-from fairseq_aggdec.engine.arithmetic import linear
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack
+from fairseq_aggdec.engine.plain import linear
+from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision, can_prepack
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.engines import Engines

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
-from fairseq_aggdec.decoding.search_rules import Bans, LogProbs
+from fairseq_aggdec.engine.plain.choice import Bans, LogProbs
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.layers import Positions
+from fairseq_aggdec.engine.plain.layers import Positions
 from fairseq_aggdec.engine.native import library, modules
 from fairseq_aggdec.engine.native.library import Kernels, kernels
 from fairseq_aggdec.engine.native.modules import Embedding, PackedProduct, best_entries, likeliest

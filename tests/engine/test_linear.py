@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fairseq_aggdec.engine.arithmetic import linear
-from fairseq_aggdec.engine.arithmetic.linear import Linear
-from fairseq_aggdec.engine.arithmetic.precision import can_prepack
+from fairseq_aggdec.engine.plain import linear
+from fairseq_aggdec.engine.plain.linear import Linear
+from fairseq_aggdec.engine.arithmetic import can_prepack
 
 
 @pytest.mark.parametrize("rows", [1, 3, 200])

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import precision
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic, Precision, can_prepack, product_with
+from fairseq_aggdec.engine.arithmetic import Arithmetic, Precision, can_prepack, product_with
 
 
 def layer(inputs: int, outputs: int, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import nn
 
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.engines import Engines
 from fairseq_aggdec.engine.supported_models import unsupported_decoder, unsupported_encoder
 from fairseq_aggdec.errors import AggdecError

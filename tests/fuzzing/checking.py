@@ -13,7 +13,7 @@ from fairseq.search import LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.engines import Engines, LoadedDrafter
 from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.errors import AggdecError

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.oracle import OracleBlockDrafter, padded, texts_to_copy, texts_to_propose
@@ -37,7 +37,6 @@ class OracleDrafter(Drafter):
         self.longest = longest
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
-        assert outputs.known_lengths == outputs.lengths.tolist()
         drafts, claimed = [], []
         for target, seed, length in zip(self.targets, self.seeds, outputs.known_lengths, strict=True):
             drafts.append(self.draft(target[length - 1 :], random.Random(f"{seed} {length}")))
@@ -46,9 +45,9 @@ class OracleDrafter(Drafter):
         tokens = torch.tensor(drafts, dtype=torch.long, device=device).view(len(drafts), self.longest)
         return Draft(tokens, claimed)
 
-    def keep(self, rows: Tensor) -> None:
-        self.targets = [self.targets[row] for row in rows.tolist()]
-        self.seeds = [self.seeds[row] for row in rows.tolist()]
+    def keep(self, order: Order) -> None:
+        self.targets = [self.targets[row] for row in order.rows]
+        self.seeds = [self.seeds[row] for row in order.rows]
 
     def draft(self, rest: list[int], rng: random.Random) -> list[int]:
         """`longest` tokens, made from the rest of the right output."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
-from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.outputs import Outputs
 from tests.fuzzing import run
 from tests.fuzzing.cases import ADVERSARIES, KINDS, Case, cases
@@ -46,7 +46,7 @@ def test_a_fault_is_found_and_its_case_repeats_it(monkeypatch: pytest.MonkeyPatc
     """Rows in the wrong order, once one has left. hypothesis would also make the case smaller, for a minute."""
     right = Outputs._remove_ended
 
-    def swapped(self: Any) -> Tensor | None:
+    def swapped(self: Any) -> Order | None:
         remaining = right(self)
         if remaining is not None:
             self.texts.reverse()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from fairseq_aggdec.decoding.roles import Draft, Outcome
+from fairseq_aggdec.decoding.blocks import Draft, Outcome
 from fairseq_aggdec.scheduling.costs import Costs, DraftCost
 from fairseq_aggdec.scheduling.goodput import Goodput
 from tests.scripted_decoding import outputs_of

@@ -8,7 +8,7 @@ import torch
 from fairseq.data import Dictionary
 
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
+from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.errors import AggdecError
 from fairseq_aggdec.generation.modes import MODES
 from fairseq_aggdec.tasks.acceptance_options import acceptance_of, values_of

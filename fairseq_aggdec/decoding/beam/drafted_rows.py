@@ -7,12 +7,10 @@ from itertools import takewhile
 from operator import eq
 from typing import Protocol
 
-from torch import Tensor
-
 from fairseq_aggdec.decoding.beam.prefix_tree import Row
 from fairseq_aggdec.decoding.beam.roles import Sentence
+from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.drafters.block import BlockModel
-from fairseq_aggdec.decoding.search_rules import best_entries
 
 
 class ReturningModel(BlockModel, Protocol):
@@ -40,9 +38,9 @@ class RowDrafter:
             self._draft(sentences)
         return [self._rows[sentence.number] for sentence in sentences]
 
-    def keep(self, rows: Tensor) -> None:
-        """Keep only these sentences, in this order."""
-        self._model.keep(rows)
+    def keep(self, order: Order) -> None:
+        """Keep only these sentences."""
+        self._model.keep(order)
 
     def _draft(self, sentences: Sequence[Sentence]) -> None:
         texts = [sentence.search.live[0].node.tokens() for sentence in sentences]
@@ -53,8 +51,7 @@ class RowDrafter:
         read = [self._read.get(sentence.number, []) for sentence in sentences]
         # the length of each text's common prefix with the text of the last draft
         self._model.go_back([sum(takewhile(bool, map(eq, *both))) for both in zip(texts, read, strict=True)])
-        scores = self._model.score(texts, size).float().log_softmax(dim=-1)  # B x k x V
-        values, names = best_entries(scores.flatten(0, 1), self._entries)
+        values, names = self._model.entries(texts, size, self._entries)
         rows = [Row(*row) for row in zip(values.tolist(), names.tolist(), strict=True)]
         for number, (sentence, text) in enumerate(zip(sentences, texts, strict=True)):
             own = rows[number * size : (number + 1) * size]

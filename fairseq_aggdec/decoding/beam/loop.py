@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
-from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier, best_entries_behind
+from fairseq_aggdec.decoding.beam.roles import Planner, Sentence, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch, BeamStats, Output
+from fairseq_aggdec.decoding.blocks import Order
 from fairseq_aggdec.decoding.outputs import fewest_moves
 from fairseq_aggdec.decoding.search_rules import SearchRules
 
@@ -78,7 +79,7 @@ def aggressive_beam_search(
             planned.append(nodes + sentence.tree.admit(plan, options.vocabulary, options.max_len))
 
         # score the plans of all sentences in one pass
-        block = TreeBlock.of(planned, max(sentence.tree.slots for sentence in going), first_tokens.device)
+        block = TreeBlock.of(planned, max(sentence.tree.slots for sentence in going))
         rows = _score(verifier, rules, options, block, planned)
         for sentence, nodes in zip(going, planned, strict=True):
             sentence.tree.take_in(nodes, [next(rows) for _ in nodes])
@@ -90,8 +91,8 @@ def aggressive_beam_search(
             stats[sentence.number].add(len(nodes), waited_for, made)
         staying = fewest_moves([place for place, sentence in enumerate(going) if not sentence.search.has_ended])
         if 0 < len(staying) < len(going):  # finished sentences leave the batch
-            remaining = torch.tensor(staying, dtype=torch.long, device=first_tokens.device)
-            rules = rules.keep(remaining)
+            remaining = Order(staying, first_tokens.device)
+            rules = rules.keep(remaining.tensor)
             verifier.keep(remaining)
             planner.keep(remaining)
         going = [going[place] for place in staying]
@@ -135,17 +136,16 @@ def _score(
     planned: Sequence[Sequence[Node]],
 ) -> Iterator[Row]:
     """Score a block; yield the rows behind its prefixes in order. Raises `NotNumbersError`."""
-    sequences = _sequences(planned, rules, block.tokens.device) if rules.no_repeat_ngram_size > 1 else None
-    earliest = min(node.depth for nodes in planned for node in nodes)
-    for values, tokens, whole in best_entries_behind(verifier, rules, options, block, earliest, sequences):
+    sequences = _sequences(planned, rules) if rules.no_repeat_ngram_size > 1 else None
+    for values, tokens, whole in verifier.verify_tree(block, rules, options.entries, sequences):
         for number, (best, names) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
             if math.isnan(best[0]):
                 raise NotNumbersError
             yield Row(best, names, whole, number)
 
 
-def _sequences(planned: Sequence[Sequence[Node]], rules: SearchRules, device: torch.device) -> Tensor:
+def _sequences(planned: Sequence[Sequence[Node]], rules: SearchRules) -> Tensor:
     """The decoder's inputs up to the end of each prefix, N x L, padded behind it."""
     texts = [node.tokens() for nodes in planned for node in nodes]
     width = max(map(len, texts))
-    return torch.tensor([text + [rules.pad] * (width - len(text)) for text in texts], device=device)
+    return torch.tensor([text + [rules.pad] * (width - len(text)) for text in texts])

@@ -17,11 +17,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier, best_entries_behind
+from fairseq_aggdec.decoding.beam.prefix_tree import Rows
+from fairseq_aggdec.decoding.beam.roles import Entries, TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamStats, Output, best_first, best_of_all, output_of
+from fairseq_aggdec.decoding.blocks import Order, Ragged
 from fairseq_aggdec.decoding.outputs import fewest_moves
-from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.decoding.search_rules import LogProbs, SearchRules
+from fairseq_aggdec.decoding.search_rules import SearchRules
 
 
 @dataclass
@@ -53,7 +54,7 @@ class Beams:
         rows, length = sum(widths), self.texts.size(1)
         tokens = self.texts[:rows, -1].contiguous()
         positions, ragged = torch.full_like(tokens, length - 1), Ragged.of(widths, tokens.device)
-        return TreeBlock(tokens, positions, length - 1, self.paths[:rows], length * size, ragged)
+        return TreeBlock(tokens, positions, length - 1, length - 1, self.paths[:rows], length * size, ragged)
 
     def keep(self, sentences: Sequence[int], widths: Sequence[int]) -> Beams:
         """The hypotheses of these sentences, in this order; `widths` as in `block`."""
@@ -99,14 +100,14 @@ class BeamStep(Protocol):
 def plain_beam_search(
     verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, first_tokens: Tensor, step: BeamStep
 ) -> list[tuple[list[Output], BeamStats]]:
-    """Search a batch on a CPU, by rules without a forced prefix; see `loop.aggressive_beam_search`."""
+    """Search a batch by rules without a forced prefix; see `loop.aggressive_beam_search`."""
     found: list[list[Output]] = [[] for _ in first_tokens]
     stats = [BeamStats() for _ in found]
     last_lengths: list[int | None] = [None] * len(found)
     if rules.source_lengths is not None:
         last_lengths = rules.source_lengths.tolist()
     going, widths = list(range(len(found))), [1] * len(found)  # sentence numbers, and their numbers of hypotheses
-    beams = Beams.start(first_tokens)
+    beams = Beams.start(first_tokens.cpu())
     for taken in range(options.max_len + 1):
         values, names, whole = _best_entries(verifier, rules, options, beams, widths)
         for number, width in zip(going, widths, strict=True):
@@ -127,8 +128,8 @@ def plain_beam_search(
         if not staying or taken == options.max_len:
             break
         if len(staying) < len(going):  # finished sentences leave the batch
-            remaining = torch.tensor(staying)
-            rules = rules.keep(remaining)
+            remaining = Order(staying, first_tokens.device)
+            rules = rules.keep(remaining.tensor)
             verifier.keep(remaining)
             beams = beams.keep(staying, widths)
             going, widths = [going[place] for place in staying], [widths[place] for place in staying]
@@ -137,11 +138,11 @@ def plain_beam_search(
 
 def _best_entries(
     verifier: TreeVerifier, rules: SearchRules, options: BeamOptions, beams: Beams, widths: Sequence[int]
-) -> tuple[Tensor, Tensor, list[LogProbs | Tensor]]:
+) -> tuple[Tensor, Tensor, list[Rows]]:
     """The best log-probabilities behind each hypothesis and their tokens, twice M x E, and all, in chunks."""
     block = beams.block(widths, options.size)
     texts = beams.texts[: sum(widths)] if rules.no_repeat_ngram_size > 1 else None
-    chunks = best_entries_behind(verifier, rules, options, block, block.last_position, texts)
+    chunks: list[Entries] = list(verifier.verify_tree(block, rules, options.entries, texts))
     values, names, whole = map(list, zip(*chunks, strict=True))
     if len(whole) == 1:
         return values[0], names[0], whole
@@ -151,7 +152,7 @@ def _best_entries(
 def _resolve_ties(
     beams: Beams,
     widths: Sequence[int],
-    whole: Sequence[LogProbs | Tensor],
+    whole: Sequence[Rows],
     options: BeamOptions,
     candidates: Candidates,
 ) -> None:

@@ -17,11 +17,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from torch import Tensor
-
 from fairseq_aggdec.decoding.beam.drafted_rows import RowDrafter
 from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Row
 from fairseq_aggdec.decoding.beam.roles import Planner, Sentence
+from fairseq_aggdec.decoding.blocks import Order
 
 _MAX_SHIFT = 4
 """largest difference in depth between prefixes that may have reached the same place"""
@@ -181,9 +180,9 @@ class LookAhead(Planner):
             if scored[with_draft]:
                 self._schedule.learn(scored[with_draft], with_draft)
 
-    def keep(self, rows: Tensor) -> None:
+    def keep(self, order: Order) -> None:
         if self._drafter is not None:
-            self._drafter.keep(rows)
+            self._drafter.keep(order)
 
 
 class _Ahead(NamedTuple):

@@ -10,10 +10,9 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from torch import Tensor
-
-from fairseq_aggdec.decoding.search_rules import LogProbs
 
 _SLOTS_BEFORE_CLEANUP = 256
 """number of slots in use from which dead branches are freed; every slot is one more key to attend to"""
@@ -21,14 +20,21 @@ _SLOTS_BEFORE_CLEANUP = 256
 _NO_PATH = array("q")
 
 
+class Rows(Protocol):
+    """Rows of log-probabilities, computed or copied on access."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int) -> Tensor:
+        """One row, V."""
+
+
 class Row:
     """The scores of the next token behind a prefix, after the search rules."""
 
     __slots__ = ("number", "scores", "tokens", "whole")
 
-    def __init__(
-        self, scores: list[float], tokens: list[int], whole: LogProbs | Tensor | None = None, number: int = 0
-    ) -> None:
+    def __init__(self, scores: list[float], tokens: list[int], whole: Rows | None = None, number: int = 0) -> None:
         """Store the best log-probabilities, in descending order, and their tokens.
 
         `whole`: all log-probabilities of several rows, n x V, of which this is row `number`; None where this row is a

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree
-from fairseq_aggdec.decoding.beam.search import BeamOptions, BeamSearch
-from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.decoding.search_rules import LogProbs, SearchRules
+from fairseq_aggdec.decoding.beam.prefix_tree import Node, PrefixTree, Rows
+from fairseq_aggdec.decoding.beam.search import BeamSearch
+from fairseq_aggdec.decoding.blocks import Order, Ragged
+from fairseq_aggdec.decoding.search_rules import SearchRules
 
 
 @dataclass(frozen=True)
 class TreeBlock:
-    """The input of one pass: tokens of B sentences, each behind a prefix of its own."""
+    """The input of one pass: tokens of B sentences, each behind a prefix of its own. Tensors are on the host."""
 
     tokens: Tensor
     """N, sentence by sentence"""
     positions: Tensor
     """N, the position of each token"""
+    first_position: int
     last_position: int
-    """the largest position"""
+    """the least and the largest position"""
     paths: Tensor
     """N x L: the cache slots that a token attends to, position by position; its own slot from its position on"""
     end: int
@@ -35,52 +36,55 @@ class TreeBlock:
     """the sentence of each token"""
 
     @classmethod
-    def of(cls, sentences: Sequence[Sequence[Node]], end: int, device: torch.device) -> TreeBlock:
+    def of(cls, sentences: Sequence[Sequence[Node]], end: int) -> TreeBlock:
         """The block that reads the last tokens of these prefixes, at least one a sentence; slots are below `end`."""
         nodes = list(chain.from_iterable(sentences))
         depths = [node.depth for node in nodes]
-        ragged = Ragged.of([len(own) for own in sentences], device)
+        ragged = Ragged.of([len(own) for own in sentences], torch.device("cpu"))
         last = max(depths)
         numbers = array("q", [node.token for node in nodes] + depths)
         for node in nodes:
             numbers += node.path
             if node.depth < last:
                 numbers += node.path[-1:] * (last - node.depth)
-        rows = torch.frombuffer(numbers, dtype=torch.long).to(device).view(-1, len(nodes))
-        return cls(rows[0], rows[1], last, rows[2:].view(-1, last + 1), end, ragged)
+        rows = torch.frombuffer(numbers, dtype=torch.long).view(-1, len(nodes))
+        return cls(rows[0], rows[1], min(depths), last, rows[2:].view(-1, last + 1), end, ragged)
+
+    def on(self, device: torch.device) -> TreeBlock:
+        """The same block with tensors on a device."""
+        if self.tokens.device == device:
+            return self
+        tokens, positions, paths = (part.to(device) for part in (self.tokens, self.positions, self.paths))
+        return replace(
+            self, tokens=tokens, positions=positions, paths=paths, ragged=Ragged.of(self.ragged.widths, device)
+        )
+
+
+class Entries(NamedTuple):
+    """The best scores behind N tokens of a block, under the search rules."""
+
+    values: Tensor
+    """N x E log-probabilities in descending order, on the host"""
+    names: Tensor
+    """N x E, their tokens, on the host"""
+    whole: Rows
+    """all log-probabilities behind each token, minus infinity where a rule bans the next one"""
 
 
 class TreeVerifier(Protocol):
     """The model that is decoded."""
 
-    def score_tree(self, block: TreeBlock) -> Iterator[Tensor]:
-        """Read a block. Returns scores as `decoding.roles.Verifier.score`."""
+    def verify_tree(
+        self, block: TreeBlock, rules: SearchRules, count: int, sequences: Tensor | None = None
+    ) -> Iterator[Entries]:
+        """Read a block, and return the `count` best entries behind its tokens, in chunks.
 
-    def keep(self, rows: Tensor) -> None:
-        """Keep only these sentences, in this order."""
+        `sequences`: the decoder's inputs up to each token, N x L, padded behind it, on the host, for the n-gram rule;
+        None without that rule.
+        """
 
-
-def best_entries_behind(
-    verifier: TreeVerifier,
-    rules: SearchRules,
-    options: BeamOptions,
-    block: TreeBlock,
-    earliest: int,
-    sequences: Tensor | None,
-) -> Iterator[tuple[Tensor, Tensor, LogProbs | Tensor]]:
-    """The results of `SearchRules.find_entries` behind the N tokens of a block, in chunks.
-
-    `earliest`: lower bound of the positions. `sequences`: the decoder's inputs up to each token, N x L, padded behind
-    it, for the n-gram rule; None without that rule.
-    """
-    first = 0
-    for scores in verifier.score_tree(block):  # n x V
-        part = slice(first, first + scores.size(0))
-        first = part.stop
-        sequence = block.tokens[part, None] if sequences is None else sequences[part]
-        yield rules.keep(block.ragged.rows[part]).find_entries(
-            options.entries, scores, block.positions[part], sequence, earliest, block.last_position
-        )
+    def keep(self, order: Order) -> None:
+        """Keep only these sentences."""
 
 
 @dataclass
@@ -104,5 +108,5 @@ class Planner(Protocol):
     def learn(self, sentences: Sequence[Sentence]) -> None:
         """Learn from the progress of each search with the last plan."""
 
-    def keep(self, rows: Tensor) -> None:
-        """Keep only these sentences, in this order."""
+    def keep(self, order: Order) -> None:
+        """Keep only these sentences."""

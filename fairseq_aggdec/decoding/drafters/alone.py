@@ -1,11 +1,10 @@
 """The block drafter without a verifier: its draft is the output (papers/000 Table 5, "NAR drafter")."""
 
-import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import Decoded, Draft
 from fairseq_aggdec.decoding.drafters.block import BlockModel
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Decoded, Draft, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import Verdict
 
@@ -26,18 +25,16 @@ def draft_alone(
     """
     outputs = Outputs(first_tokens, rules, keep_drafts)
     while outputs.rows:
-        logits = model.score(outputs.texts, block_size)  # B x k x V
-        block = outputs.block(Draft.whole(logits.argmax(dim=-1)))
-        sequence = outputs.sequence(block)[:, :-1]  # the last token predicts nothing here
-        if temperature != 1.0:
-            logits = logits / temperature
-        every = Ragged.full(len(outputs.rows), block_size, logits.device)
-        positions, rows = block.starts[every.rows] + every.columns, every.rows
-        choices = rules.keep(rows).choose(logits.flatten(0, 1), positions, sequence[rows])
-        draft = Draft.up_to_end(choices.tokens.unflatten(0, logits.shape[:2]), rules.eos)
-        passed = torch.ones_like(choices.tokens, dtype=torch.bool)
-        outcome = outputs.commit(draft, Verdict.of(every.widths, passed, choices.tokens, choices.log_probs))
+        tokens, log_probs = model.choose(outputs.texts, block_size, rules, temperature)
+        draft = Draft.up_to_end(tokens, rules.eos)
+        assert draft.known is not None
+        rows = len(draft.known)
+        passed = [True] * tokens.numel()
+        verdict = Verdict(
+            [block_size] * rows, draft.known, passed, tokens.flatten().tolist(), log_probs.flatten().tolist()
+        )
+        outcome = outputs.commit(draft, verdict)
         if outcome.remaining is not None and outputs.rows:
-            rules = rules.keep(outcome.remaining)
+            rules = rules.keep(outcome.remaining.tensor)
             model.keep(outcome.remaining)
     return outputs.finished()

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter
-from fairseq_aggdec.decoding.search_rules import best
+from fairseq_aggdec.decoding.roles import Drafter
+from fairseq_aggdec.decoding.search_rules import SearchRules
 
 
 class BlockModel(Protocol):
@@ -16,6 +16,8 @@ class BlockModel(Protocol):
 
     max_positions: int
     """number of positions, the start symbol's included"""
+    waits: bool
+    """whether the host waits for the device when it reads a draft"""
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         """Predict the next k tokens of each row, all at once.
@@ -28,14 +30,25 @@ class BlockModel(Protocol):
             B x k tokens, never padding or BOS.
         """
 
-    def score(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
-        """The logits from which `draft` chooses, B x k x V; the caller may overwrite them.
+    def choose(
+        self, texts: Sequence[Sequence[int]], block_size: int, rules: SearchRules, temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        """Predict the next k tokens of each row under the search rules of a whole output.
+
+        n-grams are blocked against the model's best tokens. Scores are divided by the temperature.
+
+        Returns:
+            tokens and their log-probabilities, B x k each, on the host.
+        """
+
+    def entries(self, texts: Sequence[Sequence[int]], block_size: int, count: int) -> tuple[Tensor, Tensor]:
+        """The highest log-probabilities of each position and their tokens, B k x `count` each, on the host.
 
         Where tokens of a block depend on each other, each position is conditioned on the draft tokens before it.
         """
 
-    def keep(self, rows: Tensor) -> None:
-        """Keep only these rows, in this order."""
+    def keep(self, order: Order) -> None:
+        """Keep only these rows."""
 
 
 class BlockDrafter(Drafter):
@@ -50,20 +63,8 @@ class BlockDrafter(Drafter):
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`; drafts end with the first EOS or at the model's last position."""
         tokens = self._model.draft(outputs.texts, min(self.block_size, max(limits)))
-        draft = Draft.up_to_end(tokens, self._eos)
+        draft = Draft.unseen(tokens, self._eos) if self._model.waits else Draft.up_to_end(tokens, self._eos)
         return draft.cut([max(0, self._model.max_positions - len(text)) for text in outputs.texts])
 
-    def keep(self, rows: Tensor) -> None:
-        self._model.keep(rows)
-
-
-def best_tokens(logits: Tensor, never: Sequence[int]) -> Tensor:
-    """The best token at each position except those of `never`, ... x V -> ...; parts of the logits are overwritten."""
-    exclude(logits, never)
-    return best(logits)[1]
-
-
-def exclude(logits: Tensor, never: Sequence[int]) -> None:
-    """Set the scores (... x V) of the tokens of `never` to minus infinity, in place."""
-    for token in never:
-        logits[..., token].fill_(-torch.inf)
+    def keep(self, order: Order) -> None:
+        self._model.keep(order)

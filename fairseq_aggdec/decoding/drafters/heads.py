@@ -14,41 +14,40 @@ from typing import Protocol
 
 from torch import Tensor
 
-from fairseq_aggdec.decoding.drafters.block import best_tokens
+from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.decoding.roles import Drafter
 
 
 class ProposingModel(Protocol):
     """A `roles.Verifier` with proposal heads that stores the features of its last forward pass."""
 
-    def proposals(self, lengths: Tensor, last_head: int) -> Tensor | None:
-        """Logits of the heads 2 to `last_head` at the position where head 1 chose each row's last token.
+    waits: bool
+    """whether the host waits for the device when it reads a draft"""
 
-        `lengths` counts each row's tokens, the start symbol included, B. Returns B x (`last_head` - 1) x V, which the
-        caller may overwrite; None before the first pass.
+    def propose(self, lengths: Sequence[int], last_head: int) -> Tensor | None:
+        """The best tokens of the heads 2 to `last_head` at the position where head 1 chose each row's last token.
+
+        `lengths` counts each row's tokens, the start symbol included, B. Returns B x (`last_head` - 1) tokens, none of
+        them padding or BOS; None before the first pass.
         """
 
 
 class HeadDrafter(Drafter):
     """A `roles.Drafter` that drafts the best token of each head (the predict substep of §3)."""
 
-    def __init__(self, model: ProposingModel, heads: int, eos: int, never: Sequence[int]) -> None:
-        """Draft with `heads` heads of the verifier, head 1 included.
-
-        A draft ends with its first `eos` and contains no token of `never`, such as padding.
-        """
+    def __init__(self, model: ProposingModel, heads: int, eos: int) -> None:
+        """Draft with `heads` heads of the verifier, head 1 included; a draft ends with its first `eos`."""
         self.block_size = heads - 1
         self._model = model
         self._eos = eos
-        self._never = never
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         size = min(self.block_size, max(limits))
-        logits = None if size == 0 else self._model.proposals(outputs.lengths, size + 1)
-        if logits is None:
-            return Draft.none(len(outputs.rows), outputs.device)
-        return Draft.up_to_end(best_tokens(logits, self._never), self._eos)
+        tokens = None if size == 0 else self._model.propose(outputs.known_lengths, size + 1)
+        if tokens is None:
+            return Draft.none(len(outputs.rows))
+        return Draft.unseen(tokens, self._eos) if self._model.waits else Draft.up_to_end(tokens, self._eos)
 
-    def keep(self, rows: Tensor) -> None:
+    def keep(self, order: Order) -> None:
         """Do nothing: the loop drops the rows of the verifier, which is the model here."""

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.decoding.roles import Drafter
 
 FOREIGN = -1
 """stands for a source token that is not in the target's vocabulary"""
@@ -80,11 +81,11 @@ class SourceCopyDrafter(Drafter):
         lengths = [len(draft) for draft, _ in found]
         width = max(lengths)
         padded = [[*draft, *[0] * (width - len(draft))] for draft, _ in found]
-        tokens = torch.tensor(padded, dtype=torch.long, device=outputs.device).view(len(found), width)
+        tokens = torch.tensor(padded, dtype=torch.long).view(len(found), width)
         return Draft.of_known(tokens, lengths, [kind for _, kind in found])
 
-    def keep(self, rows: Tensor) -> None:
-        self._matchers = [self._matchers[row] for row in rows.tolist()]
+    def keep(self, order: Order) -> None:
+        self._matchers = [self._matchers[row] for row in order.rows]
 
 
 def align_source(source: Tensor, pad: int, eos: int, to_target: Sequence[int] | None = None) -> list[list[int]]:

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
+from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.decoding.roles import Drafter
 
 
 class NoDrafter(Drafter):
     """A `roles.Drafter` that drafts nothing: every block is the last token alone."""
 
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
-        return Draft.none(len(outputs.rows), outputs.device)
+        return Draft.none(len(outputs.rows))
 
-    def keep(self, rows: Tensor) -> None:
+    def keep(self, order: Order) -> None:
         pass

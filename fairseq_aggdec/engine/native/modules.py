@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -11,18 +11,15 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from fairseq.modules import gelu
 from torch import Tensor, nn
 
-from fairseq_aggdec.decoding import search_rules
+from fairseq_aggdec.decoding import highest
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
-from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.decoding.search_rules import Bans, LogProbs
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
-from fairseq_aggdec.engine.arithmetic.weights import fused_weights, head_by_head
+from fairseq_aggdec.decoding.blocks import Ragged
 from fairseq_aggdec.engine.native.library import Kernels, available_cpus, kernels
-from fairseq_aggdec.errors import AggdecError
+from fairseq_aggdec.engine.plain import choice
+from fairseq_aggdec.engine.plain.choice import Bans, LogProbs
+from fairseq_aggdec.engine.plain.layers import KVCache, Positions
+from fairseq_aggdec.engine.weights import fused_weights, head_by_head
 from fairseq_aggdec.models.layer_list import layers_of
-
-if TYPE_CHECKING:
-    from fairseq_aggdec.engine.layers import KVCache, Positions
 
 _ADDRESS, _I64 = ctypes.c_void_p, ctypes.c_int64
 ACTIVATIONS: dict[Any, int] = {None: 0, F.relu: 1, torch.relu: 1, gelu: 2}  # numbers in kernels.c
@@ -230,7 +227,7 @@ class EncoderStack(_Stack):
 
 
 class DecoderStack(_Stack):
-    """The layers and the last norm of a `TransformerDecoderBase`, without dropout, as `layers.DecoderLayers`."""
+    """The layers and the last norm of a `TransformerDecoderBase`, without dropout, as `plain.layers.DecoderLayers`."""
 
     def attend_to(self, cross: Tensor, padding: Tensor | None) -> None:
         if cross.size(2) * cross.size(4) != 2 * self._dim:
@@ -328,61 +325,11 @@ class Embedding:
         return x
 
 
-def encoder_stack(encoder: TransformerEncoderBase, arithmetic: Arithmetic) -> EncoderStack | None:
-    """An encoder's layers in C; None where there are no kernels for its device, precision or activation."""
-    found = kernels_for(encoder.embed_tokens.weight, arithmetic, encoder.layers[0].activation_fn)
-    return None if found is None else EncoderStack(encoder, found, arithmetic.precision == "int8")
-
-
-def decoder_stack(decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> DecoderStack | None:
-    """A decoder's layers in C; None as for `encoder_stack`."""
-    found = kernels_for(decoder.embed_tokens.weight, arithmetic, decoder.layers[0].activation_fn)
-    return None if found is None else DecoderStack(decoder, found, arithmetic.precision == "int8")
-
-
-def embedding(
-    decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None = None
-) -> Embedding | None:
-    """A decoder's `Embedding`; None where the input of its first layer is more than a sum of embeddings."""
-    found, words = kernels(), decoder.embed_tokens.weight
-    if found is None or decoder.project_in_dim is not None or decoder.layernorm_embedding is not None:
-        return None
-    return Embedding(found, words, decoder.embed_scale, positions, further)
-
-
-def kernels_for(weight: Tensor, arithmetic: Arithmetic, activation: Any) -> Kernels | None:
-    """The kernels for layers with such weights; None where PyTorch computes them.
-
-    Raises:
-        AggdecError: there are no kernels, and --int8 or --bit-exact needs them.
-    """
-    found, is_int8 = kernels(), arithmetic.precision == "int8"
-    if weight.device.type != "cpu":
-        reason = f"compute on the CPU only, not on {weight.device.type}: leave it out, or add --cpu"
-    elif weight.dtype != torch.float32 or arithmetic.precision == "bf16":
-        kind = "bfloat16" if arithmetic.precision == "bf16" else str(weight.dtype)
-        reason = f"do not compute in {kind}: take a model in single precision, or leave the option out"
-    elif activation not in ACTIVATIONS:
-        reason = f"do not have the activation {getattr(activation, '__name__', activation)}: leave the option out"
-    elif found is None:
-        reason = (
-            f"are missing here (vector instructions: {torch.backends.cpu.get_cpu_capability()}). They need AVX2 or "
-            "AVX-512, a C compiler when the plugin is installed, and not AGGDEC_KERNELS=0"
-        )
-    elif is_int8 and not found.quantises:
-        reason = "need the VNNI instructions for 8-bit integers, which this processor does not have"
-    else:
-        return found
-    if not arithmetic.is_judged and (is_int8 or arithmetic.bit_exact):
-        raise AggdecError(f"{arithmetic.options()} needs this plugin's kernels, which {reason}")
-    return None
-
-
 def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`search_rules.best_entries`, in C where there are kernels; equal scores are in the order of their tokens."""
-    found = kernels() if scores.device.type == "cpu" and scores.dtype == torch.float32 else None
-    if found is None or scores.numel() == 0:
-        return search_rules.best_entries(scores, count)
+    """`highest.best_entries`, in C for single precision; equal scores are in the order of their tokens."""
+    found = kernels()
+    if found is None or scores.dtype != torch.float32 or scores.numel() == 0:
+        return highest.best_entries(scores, count)
     scores = scores.contiguous()
     values, tokens = scores.new_empty(scores.size(0), count), scores.new_empty(scores.size(0), count, dtype=torch.long)
     addresses = (values.data_ptr(), tokens.data_ptr())
@@ -391,10 +338,10 @@ def best_entries(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def likeliest(logits: Tensor, count: int, bans: Bans) -> tuple[Tensor, Tensor, LogProbs | Tensor]:
-    """`search_rules.likeliest`, in C where there are kernels; equal scores are in the order of their tokens."""
-    found = kernels() if logits.device.type == "cpu" and logits.dtype == torch.float32 else None
-    if found is None or logits.numel() == 0:
-        return search_rules.likeliest(logits, count, bans)
+    """`choice.likeliest`, in C for single precision; equal scores are in the order of their tokens."""
+    found = kernels()
+    if found is None or logits.dtype != torch.float32 or logits.numel() == 0:
+        return choice.likeliest(logits, count, bans)
     logits, (rows, width) = logits.contiguous(), logits.shape
     values, tokens = logits.new_empty(rows, count), logits.new_empty(rows, count, dtype=torch.long)
     normals = logits.new_empty(rows, 2)
@@ -416,20 +363,7 @@ class _CChain(ctypes.Structure):
 def chain(
     found: Kernels, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
 ) -> Tensor:
-    """The best candidate of each position, given the token chosen before it (`transition_tables.TransitionTables`).
-
-    Args:
-        found: the kernels.
-        before: V x H, the table of A embed(a).
-        after: V x H, the table of W^T output(b).
-        here: B x k x H, B features + bias of each position.
-        candidates: B x k x C tokens.
-        scores: B x k x C, the scores of the candidates without transitions.
-        last: B, the token before each block.
-
-    Returns:
-        B x k tokens.
-    """
+    """See `PlainBackend.chain`; `found`: the kernels."""
     inputs = [x.contiguous() for x in (before, after, here, candidates, scores, last)]
     tokens = candidates.new_empty(candidates.shape[:2])
     addresses = [x.data_ptr() for x in (*inputs, tokens)]

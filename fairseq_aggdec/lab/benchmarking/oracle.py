@@ -16,8 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fairseq_aggdec.decoding.blocks import Draft, Order
 from fairseq_aggdec.decoding.outputs import Outputs
-from fairseq_aggdec.decoding.roles import Draft, Drafter
+from fairseq_aggdec.decoding.roles import Drafter
 from fairseq_aggdec.generation.drafting import Batch
 from fairseq_aggdec.generation.generator import AggressiveGenerator
 from fairseq_aggdec.lab.benchmarking.modes import COPYING
@@ -131,15 +132,15 @@ class OracleBlockDrafter(Drafter):
     def propose(self, outputs: Outputs, limits: Sequence[int]) -> Draft:
         """See `roles.Drafter.propose`."""
         self._drafter.propose(outputs, limits)
-        columns = torch.arange(min(self._block_size, max(limits)), device=self._drafts.device)
+        columns = torch.arange(min(self._block_size, max(limits)))
         # an output that parts from the foreseen one at a near-tie may be longer
-        places = (outputs.lengths[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
+        places = (torch.tensor(outputs.known_lengths)[:, None] - 1 + columns).clamp(max=self._drafts.size(1) - 1)
         tokens = self._drafts.gather(1, places)  # B x k
         return Draft.up_to_end(tokens, self._eos)
 
-    def keep(self, rows: Tensor) -> None:
-        self._drafter.keep(rows)
-        self._drafts = self._drafts[rows]
+    def keep(self, order: Order) -> None:
+        self._drafter.keep(order)
+        self._drafts = self._drafts[order.rows]
 
 
 class OracleGenerator(AggressiveGenerator):
@@ -163,7 +164,7 @@ class OracleGenerator(AggressiveGenerator):
         drafter = super().make_drafter(batch)
         assert self.block_draft is not None
         return OracleBlockDrafter(
-            drafter, self.block_draft.block_size, padded(texts, self.eos, source.device), self.eos
+            drafter, self.block_draft.block_size, padded(texts, self.eos, torch.device("cpu")), self.eos
         )
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_aggdec.decoding.drafters.alone import draft_alone
-from fairseq_aggdec.decoding.roles import Decoded
+from fairseq_aggdec.decoding.blocks import Decoded
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from tests.scripted_decoding import EOS, PAD, UNK, ScriptedBlockModel, examples, with_length_cap
 

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.drafters.heads import HeadDrafter, ProposingModel
 from fairseq_aggdec.decoding.loop import draft_verify_accept
-from fairseq_aggdec.decoding.roles import Block, Decoded, Verifier
+from fairseq_aggdec.decoding.blocks import Block, Decoded
+from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.decoding.verification import EXACT, Acceptance, TopBeta, WithinDistance
 from tests.scripted_decoding import EOS, FIRST_WORD, PAD, UNK, examples

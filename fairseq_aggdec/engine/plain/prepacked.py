@@ -1,4 +1,4 @@
-"""Matrix products with prepacked weights, in the precisions that the engine offers.
+"""Matrix products with prepacked weights, in the precisions that PyTorch offers.
 
 A block has few rows, and PyTorch's matrix product on a CPU then spends most of its time on rearranging the weights for
 the vector units, in every call. oneDNN, a part of PyTorch, takes weights that were rearranged once. PyTorch does not
@@ -6,75 +6,28 @@ document these functions, so they are tried out before they are used.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_aggdec.engine.native.library import kernels
-
-Precision = Literal["own", "bf16", "int8"]
+from fairseq_aggdec.engine.arithmetic import Precision
 
 _TYPICAL_ROWS = 16  # weights are prepacked for this number of rows; any number can be multiplied
 _PREPACKED_TYPES = (torch.float32, torch.bfloat16)
-
-
-@dataclass(frozen=True)
-class Arithmetic:
-    """The arithmetic of the engine's layers."""
-
-    precision: Precision = "own"
-    """Precision of matrix products with weights: the model's own, bfloat16, or 8-bit integers with a scale for every
-    row of weights and every row of inputs. Sums, norms and attention have the model's precision."""
-    bit_exact: bool = False
-    """Whether `same_bits` are wanted in the model's own precision, for which this plugin's kernels are needed."""
-    is_judged: bool = False
-    """Whether a verifier judges the results, so that their rounding does not change the output."""
-
-    @property
-    def same_bits(self) -> bool:
-        """Whether a token's result must not depend, to the last bit, on the other tokens of the batch.
-
-        A low precision needs this, too: rounding to few bits turns a tiny difference into a whole step now and then,
-        and verification would differ from one-token decoding far from ties.
-        """
-        return not self.is_judged and (self.bit_exact or self.precision != "own")
-
-    @property
-    def fixed_shapes(self) -> bool:
-        """Whether PyTorch's operations need fixed shapes for `same_bits`; the kernels do not."""
-        return self.same_bits and self.precision == "bf16"
-
-    def for_drafts(self, like: Tensor) -> "Arithmetic":
-        """The arithmetic of a drafter with verified drafts: 8-bit integers where there are kernels for them.
-
-        Args:
-            like: a weight of the verifier, for its device and type.
-        """
-        is_plain = like.device.type == "cpu" and like.dtype == torch.float32 and self.precision == "own"
-        found = kernels() if is_plain else None
-        return Arithmetic("int8" if found is not None and found.quantises else self.precision, is_judged=True)
-
-    def options(self) -> str:
-        """The options of the command line, for messages; empty for the defaults."""
-        precision = [] if self.precision == "own" else [f"--{self.precision}"]
-        return " ".join([*precision, *["--bit-exact"] * self.bit_exact])
-
-
-AS_THE_MODEL = Arithmetic()
 
 Product = Callable[[Tensor], Tensor]
 """... x I -> ... x O, in the input's type."""
 
 
-def product_with(weight: Tensor, bias: Tensor | None, relu: bool, precision: Precision) -> Product | None:
-    """x W^T + b with prepacked weights, O x I, then a ReLU if `relu`; None where `F.linear` is as good."""
+def product_with(
+    weight: Tensor, bias: Tensor | None, relu: bool, precision: Precision, prepacks: bool = True
+) -> Product | None:
+    """x W^T + b, O x I, then a ReLU if `relu`; None where `F.linear` is as good. `prepacks`: weights, on a CPU."""
     if precision == "bf16":
         weight, bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
-    if weight.device.type == "cpu" and weight.dtype in _PREPACKED_TYPES and can_prepack(weight.dtype):
+    if prepacks and weight.dtype in _PREPACKED_TYPES and can_prepack(weight.dtype):
         return Prepacked(weight, bias, relu)
     return Plain(weight, bias, relu) if precision == "bf16" else None
 

@@ -1,22 +1,19 @@
-"""A stock decoder layer over cached keys and values, and the parts shared with the encoder's layers."""
+"""Stock decoder layers over cached keys and values, and stock encoder layers, by PyTorch's operations."""
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from fairseq.models.transformer import TransformerDecoderBase
-from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
-from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.engine.arithmetic.fixed_shapes import exact_keys, exact_rows
-from fairseq_aggdec.engine.arithmetic.linear import fused
-from fairseq_aggdec.engine.arithmetic.precision import Arithmetic
-from fairseq_aggdec.engine.arithmetic.weights import head_by_head
+from fairseq_aggdec.decoding.blocks import Order, Ragged
+from fairseq_aggdec.engine.plain.fixed_shapes import exact_keys, exact_rows
+from fairseq_aggdec.engine.weights import head_by_head
 from fairseq_aggdec.models.layer_list import layers_of
 from fairseq_aggdec.models.masks_and_positions import additive_mask, look_up, position_table
 
@@ -45,16 +42,7 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
     head_dim = query.size(-1)
     if head_dim < _MIN_HEAD_DIM:
         query, keys, values = (F.pad(x, (0, _MIN_HEAD_DIM - head_dim)) for x in (query, keys, values))
-    scale = 1.0 / math.sqrt(head_dim)
-    # cuDNN plans every new shape for a tenth of a second, and here shapes are always new; other kernels need no plan
-    is_planned = query.is_cuda and torch.backends.cuda.cudnn_sdp_enabled()
-    if is_planned:
-        torch.backends.cuda.enable_cudnn_sdp(False)
-    try:
-        found = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale)
-    finally:
-        if is_planned:
-            torch.backends.cuda.enable_cudnn_sdp(True)
+    found = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=1.0 / math.sqrt(head_dim))
     if found.size(-1) > head_dim:
         found = found[..., :head_dim]
     return found.transpose(1, 2).flatten(2)
@@ -86,7 +74,7 @@ def attend_in_products(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor
         B x W x D.
     """
     batch_size, heads, width, head_dim = query.shape
-    if width == 1 or batch_size * heads < _MIN_HEADS_FOR_PRODUCTS or query.is_cuda or query.dtype != torch.float32:
+    if width == 1 or batch_size * heads < _MIN_HEADS_FOR_PRODUCTS:
         return attend(query, keys, values, mask)
     length = keys.size(2)
     flat, keys = query.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2)  # BH x W x D/H, BH x D/H x L
@@ -220,10 +208,10 @@ class KVCache:
         of_layers = zip(halves[0].unbind(0), halves[1].unbind(0), own.unbind(0), strict=True)
         return [LayerMemory(first, second, written, places) for first, second, written in of_layers]
 
-    def keep(self, rows: Tensor, moved: Tensor) -> None:
-        """Keep only these rows, see `keep_rows`."""
-        keep_rows(self.memory, rows, moved, dim=1)
-        self._batch_size = rows.size(0)
+    def keep(self, order: Order) -> None:
+        """Keep only these rows."""
+        keep_rows(self.memory, order, dim=1)
+        self._batch_size = len(order.rows)
         self._first = self._first[: self._batch_size]
 
     def _number_places(self) -> None:
@@ -237,24 +225,24 @@ class KVCache:
         return like.new_zeros(layers, rows, heads, capacity, size)
 
 
-def moved_rows(rows: Tensor) -> Tensor:
-    """The places that get another row. On a GPU the host waits for the result."""
-    return (rows != torch.arange(rows.size(0), device=rows.device)).nonzero().squeeze(1)
+def keep_rows(x: Tensor, order: Order, dim: int = 0) -> Tensor:
+    """`x[order]` as a view of the beginning of `x`; only rows that move are copied."""
+    if order.moved.size(0) > 0:
+        x.index_copy_(dim, order.moved, x.index_select(dim, order.tensor[order.moved]))
+    return x.narrow(dim, 0, len(order.rows))
 
 
-def keep_rows(x: Tensor, rows: Tensor, moved: Tensor, dim: int = 0) -> Tensor:
-    """`x[rows]` as a view of the beginning of `x`; only the `moved_rows` are copied."""
-    if moved.size(0) > 0:
-        x.index_copy_(dim, moved, x.index_select(dim, rows[moved]))
-    return x.narrow(dim, 0, rows.size(0))
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
+"""`attend`, or a faster function with the same result"""
+Fused = Callable[..., Callable[[Tensor], Tensor]]
+"""`backend.PlainBackend.fused`"""
 
 
 class DecoderLayer:
     """`TransformerDecoderLayerBase.forward` without dropout, with fused attention projections."""
 
-    def __init__(self, layer: TransformerDecoderLayerBase, arithmetic: Arithmetic) -> None:
+    def __init__(self, layer: TransformerDecoderLayerBase, linear: Fused, attention: Attend) -> None:
         own, cross = layer.self_attn, layer.encoder_attn
-        linear = partial(fused, arithmetic=arithmetic)
         self._heads = own.num_heads
         self._parts = (own.embed_dim, 2 * own.embed_dim)  # of the fused projection: queries; keys and values
         order = torch.cat([torch.arange(own.embed_dim), own.embed_dim + head_by_head(own)])
@@ -268,7 +256,7 @@ class DecoderLayer:
         self._fc2 = linear(layer.fc2)
         self._final_norm = Norm(layer.final_layer_norm)
         self._norm_first = layer.normalize_before
-        self._attend = attend_in_fixed_shapes if arithmetic.fixed_shapes else attend_in_products
+        self._attend = attention
 
     def __call__(
         self,
@@ -322,10 +310,13 @@ class DecoderLayer:
 class DecoderLayers:
     """A decoder's layers and its last norm, by PyTorch's operations; `native.modules.DecoderStack` is the same in C."""
 
-    def __init__(self, decoder: TransformerDecoderBase, arithmetic: Arithmetic) -> None:
-        self._layers = [DecoderLayer(layer, arithmetic) for layer in layers_of(decoder)]
+    narrow = False
+    """whether weights are stored in 16 bits"""
+
+    def __init__(self, decoder: TransformerDecoderBase, linear: Fused, attention: Attend) -> None:
+        self._layers = [DecoderLayer(layer, linear, attention) for layer in layers_of(decoder)]
         self._final_norm = None if decoder.layer_norm is None else Norm(decoder.layer_norm)
-        self._fixed_shapes = arithmetic.fixed_shapes
+        self._fixed_shapes = attention is attend_in_fixed_shapes
         self._causal = torch.empty(0)
         self._cross: list[tuple[Tensor, Tensor]] = []  # the source's keys and values by layer, B x H x S x D/H
         self._cross_mask: Tensor | None = None  # B x 1 x 1 x S, additive
@@ -414,6 +405,46 @@ class DecoderLayers:
             size = max(keys, 2 * self._causal.size(0))
             self._causal = torch.full((size, size), -math.inf, dtype=like.dtype, device=like.device).triu_(1)
         return self._causal[last_start:end, :keys]
+
+
+class EncoderLayer:
+    """`TransformerEncoderLayerBase.forward` without dropout, with fused attention projections."""
+
+    def __init__(self, layer: TransformerEncoderLayerBase, linear: Fused) -> None:
+        attention = layer.self_attn
+        self._heads = attention.num_heads
+        self._qkv = linear(attention.q_proj, attention.k_proj, attention.v_proj)
+        self._out = linear(attention.out_proj)
+        self._attention_norm = Norm(layer.self_attn_layer_norm)
+        self._fc1 = linear(layer.fc1, activation=layer.activation_fn)
+        self._fc2 = linear(layer.fc2)
+        self._final_norm = Norm(layer.final_layer_norm)
+        self._norm_first = layer.normalize_before
+
+    def __call__(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """B x S x C -> B x S x C; `mask`: additive, B x 1 x 1 x S."""
+
+        def attention(x: Tensor) -> Tensor:
+            query, keys, values = split_fused(self._qkv(x), 3, self._heads)
+            return self._out(attend(query, keys, values, mask))
+
+        x = with_residual(x, attention, self._attention_norm, self._norm_first)
+        return with_residual(x, lambda x: self._fc2(self._fc1(x)), self._final_norm, self._norm_first)
+
+
+class EncoderLayers:
+    """An encoder's layers and its last norm, by PyTorch's operations; as `native.modules.EncoderStack` in C."""
+
+    def __init__(self, encoder: TransformerEncoderBase, linear: Fused) -> None:
+        self._layers = [EncoderLayer(layer, linear) for layer in layers_of(encoder)]
+        self._final_norm = None if encoder.layer_norm is None else Norm(encoder.layer_norm)
+
+    def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
+        """Run the layers, B x S x C -> B x S x C; `padding`: booleans, B x S, the hidden positions."""
+        mask = None if padding is None else additive_mask(padding, x)[:, None, None]
+        for layer in self._layers:
+            x = layer(x, mask)
+        return x if self._final_norm is None else self._final_norm(x)
 
 
 def _hide_behind(last: Tensor, end: int, like: Tensor) -> Tensor:

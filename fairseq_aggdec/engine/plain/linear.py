@@ -8,12 +8,11 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from fairseq_aggdec.engine.arithmetic.fixed_shapes import AMX_MAX_ROWS, exact_rows, has_amx
-from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL, Arithmetic, Prepacked, product_with
-from fairseq_aggdec.engine.arithmetic.weights import fused_weights
-from fairseq_aggdec.engine.native.modules import PackedProduct, kernels_for
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
+from fairseq_aggdec.engine.plain.fixed_shapes import AMX_MAX_ROWS, exact_rows, has_amx
+from fairseq_aggdec.engine.plain.prepacked import Prepacked, product_with
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -31,11 +30,12 @@ class Linear:
         bias: Tensor | None,
         activation: Activation | None = None,
         arithmetic: Arithmetic = AS_THE_MODEL,
+        prepacks: bool = True,
     ) -> None:
-        """`weight`: O x I; `bias`: O; `activation`: applied to the result."""
+        """`weight`: O x I; `bias`: O; `activation`: applied to the result; `prepacks`: on a CPU."""
         weight, bias = weight.detach(), None if bias is None else bias.detach()
         is_relu = activation in (F.relu, torch.relu)
-        self._product = product_with(weight, bias, is_relu, arithmetic.precision)
+        self._product = product_with(weight, bias, is_relu, arithmetic.precision, prepacks)
         self._behind = None if is_relu else activation
         self._gain = weight.size(0) * (2 if min(weight.shape) >= _WIDE_LAYER else 1)  # multiplications per input
         self._fixed_rows = arithmetic.fixed_shapes
@@ -80,26 +80,3 @@ def rounded_rows(rows: int) -> int:
     """Round a number of rows up: to one of four numbers per power of two, from 64 on to a multiple of 16."""
     step = min(1 << max(0, (rows - 1).bit_length() - 3), _ROW_STEP)
     return -(-rows // step) * step
-
-
-def linear(
-    weight: Tensor,
-    bias: Tensor | None,
-    activation: Activation | None = None,
-    arithmetic: Arithmetic = AS_THE_MODEL,
-) -> "Linear | PackedProduct":
-    """The fastest linear layer: by this plugin's kernels, else a `Linear`. Raises `AggdecError` as `kernels_for`."""
-    found = kernels_for(weight, arithmetic, activation)
-    if found is None:
-        return Linear(weight, bias, activation, arithmetic)
-    return PackedProduct(found, weight, bias, activation, quantised=arithmetic.precision == "int8")
-
-
-def fused(
-    *projections: nn.Linear,
-    activation: Activation | None = None,
-    arithmetic: Arithmetic = AS_THE_MODEL,
-    order: Tensor | None = None,
-) -> "Linear | PackedProduct":
-    """One product for several projections of the same input, see `fused_weights` and `linear`."""
-    return linear(*fused_weights(*projections, order=order), activation, arithmetic)

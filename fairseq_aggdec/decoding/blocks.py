@@ -1,0 +1,310 @@
+"""The data that drafter, verifier and loop exchange.
+
+Block: the input of one pass of the verifier, each row's last committed token and its draft. Ragged: rows of different
+widths, stored without padding. What a verifier finds comes back on the host, in `Chosen`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fairseq_aggdec.decoding.stats import SentenceStats
+
+BY_A_MODEL = -1
+"""kind of a draft by a block drafter or by proposal heads"""
+
+
+NO_DRAFT = -1
+"""stands for a draft token where there is none; never passes"""
+
+
+@dataclass(frozen=True)
+class Order:
+    """The rows that stay in a batch, in their new order."""
+
+    rows: Sequence[int]
+    device: torch.device
+    """the verifier's"""
+
+    @cached_property
+    def tensor(self) -> Tensor:
+        """`rows` on the device."""
+        return torch.tensor(self.rows, dtype=torch.long).to(self.device, non_blocking=True)
+
+    @cached_property
+    def moved(self) -> Tensor:
+        """The places that get another row, on the device."""
+        places = [place for place, row in enumerate(self.rows) if place != row]
+        return torch.tensor(places, dtype=torch.long).to(self.device, non_blocking=True)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The proposed tokens of each row."""
+
+    tokens: Tensor
+    """B x K, on the host or on the verifier's device; entries behind a row's draft are undefined"""
+    known: list[int] | None
+    """the length of each row's draft; None where the host has not seen the tokens, see `unseen`"""
+    kinds: Sequence[int] = field(default=(), kw_only=True)
+    """kind of each row's draft, by which acceptance rates are counted. Of a copy: the length of the output's suffix
+    found in the source, 0 for the start symbol alone. Of a model: `BY_A_MODEL`. Empty: a model made all drafts"""
+    limits: Sequence[int] = field(default=(), kw_only=True)
+    """where `known` is None: the longest draft of each row"""
+    eos: int = field(default=NO_DRAFT, kw_only=True)
+    """where `known` is None: a draft ends with this token"""
+
+    @classmethod
+    def of_known(cls, tokens: Tensor, known: list[int], kinds: Sequence[int] = ()) -> Draft:
+        """A draft with lengths known to the host."""
+        return cls(tokens[:, : max(known)], known, kinds=kinds)
+
+    @classmethod
+    def up_to_end(cls, tokens: Tensor, eos: int) -> Draft:
+        """A draft of B x K tokens, K at least 1, each row cut behind its first EOS."""
+        return cls(tokens, [_up_to(eos, row) for row in tokens.tolist()])
+
+    @classmethod
+    def unseen(cls, tokens: Tensor, eos: int) -> Draft:
+        """`up_to_end`, without waiting for the device: the lengths come back with the verifier's choices."""
+        rows, width = tokens.shape
+        return cls(tokens, None, limits=[width] * rows, eos=eos)
+
+    @classmethod
+    def whole(cls, tokens: Tensor) -> Draft:
+        """A draft of all B x K tokens."""
+        rows, width = tokens.shape
+        return cls(tokens, [width] * rows)
+
+    @classmethod
+    def none(cls, rows: int) -> Draft:
+        """No draft for any row."""
+        return cls(torch.empty(rows, 0, dtype=torch.long), [0] * rows)
+
+    def lengths(self, read: Sequence[Sequence[int]]) -> list[int]:
+        """The length of each row's draft; `read`: the draft's tokens on the host, B x K."""
+        if self.known is not None:
+            return self.known
+        return [min(limit, _up_to(self.eos, row)) for limit, row in zip(self.limits, read, strict=True)]
+
+    def cut(self, limits: Sequence[int]) -> Draft:
+        """The draft with no row longer than its limit."""
+        if self.known is None:
+            lower = list(map(min, self.limits, limits))
+            return replace(self, tokens=self.tokens[:, : max(lower)], limits=lower)
+        known = [min(length, limit) for length, limit in zip(self.known, limits, strict=True)]
+        if known == self.known and self.tokens.size(1) == max(known):
+            return self
+        return Draft.of_known(self.tokens, known, self.kinds)
+
+
+def _up_to(eos: int, row: Sequence[int]) -> int:
+    """The number of tokens up to the first EOS, which counts."""
+    return row.index(eos) + 1 if eos in row else len(row)
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """The valid entries of a B x W matrix: the first entries of each row, at least one.
+
+    A matrix of tokens is as wide as its widest row. Where a few rows have long drafts and the others none, most of it
+    is padding, and in large batches padding costs as much as tokens.
+    """
+
+    widths: Sequence[int]
+    """number of valid entries of each row"""
+    width: int
+    """W"""
+    rows: Tensor
+    """N, the row of each entry, row by row"""
+    columns: Tensor
+    """N, the column of each entry"""
+    is_full: bool
+    """whether all B W entries are valid"""
+
+    @staticmethod
+    def of(widths: Sequence[int], device: torch.device) -> Ragged:
+        """Rows with these numbers of entries."""
+        width = max(widths)
+        if min(widths) == width:
+            return Ragged.full(len(widths), width, device)
+        numbers = array("q")
+        for row, wide in enumerate(widths):
+            numbers.extend([row] * wide)
+        for wide in widths:
+            numbers.extend(range(wide))
+        rows, columns = torch.frombuffer(numbers, dtype=torch.long).view(2, -1).to(device)
+        return Ragged(widths, width, rows, columns, False)
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def full(rows: int, width: int, device: torch.device) -> Ragged:
+        """All entries of a matrix."""
+        columns = torch.arange(width, device=device)
+        numbers = torch.arange(rows, device=device)
+        ordered = numbers.repeat_interleave(width, output_size=rows * width)
+        return Ragged([width] * rows, width, ordered, columns.repeat(rows), True)
+
+    @cached_property
+    def _entries(self) -> Tensor:
+        """N, the index of each entry in the flattened matrix."""
+        return self.rows * self.width + self.columns
+
+    @cached_property
+    def _nearest(self) -> Tensor:
+        """B W, the number of the entry at each place of the matrix; behind a row's end that of its last entry."""
+        widths = torch.tensor(self.widths, device=self.rows.device)[:, None]
+        last = widths.cumsum(0) - 1
+        columns = torch.arange(self.width, device=self.rows.device)
+        return (last + 1 - widths + columns).minimum(last).flatten()
+
+    @property
+    def size(self) -> int:
+        """N"""
+        return self.rows.size(0)
+
+    def pack(self, x: Tensor) -> Tensor:
+        """B x W x ... -> N x ..."""
+        return x.flatten(0, 1) if self.is_full else x.flatten(0, 1).index_select(0, self._entries)
+
+    def spread(self, x: Tensor) -> Tensor:
+        """N x ... -> B x W x ..., each row's last entry repeated behind it."""
+        return (x if self.is_full else x.index_select(0, self._nearest)).unflatten(0, (-1, self.width))
+
+
+@dataclass(frozen=True)
+class Block:
+    """The input of one pass of the verifier: each row's last committed token, then its draft."""
+
+    lasts: Sequence[int]
+    """B, each row's last committed token"""
+    known_starts: Sequence[int]
+    """B, the position of each row's last committed token, the first of its block"""
+    draft: Tensor
+    """B x K, on the host or on the verifier's device"""
+    ragged: Ragged
+    """the N entries of `tokens` that are read"""
+
+    @classmethod
+    def of(cls, tokens: Tensor, known_starts: Sequence[int], widths: Sequence[int] | None = None) -> Block:
+        """A block of B x W tokens on the verifier's device; `widths`: the number read in each row, None for all."""
+        lasts = tokens[:, 0].tolist()
+        return cls.behind(lasts, known_starts, tokens[:, 1:], widths, tokens.device)
+
+    @classmethod
+    def behind(
+        cls,
+        lasts: Sequence[int],
+        known_starts: Sequence[int],
+        draft: Tensor,
+        widths: Sequence[int] | None,
+        device: torch.device,
+    ) -> Block:
+        """A block of these tokens; `widths` as in `of`; `device`: the verifier's."""
+        ragged = Ragged.full(len(lasts), 1 + draft.size(1), device) if widths is None else Ragged.of(widths, device)
+        return cls(lasts, known_starts, draft, ragged)
+
+    @property
+    def first_start(self) -> int:
+        """The least of `known_starts`."""
+        return min(self.known_starts)
+
+    @property
+    def last_start(self) -> int:
+        """The largest of `known_starts`."""
+        return max(self.known_starts)
+
+    @cached_property
+    def _numbers(self) -> Tensor:
+        """2 x B: `known_starts` and `lasts` on the device."""
+        return torch.tensor([self.known_starts, self.lasts]).to(self.ragged.rows.device, non_blocking=True)
+
+    @property
+    def starts(self) -> Tensor:
+        """B, `known_starts` on the device."""
+        return self._numbers[0]
+
+    @cached_property
+    def tokens(self) -> Tensor:
+        """B x W, W = K + 1, on the device; entries that `ragged` leaves out are undefined."""
+        lasts = self._numbers[1, :, None]
+        if self.draft.size(1) == 0:
+            return lasts
+        return torch.cat([lasts, self.draft.to(lasts.device, non_blocking=True)], dim=1)
+
+    @property
+    def proposed(self) -> Tensor:
+        """The next token of the same row behind each token, N; `NO_DRAFT` at a row's end."""
+        read, rows = self.ragged.pack(self.tokens), self.ragged.rows
+        is_last = F.pad(rows[1:], (0, 1), value=-1) != rows
+        return F.pad(read[1:], (0, 1)).masked_fill(is_last, NO_DRAFT)
+
+    def sequence(self, texts: Sequence[Sequence[int]], pad: int) -> Tensor:
+        """The decoder's inputs up to the end of the block, B x L, padded behind a shorter row's block.
+
+        `texts`: the tokens of each row up to `lasts`.
+        """
+        width, tokens = self.ragged.width, self.tokens
+        length = self.last_start + width
+        inputs = torch.tensor([[*text, *[pad] * (length - len(text))] for text in texts], device=tokens.device)
+        return inputs.scatter(1, self.starts[:, None] + torch.arange(width, device=tokens.device), tokens)
+
+    @cached_property
+    def positions(self) -> Tensor:
+        """The position of each token, N."""
+        ragged = self.ragged
+        if ragged.width == 1:
+            return self.starts
+        if ragged.is_full:
+            return (self.starts[:, None] + ragged.columns[: ragged.width]).flatten()
+        return self.starts[ragged.rows] + ragged.columns
+
+
+class Chosen(NamedTuple):
+    """A verifier's choice behind each of a block's N tokens, under the search rules; all on the host."""
+
+    read: Tensor
+    """N, the block's tokens"""
+    tokens: Tensor
+    """N, the best allowed token behind each"""
+    log_probs: Tensor
+    """N, fp32, of `tokens`"""
+    forced: Tensor | None = None
+    """N booleans: a rule forces the token, whatever the scores; None: nowhere"""
+    drafted: Tensor | None = None
+    """N, fp32: the log-probability of the next token of the same row's block, minus infinity where a rule bans it;
+    undefined at a row's end. None where drafts are judged by `tokens` alone"""
+    ranks: Tensor | None = None
+    """N: the number of tokens with a higher score than `drafted`, counted as far as it was asked for"""
+
+
+@dataclass
+class Decoded:
+    """One finished sentence."""
+
+    tokens: Tensor
+    """the output, L, EOS included"""
+    log_probs: Tensor
+    """log-probability of each output token, L, fp32"""
+    stats: SentenceStats
+    drafts: list[Tensor] | None = None
+    """the draft of every iteration; None where drafts are not kept"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of an iteration: numbers of tokens for each row."""
+
+    drafted: list[int]
+    accepted: list[int]
+    committed: list[int]
+    remaining: Order | None
+    """the rows that go on; None: all rows go on"""

@@ -1,1 +1,0 @@
-"""Matrix products with weights: prepacking, precision, and reproducible bits."""

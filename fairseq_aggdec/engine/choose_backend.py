@@ -1,0 +1,50 @@
+"""The choice of what computes a model. No other file of the engine, of decoding or of generation asks for a device.
+
+| backend | computes | where |
+|---|---|---|
+| `plain` | PyTorch's operations, one by one | anywhere; the reference |
+| `native` | the kernels in C | a CPU with AVX2 or AVX-512, single precision |
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.native import modules
+from fairseq_aggdec.engine.native.backend import native_backend, refuse_options
+from fairseq_aggdec.engine.plain.backend import PlainBackend
+
+
+def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = None) -> PlainBackend:
+    """The backend of a model with such weights and such an activation in its layers.
+
+    Raises:
+        AggdecError: no backend has this arithmetic on the weight's device.
+    """
+    device = weight.device
+    if not host_waits(device):
+        return native_backend(weight, arithmetic, activation) or PlainBackend(arithmetic, weight)
+    refuse_options(arithmetic, f"compute on the CPU only, not on {device.type}: leave it out, or add --cpu")
+    # cuDNN plans every new shape for a tenth of a second, and here shapes are always new
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    return PlainBackend(arithmetic, weight, waits=True)
+
+
+def host_waits(device: torch.device) -> bool:
+    """Whether the host waits for the device when it reads a number."""
+    return device.type != "cpu"
+
+
+def arithmetic_of_drafts(arithmetic: Arithmetic, weight: Tensor) -> Arithmetic:
+    """The arithmetic of a drafter with verified drafts: 8-bit integers where there are kernels for them.
+
+    Args:
+        arithmetic: the verifier's.
+        weight: of the verifier, for its device and type.
+    """
+    is_plain = not host_waits(weight.device) and weight.dtype == torch.float32 and arithmetic.precision == "own"
+    found = modules.kernels() if is_plain else None
+    precision = "int8" if found is not None and found.quantises else arithmetic.precision
+    return Arithmetic(precision, is_judged=True)

@@ -1,0 +1,1 @@
+"""An engine's computations by PyTorch's operations, on any device: the reference of `native` and `cuda`."""

@@ -1,0 +1,125 @@
+"""The computations of one model by PyTorch's operations."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from torch import Tensor, nn
+
+from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.plain.choice import Choice
+from fairseq_aggdec.engine.plain.layers import (
+    Attend,
+    DecoderLayers,
+    EncoderLayers,
+    Positions,
+    attend,
+    attend_in_fixed_shapes,
+    attend_in_products,
+)
+from fairseq_aggdec.engine.plain.linear import Activation, Linear
+from fairseq_aggdec.engine.weights import fused_weights
+
+Product = Callable[[Tensor], Tensor]
+"""activation(x W^T + b), ... x I -> ... x O"""
+
+
+class PlainBackend:
+    """PyTorch's operations, on any device: the reference. Other backends replace what they have faster."""
+
+    name = "plain"
+
+    def __init__(self, arithmetic: Arithmetic, weight: Tensor, waits: bool = False) -> None:
+        """
+        Args:
+            arithmetic: the arithmetic of the layers.
+            weight: of the model, for its device and type.
+            waits: whether the host waits for the device when it reads a number.
+        """
+        self.arithmetic = arithmetic
+        self.waits = waits
+        self.choice = Choice(waits=waits)
+        """finds the highest scores"""
+        self.can_be_ragged = not waits and not self.in_fixed_shapes
+        """whether the padding of a block is left out; on a GPU a hundred tokens take the time of one"""
+        self._attend: Attend = attend
+        if self.in_fixed_shapes:
+            self._attend = attend_in_fixed_shapes
+        elif not waits and weight.dtype == torch.float32:
+            self._attend = attend_in_products
+
+    @property
+    def in_fixed_shapes(self) -> bool:
+        """Whether inputs are padded to fixed shapes, see `fixed_shapes`."""
+        return self.arithmetic.fixed_shapes
+
+    def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
+        """A linear layer with a weight, O x I, and a bias, O."""
+        return Linear(weight, bias, activation, self.arithmetic, prepacks=not self.waits)
+
+    def fused(
+        self, *projections: nn.Linear, activation: Activation | None = None, order: Tensor | None = None
+    ) -> Product:
+        """One product for several projections of the same input, see `fused_weights`."""
+        return self.product(*fused_weights(*projections, order=order), activation)
+
+    def decoder_layers(self, decoder: TransformerDecoderBase) -> Any:
+        """A decoder's layers, with the methods of `DecoderLayers`."""
+        return DecoderLayers(decoder, self.fused, self._attend)
+
+    def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
+        """An encoder's layers, called as `EncoderLayers`."""
+        return EncoderLayers(encoder, self.fused)
+
+    def embedding(
+        self, decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None
+    ) -> Callable[[Tensor, Tensor | range, int], Tensor] | None:
+        """The input of a decoder's first layer in one operation, as `native.modules.Embedding`; None: in several."""
+        return None
+
+    def chain(
+        self, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
+    ) -> Tensor:
+        """The best candidate of each position, given the token chosen before it (`transition_tables`).
+
+        Args:
+            before: V x H, the table of A embed(a).
+            after: V x H, the table of W^T output(b).
+            here: B x k x H, B features + bias of each position.
+            candidates: B x k x C tokens.
+            scores: B x k x C, the scores of the candidates without transitions.
+            last: B, the token before each block.
+
+        Returns:
+            B x k tokens.
+        """
+        first = last[:, None, None].expand(-1, 1, candidates.size(-1))
+        preceding = torch.cat([first, candidates[:, :-1]], dim=1)
+        hidden = F.embedding(preceding, before).add_(here[:, :, None]).relu_()  # B x k x C x H
+        transitions = hidden @ F.embedding(candidates, after).transpose(-1, -2)  # B x k x C x C
+        return chained(candidates, scores, transitions)
+
+
+def chained(candidates: Tensor, scores: Tensor, transitions: Tensor) -> Tensor:
+    """The best candidate of each position, given the candidate chosen before it.
+
+    All scores are computed at once; the choice is a walk through small tables.
+
+    Args:
+        candidates: B x k x C tokens.
+        scores: B x k x C, the scores of the candidates without transitions.
+        transitions: B x k x C x C, added to the score of candidate j (last dimension) after candidate i of the
+            position before. The first position has one token before it, and reads entry i = 0.
+
+    Returns:
+        B x k tokens.
+    """
+    best_after = (scores[..., None, :] + transitions).argmax(dim=-1)  # B x k x C: the best j after each i
+    chosen = best_after.new_zeros(best_after.size(0), 1)
+    picks = []
+    for position in best_after.unbind(dim=1):
+        chosen = position.gather(1, chosen)
+        picks.append(chosen)
+    return candidates.gather(2, torch.stack(picks, dim=1)).squeeze(2)
