@@ -1,16 +1,15 @@
 """Buffers that stay where they are from batch to batch, and the few sizes in which passes use them."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from fairseq_aggdec.engine.cuda.packets import sent
-from fairseq_aggdec.engine.layers import KVCache
+from fairseq_aggdec.engine.plain.layers import KVCache
 
-MOST_ROWS = 1024
-"""the most rows of a pass that is captured"""
+MOST_TOKENS = 4096
+"""tokens of a pass, with those that fill it up to its bucket, above which arithmetic takes longer than launches"""
 _WIDTHS = (1, 4, 8, 16, 32)
 _POSITIONS, _SOURCE = 64, 32  # the smallest buckets
 _MOST_KEPT = 2**30
@@ -28,8 +27,8 @@ def width_bucket(width: int) -> int:
 
 
 def tree_width_bucket(width: int) -> int:
-    """Round the number of a sentence's tokens in a tree up; a beam has mostly four or five hypotheses."""
-    return width if width <= _WIDTHS[1] + 1 else width_bucket(width)
+    """Round the number of a sentence's prefixes up; a beam mostly has four or five."""
+    return width if width <= 5 else width_bucket(width)
 
 
 def positions_bucket(positions: int) -> int:
@@ -43,94 +42,88 @@ def source_bucket(length: int) -> int:
 
 
 class StaticCache(KVCache):
-    """A `KVCache` in a memory that serves batch after batch, with the sources' keys and values.
+    """A `KVCache` in a memory that serves batch after batch, beside the keys and values of the sources.
 
-    The first rows of the memory are the batch's. Only a batch that needs more rows or positions moves it.
+    The first rows of the memory are those of the batch. Only a batch that needs more rows or positions moves it.
     """
 
-    def __init__(self, num_layers: int, heads: int, head_dim: int, moved: Callable[[], None]) -> None:
-        """`moved` is called when another memory takes the place of the present one."""
+    def __init__(self, num_layers: int, heads: int, head_dim: int, moved: Callable[[int], None]) -> None:
+        """`moved` is called with the new capacity when another memory takes the place of the present one."""
         super().__init__(num_layers, heads, head_dim)
-        self._whole, self._cross, self._padding = self._none, self._none, torch.empty(0, 0, dtype=torch.bool)
+        self._whole, self._cross, self._padding = self._none, self._none, torch.empty(0)
         self._moved = moved
         self.source = 0
-        """bucket of the length of this batch's sources"""
+        """number of positions to which this batch's sources are filled up"""
 
-    def start(self, batch_size: int, like: Tensor) -> None:
-        raise NotImplementedError("a batch starts with its sources")
+    @property
+    def rows(self) -> int:
+        """The bucket of the rows that are left."""
+        return rows_bucket(self._batch_size)
 
-    def start_with(self, keys_values: Tensor, padding: Tensor | None) -> None:
+    def start_with(self, cross: Tensor, padding: Tensor | None) -> None:
         """Prepare for a new batch.
 
         Args:
-            keys_values: of the sources, layers x B x H x S x 2D/H, of any strides.
+            cross: keys and values of the sources, layers x B x H x S x 2D/H, with any strides.
             padding: B x S, the hidden positions.
         """
-        batch_size, length = keys_values.size(1), keys_values.size(3)
+        batch_size, length = cross.size(1), cross.size(3)
         rows, source = rows_bucket(batch_size), source_bucket(length)
-        self._fit(rows, source, positions_bucket(2 * length), keys_values)
-        self.source, self._batch_size = source, batch_size
+        self._fit(rows, source, positions_bucket(2 * length), cross)
+        self._batch_size, self.source = batch_size, source
         # hidden entries have weight zero, and zero times NaN is NaN: an overflow in the last batch must not stay
         self._whole[:, :rows].zero_()
-        cross, hidden = self._cross[:, :rows, :, :source], self._padding[:rows, :source]
-        cross.zero_()
-        cross[:, :batch_size, :, :length] = keys_values
-        hidden.fill_(True)
-        hidden[:batch_size, :length] = False if padding is None else padding
-        hidden[batch_size:] = False
+        own, hidden = self.sources(rows)
+        own.zero_()
+        own[:, :batch_size, :, :length] = cross
+        hidden.fill_(False)
+        hidden[:batch_size, length:] = True
+        if padding is not None:
+            hidden[:batch_size, :length] = padding
         self._open()
 
     def reserve(self, length: int) -> None:
-        if length > self._whole.size(3):
+        capacity = self._whole.size(3)
+        if length > capacity:
             wider = self._new(self._whole.size(1), positions_bucket(length), self._whole)
-            wider[:, :, :, : self._whole.size(3)] = self._whole
+            wider[:, :, :, :capacity] = self._whole
             self._replace(wider)
             self._open()
 
     def of_rows(self, rows: int) -> KVCache:
-        """The memory of the first rows, which may be more than the batch has."""
+        """The memory of the first rows; the batch may have fewer."""
         view = KVCache(self._none.size(0), self._none.size(2), self._none.size(4) // 2)
         view.memory, view._batch_size = self._whole[:, :rows], rows
         view._number_places()
         return view
 
-    def sources_of_rows(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of the sources, layers x R x H x S x 2D/H, and their hidden positions, R x S."""
+    def sources(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of the first rows' sources, layers x R x H x S x 2D/H, and hidden positions, R x S."""
         return self._cross[:, :rows, :, : self.source], self._padding[:rows, : self.source]
-
-    def keep_order(self, rows: Sequence[int], moved: Sequence[int]) -> None:
-        """Keep only these rows, in this order; `moved`: the places that get another row."""
-        if moved:
-            places, taken = sent([moved, [rows[place] for place in moved]], self._whole.device)
-            for held, dim in ((self._whole, 1), (self._cross, 1), (self._padding, 0)):
-                held.index_copy_(dim, places, held.index_select(dim, taken))
-        self._batch_size = len(rows)
-        self._open()
 
     def _open(self) -> None:
         self.memory = self._whole[:, : self._batch_size]
         self._number_places()
 
     def _fit(self, rows: int, source: int, capacity: int, like: Tensor) -> None:
-        """Have memory for this many rows and positions; where it has to grow, for what earlier batches needed, too."""
+        """Have room for so many rows and positions; a memory that has to grow keeps the sizes that it has reached."""
         whole, cross = self._whole, self._cross
-        is_same = whole.dtype == like.dtype and whole.device == like.device
+        is_alike = (whole.dtype, whole.device) == (like.dtype, like.device)
         needed, held = (rows, source, capacity), (whole.size(1), cross.size(3), whole.size(3))
-        if is_same and all(map(operator.ge, held, needed)) and whole.numel() + cross.numel() <= _MOST_KEPT:
+        if is_alike and all(map(operator.ge, held, needed)) and whole.numel() + cross.numel() <= _MOST_KEPT:
             return
-        more = tuple(map(max, needed, held))
-        layers, _, heads, _, size = self._none.shape
-        if is_same and layers * more[0] * heads * (more[1] + more[2]) * size <= _MOST_KEPT:
-            needed = more
-        self._whole = self._cross = self._none  # frees the old memory before more is allocated
-        rows, source, capacity = needed
+        larger = tuple(map(max, needed, held))
+        numbers = larger[0] * (larger[1] + larger[2]) * self._none.size(0) * self._none.size(2) * self._none.size(4)
+        if is_alike and numbers <= _MOST_KEPT:
+            rows, source, capacity = larger
+        self._whole = self._cross = self.memory = self._none  # frees the old memory before more is allocated
         self._replace(self._new(rows, capacity, like))
         self._cross = self._new(rows, source, like)
         with torch.inference_mode(False):
             self._padding = torch.zeros(rows, source, dtype=torch.bool, device=like.device)
 
     def _replace(self, memory: Tensor) -> None:
-        self._moved()
+        self._moved(memory.size(3))  # ends what reads the old memory
         self._whole = memory
 
     @torch.inference_mode(False)  # it outlives the batch

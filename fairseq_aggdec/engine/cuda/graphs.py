@@ -60,7 +60,9 @@ class CudaCapture:
 class Graph:
     """A function from numbers of the host to tensors on the device, with buffers for both."""
 
-    def __init__(self, name: str, function: Function, size: int, device: torch.device) -> None:
+    def __init__(
+        self, name: str, function: Function, size: int, device: torch.device, inputs: Sequence[Tensor] = ()
+    ) -> None:
         """
         Args:
             name: for messages.
@@ -68,8 +70,9 @@ class Graph:
                 Its tensors have the same shapes in each call, and a repeated call changes nothing.
             size: how many numbers.
             device: where it computes.
+            inputs: further tensors on the device that the function reads.
         """
-        self.name = name
+        self.name, self.inputs = name, inputs
         self._device = device
         self.replay: Callable[[], None] | None = None
         self.results: list[Tensor] = []
@@ -139,13 +142,15 @@ class Graphs:
         """Graphs on a device; on a CPU nothing is captured."""
         return cls(device, (lambda: CudaCapture(device)) if device.type == "cuda" else None)
 
-    def get(self, key: tuple[Hashable, ...], make: Callable[[], tuple[Function, int]]) -> Graph:
-        """The graph of a key. `make` returns its function and how many numbers that reads, see `Graph`."""
+    def get(self, key: tuple[Hashable, ...], size: int, make: Callable[[], tuple[Function, Sequence[Tensor]]]) -> Graph:
+        """The graph of a key. `size` is the number of its numbers; `make` returns its function and inputs."""
         graph = self._graphs.pop(key, None)
         if graph is None:
             while len(self._graphs) >= self._most:
                 self._graphs.pop(next(iter(self._graphs))).wait()  # its buffers may still be in use
-            graph = Graph(" ".join(map(str, key)), *make(), self._device)
+            with torch.inference_mode(False):  # inputs outlive the batch
+                function, inputs = make()
+            graph = Graph(" ".join(map(str, key)), function, size, self._device, inputs)
         self._graphs[key] = graph  # the last of the dictionary
         return graph
 

@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 class Packet:
-    """A tensor on the host and one of the same shape on the device, which is copied to and fro.
+    """A tensor on the host and one of the same shape on the device.
 
-    The host's memory is pinned for a GPU: such a copy can be a part of a graph, and the host does not wait for it.
+    The host's memory is pinned for a GPU: then a copy can be a part of a graph, and the host does not wait for it.
     """
 
     @torch.inference_mode(False)  # it outlives the batch for which it is made
@@ -18,15 +18,9 @@ class Packet:
         self.on_device = torch.zeros(*shape, dtype=dtype, device=device)
 
     def down(self) -> Tensor:
-        """Copy to the device, without waiting; the host must not write before the copy is done."""
+        """Copy to the device without waiting; the host must not write before the copy is done."""
         return self.on_device.copy_(self.on_host, non_blocking=True)
 
     def up(self, numbers: Tensor) -> None:
-        """Copy numbers of the device to the host, without waiting; the host must not read before the copy is done."""
+        """Copy numbers of the device to the host without waiting; the host must not read before the copy is done."""
         self.on_host.copy_(self.on_device.copy_(numbers), non_blocking=True)
-
-
-def sent(numbers: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """A small table of the host as a tensor on the device; the host does not wait."""
-    table = torch.tensor(numbers, dtype=torch.long)
-    return table.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else table
