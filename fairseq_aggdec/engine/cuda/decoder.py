@@ -22,6 +22,7 @@ from fairseq_aggdec.decoding.blocks import Block, Chosen, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.choose_backend import host_waits
 from fairseq_aggdec.engine.cuda.buffers import (
     MOST_TOKENS,
     StaticCache,
@@ -70,7 +71,9 @@ class GraphDecoder(BlockDecoder):
     ) -> None:
         words = decoder.embed_tokens.weight
         self.device = words.device
-        super().__init__(decoder, kinds, arithmetic, further, backend or PlainBackend(arithmetic, words, waits=True))
+        if backend is None:
+            backend = PlainBackend(arithmetic, words, waits=host_waits(self.device))
+        super().__init__(decoder, kinds, arithmetic, further, backend)
         self.graphs = Graphs.on(self.device)
         heads, head_dim = self._heads, decoder.layers[0].self_attn.head_dim
         self._cache: StaticCache = StaticCache(len(decoder.layers), heads, head_dim, self._cache_moved)
