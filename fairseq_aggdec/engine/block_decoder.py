@@ -44,6 +44,7 @@ class BlockDecoder(Verifier, TreeVerifier):
         kinds: tuple[type, ...] = STOCK_DECODERS,
         arithmetic: Arithmetic = AS_THE_MODEL,
         further: Tensor | None = None,
+        backend: PlainBackend | None = None,
     ) -> None:
         """
         Args:
@@ -52,6 +53,7 @@ class BlockDecoder(Verifier, TreeVerifier):
             arithmetic: the arithmetic of the layers.
             further: N x D, scaled embeddings of symbols numbered from V on, such as a drafter's mask. Blocks can
                 contain these symbols if `reads_further`.
+            backend: what computes; None: as `choose_backend` says.
 
         Raises:
             ValueError: the engine does not support the decoder.
@@ -62,7 +64,7 @@ class BlockDecoder(Verifier, TreeVerifier):
             raise ValueError(f"the block engine does not support {reason}")
         self._decoder = decoder
         words = decoder.embed_tokens.weight
-        self.backend = choose_backend(words, arithmetic, decoder.layers[0].activation_fn)
+        self.backend = backend or choose_backend(words, arithmetic, decoder.layers[0].activation_fn)
         """what computes"""
         backend = self.backend
         self._layers = backend.decoder_layers(decoder)
@@ -104,10 +106,14 @@ class BlockDecoder(Verifier, TreeVerifier):
         if len(masks) > 0 and (self.backend.waits or bool(masks[0].any())):
             # a contiguous copy: rows are removed in place, and the kernels read contiguous memory
             self._padding = masks[0].clone(memory_format=torch.contiguous_format)
-        by_head = self._cross_kv(memory).unflatten(-1, (self._cache.memory.size(0), self._heads, -1))
-        self._cross = by_head.permute(2, 0, 3, 1, 4).contiguous()
+        self._cross = self._cross_of(memory).contiguous()
         self._layers.attend_to(self._cross, self._padding)
         self._cache.start(memory.size(0), memory)
+
+    def _cross_of(self, memory: Tensor) -> Tensor:
+        """The keys and values of an encoder's output, B x S x C -> layers x B x H x S x 2D/H."""
+        by_head = self._cross_kv(memory).unflatten(-1, (self._cache.memory.size(0), self._heads, -1))
+        return by_head.permute(2, 0, 3, 1, 4)
 
     def verify(self, block: Block, rules: SearchRules, ranks: int = 0, sequence: Tensor | None = None) -> Chosen:
         return choose_block(self.score(block), self.backend.choice, block, rules, ranks, sequence)
@@ -137,8 +143,12 @@ class BlockDecoder(Verifier, TreeVerifier):
     def _logits(self, features: Tensor) -> Iterator[Tensor]:
         is_one = self.backend.waits or features.size(0) <= _LOGITS_CHUNK
         for part in (features,) if is_one else features.split(_LOGITS_CHUNK):
-            logits = self.project(part)
-            yield logits if self._temperature == 1.0 else logits / self._temperature
+            yield self._scores(part)
+
+    def _scores(self, features: Tensor) -> Tensor:
+        """Logits over the temperature, ... x D -> ... x V."""
+        logits = self.project(features)
+        return logits if self._temperature == 1.0 else logits / self._temperature
 
     def features(
         self,

@@ -62,28 +62,8 @@ class BlockEncoder:
         """
         if self._aligns:
             tokens = aligned(tokens, self.pad)
-        encoder, length = self._encoder, tokens.size(1)
-        hidden = tokens.eq(encoder.padding_idx)
-        # a mask without padding is dropped on a CPU; on a GPU the look at it would cost a synchronisation
-        padded = self._waits or bool(hidden.any())
-        embedding = encoder.embed_scale * F.embedding(tokens, encoder.embed_tokens.weight)
-        x = embedding
-        if self._positions is not None:
-            places = self._positions.reaching(length).size(0)
-            if places < length and not self._clamps and (longest := int((~hidden).sum(dim=1).max())) > places:
-                raise AggdecError(
-                    f"a source has {longest} symbols, end of sentence included, and the model's encoder only {places} "
-                    "positions: leave it out or cut it"
-                )
-            if padded:
-                x = x + self._positions.look_up((~hidden).cumsum(dim=1).sub_(1).clamp_(min=0), length)
-            else:
-                x = x + self._positions.span(0, length)
-        if self._embedding_norm is not None:
-            x = self._embedding_norm(x)
-        if padded:
-            x = x.masked_fill(hidden[..., None], 0.0)
-        x = self._layers(x, hidden if padded else None)
+        self._check_length(tokens)
+        x, embedding, hidden = self._encoded(tokens)
         return {
             "encoder_out": [x.transpose(0, 1)],
             "encoder_padding_mask": [hidden],
@@ -92,3 +72,36 @@ class BlockEncoder:
             "src_tokens": [],
             "src_lengths": [],
         }
+
+    def _check_length(self, tokens: Tensor) -> None:
+        """Raise `AggdecError` for a sentence that is longer than the encoder's learned positions."""
+        if self._positions is None or self._clamps:
+            return
+        places = self._positions.reaching(tokens.size(1)).size(0)
+        if places < tokens.size(1) and (longest := int(tokens.ne(self.pad).sum(dim=1).max())) > places:
+            raise AggdecError(
+                f"a source has {longest} symbols, end of sentence included, and the model's encoder only {places} "
+                "positions: leave it out or cut it"
+            )
+
+    def _encoded(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The encoder's states and the embeddings of its tokens, B x S x C each, and the padding, B x S."""
+        hidden = tokens.eq(self.pad)
+        # a mask without padding is dropped on a CPU; on a GPU the look at it would cost a synchronisation
+        padding = hidden if self._waits or bool(hidden.any()) else None
+        return *self._states(tokens, padding), hidden
+
+    def _states(self, tokens: Tensor, hidden: Tensor | None) -> tuple[Tensor, Tensor]:
+        """States and embeddings, B x S x C each; `hidden`: the padding, B x S; None without padding."""
+        encoder, length = self._encoder, tokens.size(1)
+        x = embedding = encoder.embed_scale * F.embedding(tokens, encoder.embed_tokens.weight)
+        if self._positions is not None:
+            if hidden is None:
+                x = x + self._positions.span(0, length)
+            else:
+                x = x + self._positions.look_up((~hidden).cumsum(dim=1).sub_(1).clamp_(min=0), length)
+        if self._embedding_norm is not None:
+            x = self._embedding_norm(x)
+        if hidden is not None:
+            x = x.masked_fill(hidden[..., None], 0.0)
+        return self._layers(x, hidden), embedding

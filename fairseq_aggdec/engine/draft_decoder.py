@@ -41,12 +41,16 @@ class DraftDecoder:
         self._copies_source = decoder.copy_query is not None
         self._transitions = None if decoder.transitions is None else TransitionTables(decoder)
         mask = None if self._copies_source else decoder.mask_embedding[None]
-        self._engine = BlockDecoder(decoder, (NarDrafterDecoder,), arithmetic, mask)
+        self._engine = self._new_engine(arithmetic, mask)
         self.waits = self._engine.backend.waits
         self._encode: Encode | None = None  # to be called before the first draft
         self._rows: Tensor | None = None  # B, the rows still to encode; None: all
         self._encoder_out: dict[str, list[Tensor]] = {}
         self._read: list[int] = []  # number of cached tokens of each row
+
+    def _new_engine(self, arithmetic: Arithmetic, mask: Tensor | None) -> BlockDecoder:
+        """The engine of the layers; `mask`: the input at mask positions, 1 x D, where it is the same at all."""
+        return BlockDecoder(self._decoder, (NarDrafterDecoder,), arithmetic, mask)
 
     def start(self, encoder_out: dict[str, Any]) -> None:
         """Start a new batch with the output of the drafter's encoder, or of one with the same weights."""
@@ -109,8 +113,9 @@ class DraftDecoder:
         self._read = [self._read[row] for row in order.rows]
 
     def _begin(self) -> None:
-        """Encode the rows that are left, as `start_later` has announced."""
-        assert self._encode is not None
+        """Encode the rows that are left, as `start_later` has announced, before the first draft."""
+        if self._encode is None:
+            return
         encoder_out = self._encode(self._rows)
         self._read = [0] * encoder_out["encoder_out"][0].size(1)
         self._engine.start(encoder_out)
@@ -132,20 +137,10 @@ class DraftDecoder:
         A block has the tokens that each row has committed since the last draft, then masks: k for the row with the most
         tokens, for others more, which are not returned. A causal prefix is cached.
         """
-        if self._encode is not None:
-            self._begin()
-        decoder, engine, starts = self._decoder, self._engine, self._read
-        is_causal, pad = decoder.is_causal, decoder.padding_idx
-        mask = decoder.embed_tokens.num_embeddings if engine.reads_further else pad  # `inputs` replace padding
-        width = block_size + max(len(text) - start for text, start in zip(texts, starts, strict=True))
-        numbers = array("q")  # for each row: last token, start, block, reach, wanted columns
-        for text, start in zip(texts, starts, strict=True):
-            fresh, end = len(text) - start, len(text) + block_size - 1  # up to the last mask
-            first = start + fresh if is_causal else start
-            row = [text[-1], start, *text[start:], *[mask] * (width - fresh)]
-            row += [*range(start, first), *[end] * (width - (first - start)), *range(fresh, fresh + block_size)]
-            numbers.extend(row)
-        parts = torch.frombuffer(numbers, dtype=torch.long).view(len(texts), -1).to(decoder.mask_embedding.device)
+        self._begin()
+        decoder, engine = self._decoder, self._engine
+        width, last_start = self._width(texts, block_size), max(self._read)
+        parts = self._numbers(texts, block_size, width).to(decoder.mask_embedding.device)
         last, begin, block, reach, wanted = parts.split_with_sizes([1, 1, width, width, block_size], dim=1)
 
         inputs = None
@@ -153,10 +148,32 @@ class DraftDecoder:
             columns = torch.arange(width, device=parts.device)
             masks = decoder.mask_inputs(begin + columns, self._encoder_out)
             inputs = torch.where((columns >= wanted[:, :1])[..., None], masks, engine.embed(block))
-        features = engine.features(block, begin[:, 0], max(starts), reach=reach, embeddings=inputs, wanted=wanted)
-        if is_causal:
-            self._read = [len(text) for text in texts]
+        features = engine.features(block, begin[:, 0], last_start, reach=reach, embeddings=inputs, wanted=wanted)
+        self._have_read(texts)
         return features, last[:, 0]
+
+    def _width(self, texts: Sequence[Sequence[int]], block_size: int) -> int:
+        """The width of the next block."""
+        return block_size + max(len(text) - start for text, start in zip(texts, self._read, strict=True))
+
+    def _numbers(self, texts: Sequence[Sequence[int]], block_size: int, width: int) -> Tensor:
+        """For each row: last token, start, `width` tokens, as many positions that they reach, wanted columns."""
+        decoder, is_causal = self._decoder, self._decoder.is_causal
+        # padding stands for masks whose inputs the caller computes
+        mask = decoder.embed_tokens.num_embeddings if self._engine.reads_further else decoder.padding_idx
+        numbers = array("q")
+        for text, start in zip(texts, self._read, strict=True):
+            fresh, end = len(text) - start, len(text) + block_size - 1  # up to the last mask
+            first = start + fresh if is_causal else start
+            row = [text[-1], start, *text[start:], *[mask] * (width - fresh)]
+            row += [*range(start, first), *[end] * (width - (first - start)), *range(fresh, fresh + block_size)]
+            numbers.extend(row)
+        return torch.frombuffer(numbers, dtype=torch.long).view(len(texts), -1)
+
+    def _have_read(self, texts: Sequence[Sequence[int]]) -> None:
+        """Note that a block was read behind these texts."""
+        if self._decoder.is_causal:
+            self._read = [len(text) for text in texts]
 
 
 def _rows_of(encoder_out: dict[str, Any], rows: Tensor | None) -> dict[str, Any]:

@@ -74,12 +74,20 @@ class ProposingDecoder(BlockDecoder):
     def propose(self, lengths: Sequence[int], last_head: int) -> Tensor | None:
         if self._features is None:
             return None
-        if self._proposing is None or self._proposing[0] < last_head:
-            self._proposing = last_head, _Heads(self._layer_of_heads, 2, last_head, self.backend)
         rows = torch.arange(len(lengths), device=self._starts.device)
         chosen_at = torch.tensor(lengths).to(rows.device) - 2 - self._starts  # B: the column of the token before last
-        proposed = self._proposing[1](self._features[rows, chosen_at])  # B x N x D
-        return best_tokens(super().project(proposed[:, : last_head - 1]), self._never_proposed)
+        return self._best(self._heads_up_to(last_head), self._features[rows, chosen_at], last_head)
+
+    def _heads_up_to(self, last_head: int) -> _Heads:
+        """Heads 2 to `last_head` at least."""
+        if self._proposing is None or self._proposing[0] < last_head:
+            self._proposing = last_head, _Heads(self._layer_of_heads, 2, last_head, self.backend)
+        return self._proposing[1]
+
+    def _best(self, heads: _Heads, features: Tensor, last_head: int) -> Tensor:
+        """The best tokens of heads 2 to `last_head`, B x D -> B x (`last_head` - 1)."""
+        logits = super().project(heads(features)[:, : last_head - 1])
+        return best_tokens(logits, self._never_proposed)
 
     def keep(self, order: Order) -> None:
         super().keep(order)

@@ -143,11 +143,11 @@ class RuledChoice:
         bans = self._only_bans(positions, earliest, latest)
         if bans is not None:
             values, names, whole = self.choice.likeliest(logits, count, bans)
-            return Choices(self._resolved(names, values, whole), values[:, 0], values, whole, None)
+            return Choices(resolve_ties(self.choice, names, values, whole), values[:, 0], values, whole, None)
         scores = self._ruled_scores(logits, positions, sequence, earliest)
         ended = None if rules.source_lengths is None else positions >= rules.source_lengths
         values, names = self.choice.best_entries(scores, count)
-        tokens, log_probs = self._resolved(names, values, scores), values[:, 0]
+        tokens, log_probs = resolve_ties(self.choice, names, values, scores), values[:, 0]
         forced: Tensor | None = None
         only = self._forced_tokens(positions, latest)
         if only is not None:
@@ -248,23 +248,25 @@ class RuledChoice:
             scores[:, rules.eos] = torch.where(positions >= rules.source_lengths, 0.0, -math.inf)
         return scores
 
-    def _resolved(self, tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor:
-        """The best token of each row, chosen among equal scores by `topk` of the whole row, as fairseq does.
 
-        Args:
-            tokens: the best tokens of each row, N x R; R is at least 2 where V is.
-            values: the log-probabilities of `tokens`, in descending order.
-            scores: all log-probabilities, N x V.
-        """
-        best = tokens[:, 0]
-        if tokens.size(1) == 1 or self.choice.waits:
-            return best
-        tied = [row for row, (first, second) in enumerate(values[:, :2].tolist()) if first == second]
-        if tied:
-            best = best.clone()
-            for row in tied:
-                best[row] = scores[row].topk(2).indices[0]
+def resolve_ties(choice: Choice, tokens: Tensor, values: Tensor, scores: LogProbs | Tensor) -> Tensor:
+    """The best token of each row, chosen among equal scores by `topk` of the whole row, as fairseq does.
+
+    Args:
+        choice: the backend's.
+        tokens: the best tokens of each row, N x R; R is at least 2 where V is.
+        values: the log-probabilities of `tokens`, in descending order.
+        scores: all log-probabilities, N x V.
+    """
+    best = tokens[:, 0]
+    if tokens.size(1) == 1 or choice.waits:
         return best
+    tied = [row for row, (first, second) in enumerate(values[:, :2].tolist()) if first == second]
+    if tied:
+        best = best.clone()
+        for row in tied:
+            best[row] = scores[row].topk(2).indices[0]
+    return best
 
 
 def choose_block(

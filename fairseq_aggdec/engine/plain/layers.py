@@ -382,6 +382,37 @@ class DecoderLayers:
         mask = block.ragged.spread(additive_mask(hidden, x))[:, None]  # B x 1 x W x L
         return self._run(x, memories, mask, block.ragged, None)
 
+    def block_at(
+        self,
+        x: Tensor,
+        cache: KVCache,
+        positions: Tensor,
+        keys: int,
+        reach: Tensor | None = None,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
+        """As `block`, where the host knows sizes alone; `positions`: of the tokens, B x W, all below `keys`."""
+        mask = _hide_behind(positions if reach is None else reach, keys, x)
+        return self._run(x, cache.open(cache.places(positions), 0, 0, keys), mask, None, wanted)
+
+    def tree_at(self, x: Tensor, cache: KVCache, positions: Tensor, paths: Tensor, keys: int) -> Tensor:
+        """As `tree`, where the host knows sizes alone.
+
+        Args:
+            x: B x W x D.
+            cache: with room for the tokens, which are added.
+            positions: B x W.
+            paths: B x W x L, see `TreeBlock`; all slots are below `keys`.
+            keys: number of slots to attend to.
+
+        Returns:
+            B x W x D.
+        """
+        slots = paths.gather(2, positions[..., None]).squeeze(2)
+        everything = torch.ones(*slots.shape, keys, dtype=torch.bool, device=x.device)
+        mask = additive_mask(everything.scatter(2, paths, False), x)[:, None]  # B x 1 x W x keys
+        return self._run(x, cache.open(cache.places(slots), 0, 0, keys), mask, None, None)
+
     def _run(
         self,
         x: Tensor,

@@ -1,0 +1,131 @@
+"""Buffers that stay where they are from batch to batch, and the few sizes in which passes use them."""
+
+import operator
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.engine.plain.layers import KVCache
+
+MOST_TOKENS = 4096
+"""tokens of a pass, with those that fill it up to its bucket, above which arithmetic takes longer than launches"""
+_WIDTHS = (1, 4, 8, 16, 32)
+_POSITIONS, _SOURCE = 64, 32  # the smallest buckets
+_MOST_KEPT = 2**30
+"""numbers of a memory up to which it is kept for batches that need less"""
+
+
+def rows_bucket(rows: int) -> int:
+    """Round a number of rows up."""
+    return 1 << (rows - 1).bit_length()
+
+
+def width_bucket(width: int) -> int:
+    """Round the width of a block up."""
+    return next((wide for wide in _WIDTHS if wide >= width), -(-width // _WIDTHS[-1]) * _WIDTHS[-1])
+
+
+def tree_width_bucket(width: int) -> int:
+    """Round the number of a sentence's prefixes up; a beam mostly has four or five."""
+    return width if width <= 5 else width_bucket(width)
+
+
+def positions_bucket(positions: int) -> int:
+    """Round a number of cached positions up."""
+    return max(_POSITIONS, rows_bucket(positions))
+
+
+def source_bucket(length: int) -> int:
+    """Round the length of the longest source up."""
+    return max(_SOURCE, rows_bucket(length))
+
+
+class StaticCache(KVCache):
+    """A `KVCache` in a memory that serves batch after batch, beside the keys and values of the sources.
+
+    The first rows of the memory are those of the batch. Only a batch that needs more rows or positions moves it.
+    """
+
+    def __init__(self, num_layers: int, heads: int, head_dim: int, moved: Callable[[int], None]) -> None:
+        """`moved` is called with the new capacity when another memory takes the place of the present one."""
+        super().__init__(num_layers, heads, head_dim)
+        self._whole, self._cross, self._padding = self._none, self._none, torch.empty(0)
+        self._moved = moved
+        self.source = 0
+        """number of positions to which this batch's sources are filled up"""
+
+    @property
+    def rows(self) -> int:
+        """The bucket of the rows that are left."""
+        return rows_bucket(self._batch_size)
+
+    def start_with(self, cross: Tensor, padding: Tensor | None) -> None:
+        """Prepare for a new batch.
+
+        Args:
+            cross: keys and values of the sources, layers x B x H x S x 2D/H, with any strides.
+            padding: B x S, the hidden positions.
+        """
+        batch_size, length = cross.size(1), cross.size(3)
+        rows, source = rows_bucket(batch_size), source_bucket(length)
+        self._fit(rows, source, positions_bucket(2 * length), cross)
+        self._batch_size, self.source = batch_size, source
+        # hidden entries have weight zero, and zero times NaN is NaN: an overflow in the last batch must not stay
+        self._whole[:, :rows].zero_()
+        own, hidden = self.sources(rows)
+        own.zero_()
+        own[:, :batch_size, :, :length] = cross
+        hidden.fill_(False)
+        hidden[:batch_size, length:] = True
+        if padding is not None:
+            hidden[:batch_size, :length] = padding
+        self._open()
+
+    def reserve(self, length: int) -> None:
+        capacity = self._whole.size(3)
+        if length > capacity:
+            wider = self._new(self._whole.size(1), positions_bucket(length), self._whole)
+            wider[:, :, :, :capacity] = self._whole
+            self._replace(wider)
+            self._open()
+
+    def of_rows(self, rows: int) -> KVCache:
+        """The memory of the first rows; the batch may have fewer."""
+        view = KVCache(self._none.size(0), self._none.size(2), self._none.size(4) // 2)
+        view.memory, view._batch_size = self._whole[:, :rows], rows
+        view._number_places()
+        return view
+
+    def sources(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of the first rows' sources, layers x R x H x S x 2D/H, and hidden positions, R x S."""
+        return self._cross[:, :rows, :, : self.source], self._padding[:rows, : self.source]
+
+    def _open(self) -> None:
+        self.memory = self._whole[:, : self._batch_size]
+        self._number_places()
+
+    def _fit(self, rows: int, source: int, capacity: int, like: Tensor) -> None:
+        """Have room for so many rows and positions; a memory that has to grow keeps the sizes that it has reached."""
+        whole, cross = self._whole, self._cross
+        is_alike = (whole.dtype, whole.device) == (like.dtype, like.device)
+        needed, held = (rows, source, capacity), (whole.size(1), cross.size(3), whole.size(3))
+        if is_alike and all(map(operator.ge, held, needed)) and whole.numel() + cross.numel() <= _MOST_KEPT:
+            return
+        larger = tuple(map(max, needed, held))
+        numbers = larger[0] * (larger[1] + larger[2]) * self._none.size(0) * self._none.size(2) * self._none.size(4)
+        if is_alike and numbers <= _MOST_KEPT:
+            rows, source, capacity = larger
+        self._whole = self._cross = self.memory = self._none  # frees the old memory before more is allocated
+        self._replace(self._new(rows, capacity, like))
+        self._cross = self._new(rows, source, like)
+        with torch.inference_mode(False):
+            self._padding = torch.zeros(rows, source, dtype=torch.bool, device=like.device)
+
+    def _replace(self, memory: Tensor) -> None:
+        self._moved(memory.size(3))  # ends what reads the old memory
+        self._whole = memory
+
+    @torch.inference_mode(False)  # it outlives the batch
+    def _new(self, rows: int, capacity: int, like: Tensor) -> Tensor:
+        return self._allocated(rows, capacity, like)

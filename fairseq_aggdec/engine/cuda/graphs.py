@@ -1,0 +1,216 @@
+"""CUDA graphs: a pass of several hundred operations, captured once, is launched by one call.
+
+Launched one by one, an operation costs the host about 7 us, more than most of them take; a whole graph costs 10 us.
+Each replay reads and writes the memory of the capture. So what goes in and what comes out has buffers of its own, and
+only intermediate results are in the pool that all graphs share. Where nothing is captured, on a CPU or after a failure,
+the same function is called on the same buffers.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.engine.cuda.packets import Packet
+from fairseq_aggdec.errors import AggdecError
+
+logger = logging.getLogger(__name__)
+
+Function = Callable[[Tensor], Sequence[Tensor]]
+Capture = Callable[[Callable[[], None]], Callable[[], None]]
+"""from a function without arguments to one that replays it; may call it first"""
+
+_MOST_GRAPHS = 128  # of one engine; a graph of a pass takes less than a megabyte beside the pool
+_SECONDS_TO_REPORT = 1.0
+_WARM_UPS = 2  # the first call compiles kernels and loads libraries, which a capture forbids
+
+_capturing = threading.Lock()  # PyTorch allows one capture at a time in a process
+
+
+class CudaCapture:
+    """Captures functions on a device. Intermediate results of all graphs share one pool of memory."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device)
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, function: Callable[[], None]) -> Callable[[], None]:
+        with _capturing, torch.cuda.device(self._device):
+            caller = torch.cuda.current_stream()
+            self._stream.wait_stream(caller)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.stream(self._stream):
+                for _ in range(_WARM_UPS):
+                    function()
+                self._stream.synchronize()
+                # other threads may allocate memory and wait meanwhile
+                graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                try:
+                    function()
+                finally:
+                    graph.capture_end()
+            caller.wait_stream(self._stream)
+            return graph.replay
+
+
+class Graph:
+    """A function from numbers of the host to tensors on the device, with buffers for both."""
+
+    def __init__(
+        self, name: str, function: Function, size: int, device: torch.device, inputs: Sequence[Tensor] = ()
+    ) -> None:
+        """
+        Args:
+            name: for messages.
+            function: from `size` numbers on the device, int64, to results, of which the first also goes to the host.
+                Its tensors have the same shapes in each call, and a repeated call changes nothing.
+            size: how many numbers.
+            device: where it computes.
+            inputs: further tensors on the device that the function reads.
+        """
+        self.name, self.inputs = name, inputs
+        self._device = device
+        self.replay: Callable[[], None] | None = None
+        self.results: list[Tensor] = []
+        """on the device, from the first run on; the next run overwrites them"""
+        self._function = function
+        self._numbers = Packet((size,), torch.long, device)
+        self._first: Packet | None = None
+        self._done = torch.cuda.Event() if device.type == "cuda" else None
+
+    def numbers(self) -> Tensor:
+        """The numbers of the next run, to be written on the host, once the last run has read its own."""
+        self.wait()
+        return self._numbers.on_host
+
+    @torch.no_grad()
+    def compute(self) -> None:
+        """Copy the numbers down, call the function, and copy its first result up, without waiting."""
+        first, *others = self._function(self._numbers.down())
+        if self._first is None:
+            self._first = Packet(first.shape, first.dtype, first.device)
+            with torch.inference_mode(False):
+                self.results = [self._first.on_device, *map(torch.empty_like, others)]
+        self._first.up(first)
+        for result, found in zip(self.results[1:], others, strict=True):
+            result.copy_(found)
+
+    def ran(self) -> None:
+        """Note that all of a run has been launched on the current stream."""
+        if self._done is not None:
+            self._done.record(torch.cuda.current_stream(self._device))
+
+    def wait(self) -> None:
+        """Wait for the end of the last run.
+
+        Raises:
+            AggdecError: the device has failed.
+        """
+        if self._done is None:
+            return
+        try:
+            self._done.synchronize()
+        except RuntimeError as error:
+            raise _lost(self.name, error) from error
+
+    def read(self) -> Tensor:
+        """The first result on the host, once the run has ended; the next run overwrites it."""
+        self.wait()
+        assert self._first is not None
+        return self._first.on_host
+
+
+class Graphs:
+    """The graphs of an engine by key, a bounded number: the one that was not used for longest goes."""
+
+    def __init__(
+        self, device: torch.device, new_capture: Callable[[], Capture] | None, most: int = _MOST_GRAPHS
+    ) -> None:
+        """`new_capture` returns a capture with a pool of its own; None: nothing is captured."""
+        self._device, self._new_capture, self._most = device, new_capture, most
+        self._graphs: dict[Hashable, Graph] = {}
+        self._uncaptured: set[str] = set()  # names of graphs that have failed
+        self._captured, self._seconds = 0, 0.0  # since the last message
+        self._capture = None if new_capture is None else new_capture()
+
+    @classmethod
+    def on(cls, device: torch.device) -> "Graphs":
+        """Graphs on a device; on a CPU nothing is captured."""
+        return cls(device, (lambda: CudaCapture(device)) if device.type == "cuda" else None)
+
+    def get(self, key: tuple[Hashable, ...], size: int, make: Callable[[], tuple[Function, Sequence[Tensor]]]) -> Graph:
+        """The graph of a key. `size` is the number of its numbers; `make` returns its function and inputs."""
+        graph = self._graphs.pop(key, None)
+        if graph is None:
+            while len(self._graphs) >= self._most:
+                self._graphs.pop(next(iter(self._graphs))).wait()  # its buffers may still be in use
+            with torch.inference_mode(False):  # inputs outlive the batch
+                function, inputs = make()
+            graph = Graph(" ".join(map(str, key)), function, size, self._device, inputs)
+        self._graphs[key] = graph  # the last of the dictionary
+        return graph
+
+    def run(self, graph: Graph) -> None:
+        """Run a graph on the current stream, without waiting. It is captured at first."""
+        if graph.replay is None and self._capture is not None and graph.name not in self._uncaptured:
+            graph.replay = self._replay_of(graph, self._capture)
+        if graph.replay is None:
+            graph.compute()
+        else:
+            try:
+                graph.replay()
+            except RuntimeError as error:
+                self._give_up(graph, error)
+                graph.compute()
+        graph.ran()
+
+    def clear(self) -> None:
+        """Forget all graphs: the memory that they read has moved."""
+        for graph in self._graphs.values():
+            graph.wait()  # its buffers may still be in use
+        self._graphs.clear()
+        if self._new_capture is not None:
+            self._capture = self._new_capture()  # a pool without graphs must not be used again
+
+    def _replay_of(self, graph: Graph, capture: Capture) -> Callable[[], None] | None:
+        began = time.perf_counter()
+        try:
+            replay = capture(graph.compute)
+        except RuntimeError as error:  # out of memory is one, too
+            self._give_up(graph, error)
+            return None
+        self._captured += 1
+        self._seconds += time.perf_counter() - began
+        if self._seconds >= _SECONDS_TO_REPORT:
+            logger.info(f"{self._captured} new shapes of passes were captured as CUDA graphs in {self._seconds:.1f} s")
+            self._captured, self._seconds = 0, 0.0
+        return replay
+
+    def _give_up(self, graph: Graph, error: RuntimeError) -> None:
+        """Free all captured memory, and run this graph uncaptured from now on.
+
+        Raises:
+            AggdecError: the device has failed, so that nothing can run any more.
+        """
+        if self._device.type == "cuda":
+            try:
+                torch.cuda.synchronize(self._device)
+            except RuntimeError:
+                raise _lost(graph.name, error) from error
+        self._uncaptured.add(graph.name)
+        graph.replay = None
+        self.clear()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        logger.warning(f"the pass {graph.name} runs without a CUDA graph from now on, slower and as exact: {error}")
+
+
+def _lost(name: str, error: RuntimeError) -> AggdecError:
+    return AggdecError(
+        f"the GPU failed in the pass {name} ({error}) and takes no more work from this process. Sentences that were "
+        "written are right; decode the others in a new one, with AGGDEC_BACKEND=plain, which uses no CUDA graphs"
+    )

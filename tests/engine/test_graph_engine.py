@@ -1,0 +1,285 @@
+"""Passes over buffers that stay where they are, against the engine that allocates anew; uncaptured, on the CPU."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
+from fairseq_aggdec.decoding.blocks import Block, Chosen, Order, Ragged
+from fairseq_aggdec.decoding.roles import Verifier
+from fairseq_aggdec.decoding.search_rules import SearchRules
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
+from fairseq_aggdec.engine.block_decoder import BlockDecoder
+from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.cuda.buffers import positions_bucket, rows_bucket, source_bucket, width_bucket
+from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
+from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
+from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
+from fairseq_aggdec.engine.draft_decoder import DraftDecoder
+from fairseq_aggdec.engine.plain.backend import PlainBackend
+from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
+from tests.random_blockwise import HEAD_KINDS, random_blockwise
+from tests.random_drafters import DRAFTER_SHAPES, random_drafter, texts_of
+from tests.random_models import ENGINE_SHAPES, dictionary, model_of_shape, random_batch
+
+VOCABULARY = dictionary(12)
+WORDS = range(VOCABULARY.nspecial, len(VOCABULARY))
+CPU = torch.device("cpu")
+RULES = SearchRules(pad=VOCABULARY.pad(), unk=VOCABULARY.unk(), eos=VOCABULARY.eos(), max_len=20, min_len=4)
+SHAPE = "post-norm sinusoidal"
+
+
+@pytest.fixture(autouse=True)
+def without_gradients() -> Any:
+    with torch.no_grad():
+        yield
+
+
+def as_on_a_gpu(decoder: Any) -> GraphDecoder:
+    """An engine whose host waits for the device, and has not seen drafts that are on it."""
+    words = decoder.embed_tokens.weight
+    return GraphDecoder(decoder, backend=PlainBackend(AS_THE_MODEL, words, waits=True))
+
+
+def encoded(model: Any, lengths: list[int], seed: int = 0) -> Any:
+    return model.encoder(**random_batch(seed, VOCABULARY, lengths)["net_input"])
+
+
+def assert_alike(found: Chosen, expected: Chosen, ragged: Ragged) -> None:
+    """Equal choices; log-probabilities, and what is said of draft tokens, within rounding."""
+    assert torch.equal(found.read, expected.read)
+    assert torch.equal(found.tokens, expected.tokens)
+    torch.testing.assert_close(found.log_probs, expected.log_probs, atol=2e-5, rtol=1e-5)
+    if expected.drafted is None:
+        return
+    is_drafted = torch.cat([ragged.rows[1:] == ragged.rows[:-1], torch.tensor([False])])
+    torch.testing.assert_close(found.drafted[is_drafted], expected.drafted[is_drafted], atol=2e-5, rtol=1e-5)
+    ranks = [part.ranks[is_drafted].clamp(max=2).long() for part in (found, expected)]
+    assert torch.equal(*ranks)
+    assert torch.equal(found.forced, expected.forced)
+
+
+class Walk:
+    """Gives two verifiers the same random blocks, behind which rows go on by any number of tokens."""
+
+    def __init__(self, found: Verifier, expected: Verifier, seed: int, rows: int) -> None:
+        self.both = (found, expected)
+        self.rng = random.Random(seed)
+        self.starts = [0] * rows
+
+    def step(self, widest: int, rules: SearchRules = RULES, ranks: int = 0, ragged: bool = False) -> None:
+        width = self.rng.randint(1, widest)
+        widths = [width, *(self.rng.randint(1, width) for _ in self.starts[1:])] if ragged else None
+        tokens = torch.tensor(self.rng.choices(WORDS, k=len(self.starts) * width)).view(-1, width)
+        block = Block.of(tokens, self.starts, widths)
+        sequence = None
+        if rules.no_repeat_ngram_size:
+            texts = [self.rng.choices(WORDS, k=start + 1) for start in self.starts]
+            sequence = block.sequence(texts, rules.pad)
+        found, expected = (verifier.verify(block, rules, ranks, sequence) for verifier in self.both)
+        assert_alike(found, expected, block.ragged)
+        moves = [self.rng.randint(1, wide) for wide in block.ragged.widths]
+        self.starts = [start + move for start, move in zip(self.starts, moves, strict=True)]
+
+    def keep(self, rows: list[int]) -> None:
+        for verifier in self.both:
+            verifier.keep(Order(rows, CPU))
+        self.starts = [self.starts[row] for row in rows]
+
+
+@pytest.mark.parametrize("make", [GraphDecoder, as_on_a_gpu])
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+def test_blocks_are_judged_as_by_the_plain_engine(shape: str, make: Callable[[Any], GraphDecoder]) -> None:
+    model = model_of_shape(shape, 1, VOCABULARY, VOCABULARY)
+    encoder_out = encoded(model, [5, 9, 2, 7, 1])
+    walk = Walk(make(model.decoder), BlockDecoder(model.decoder), 2, 5)
+    for verifier in walk.both:
+        verifier.start(encoder_out, 1.5)
+    walk.step(5)
+    walk.step(9, ranks=2)
+    walk.keep([0, 4, 2])  # a row takes the place of another
+    walk.step(3, ragged=True)
+    walk.step(6, ranks=2, ragged=make is GraphDecoder)
+    walk.keep([1])
+    while walk.starts[0] < 18:  # up to the end that is forced at 20
+        walk.step(3, ranks=1)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"no_repeat_ngram_size": 2},
+        {"unk_penalty": 0.5},
+        {"suppressed": (5, 6)},
+        {"source_lengths": torch.tensor([6, 9])},
+        {"prefix": torch.tensor([[5, 6, 7], [8, 1, 1]])},
+    ],
+    ids=str,
+)
+def test_rules_that_no_graph_knows_are_applied_behind_it(rules: Any) -> None:
+    model = model_of_shape(SHAPE, 4, VOCABULARY, VOCABULARY)
+    walk = Walk(GraphDecoder(model.decoder), BlockDecoder(model.decoder), 5, 2)
+    for verifier in walk.both:
+        verifier.start(encoded(model, [4, 8]))
+    own = SearchRules(pad=1, unk=3, eos=2, max_len=20, **rules)
+    for _ in range(4):
+        walk.step(4, own, ranks=2)
+
+
+def test_one_batch_after_another_of_any_size() -> None:
+    """Memory of larger batches and of longer outputs is used again, by rows and sources of other buckets."""
+    model = model_of_shape(SHAPE, 6, VOCABULARY, VOCABULARY, max_target_positions=400, max_source_positions=200)
+    walk = Walk(GraphDecoder(model.decoder), BlockDecoder(model.decoder), 0, 1)
+    rules = SearchRules(pad=1, unk=3, eos=2, max_len=300)
+    for lengths, reached in (([4, 6, 3], 10), ([3], 80), ([40, 2], 10), ([5] * 9, 30), ([70], 150), ([3, 4], 10)):
+        walk.starts = [0] * len(lengths)
+        for verifier in walk.both:
+            verifier.start(encoded(model, lengths, len(lengths)))
+        while walk.starts[0] < reached:
+            walk.step(35, rules)
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_an_overflow_in_one_batch_does_not_reach_the_next(broken: float) -> None:
+    model = model_of_shape(SHAPE, 7, VOCABULARY, VOCABULARY)
+    engine = GraphDecoder(model.decoder)
+    encoder_out = encoded(model, [5, 30])
+    encoder_out["encoder_out"][0].fill_(broken)
+    engine.start(encoder_out)
+    lost = engine.verify(Block.of(torch.full((2, 30), 5), [0, 0]), RULES)
+    assert lost.log_probs.isnan().all()
+    walk = Walk(engine, BlockDecoder(model.decoder), 8, 2)
+    for verifier in walk.both:
+        verifier.start(encoded(model, [3, 4]))
+    walk.step(3)
+    walk.step(3)
+
+
+def test_a_pass_too_large_for_a_graph_is_computed_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairseq_aggdec.engine.cuda.decoder.MOST_TOKENS", 12)
+    monkeypatch.setattr("fairseq_aggdec.engine.cuda.decoder._MOST_SCORES", 4 * len(VOCABULARY))
+    model = model_of_shape(SHAPE, 9, VOCABULARY, VOCABULARY)
+    walk = Walk(GraphDecoder(model.decoder), BlockDecoder(model.decoder), 1, 3)
+    for verifier in walk.both:
+        verifier.start(encoded(model, [4, 8, 2]))
+    for widest in (1, 3, 9, 2, 1):
+        walk.step(widest, ranks=1)
+
+
+def random_tree(rng: random.Random, parents: list[list[list[int]]], fresh: list[int]) -> list[list[list[int]]]:
+    """New hypotheses of each sentence, as paths of cache slots, behind random ones of these."""
+    grown = []
+    for sentence, paths in enumerate(parents):
+        count = rng.randint(1, 4)
+        grown.append([[*rng.choice(paths), fresh[sentence] + number] for number in range(count)])
+        fresh[sentence] += count
+    return grown
+
+
+@pytest.mark.parametrize("shape", [SHAPE, "pre-norm learned, layernorm_embedding"])
+def test_trees_are_read_as_by_the_plain_engine(shape: str) -> None:
+    rng, model = random.Random(3), model_of_shape(shape, 10, VOCABULARY, VOCABULARY)
+    engines: list[Any] = [GraphDecoder(model.decoder), BlockDecoder(model.decoder)]
+    for engine in engines:
+        engine.start(encoded(model, [5, 9, 2]))
+    parents: list[list[list[int]]] = [[[]] for _ in range(3)]
+    fresh = [0, 0, 0]
+    for depth in range(30):
+        if depth == 7:
+            for engine in engines:
+                engine.keep(Order([2, 1], CPU))
+            parents, fresh = [parents[2], parents[1]], [fresh[2], fresh[1]]
+        parents = random_tree(rng, parents, fresh)
+        paths = torch.tensor([path for own in parents for path in own])
+        ragged = Ragged.of([len(own) for own in parents], CPU)
+        tokens, positions = torch.tensor(rng.choices(WORDS, k=len(paths))), torch.full((len(paths),), depth)
+        block = TreeBlock(tokens, positions, depth, depth, paths, max(fresh), ragged)
+        (found,), (expected,) = (list(engine.verify_tree(block, RULES, 6)) for engine in engines)
+        finite = expected.values.isfinite()
+        assert torch.equal(finite, found.values.isfinite())
+        assert torch.equal(found.names[finite], expected.names[finite])
+        torch.testing.assert_close(found.values, expected.values, atol=2e-5, rtol=1e-5)
+        for row in range(len(paths)):
+            torch.testing.assert_close(found.whole[row], expected.whole[row], atol=2e-5, rtol=1e-5)
+        assert len(found.whole) == len(paths)
+
+
+def test_all_rows_behind_a_tree_outlive_its_pass() -> None:
+    model = model_of_shape(SHAPE, 11, VOCABULARY, VOCABULARY)
+    engine: TreeVerifier = GraphDecoder(model.decoder)
+    engine.start(encoded(model, [5]))
+    blocks = [
+        TreeBlock(torch.tensor([token]), torch.tensor([0]), 0, 0, torch.tensor([[0]]), 1, Ragged.of([1], CPU))
+        for token in (5, 9)
+    ]
+    first, second = (next(iter(engine.verify_tree(block, RULES, 3))) for block in blocks)
+    assert first.values[0, 0] == first.whole[0].max()
+    assert second.values[0, 0] == second.whole[0].max()
+    assert first.whole[0].max() != second.whole[0].max()
+
+
+@pytest.mark.parametrize("shape", ENGINE_SHAPES)
+def test_batches_are_encoded_as_by_the_plain_engine(shape: str) -> None:
+    model = model_of_shape(shape, 12, VOCABULARY, VOCABULARY, max_source_positions=100)
+    engine, plain = GraphEncoder(model.encoder), BlockEncoder(model.encoder)
+    outputs: list[tuple[Tensor, Tensor]] = []
+    for seed, lengths in enumerate([[5, 9, 2], [40], [6], [33, 90]]):
+        tokens = random_batch(seed, VOCABULARY, lengths, left_pad=seed % 2 == 0)["net_input"]["src_tokens"]
+        found, expected = engine(tokens), plain(tokens)
+        assert torch.equal(found["encoder_padding_mask"][0], expected["encoder_padding_mask"][0])
+        read = tokens.ne(VOCABULARY.pad()).T
+        outputs.append((found["encoder_out"][0][read], expected["encoder_out"][0][read]))
+        torch.testing.assert_close(found["encoder_embedding"][0], expected["encoder_embedding"][0])
+    for states, right in outputs:  # later batches have not overwritten earlier ones
+        torch.testing.assert_close(states, right, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "transition_dim"), [*((shape, 0) for shape in DRAFTER_SHAPES), ("causal, post-norm learned", 8)]
+)
+def test_drafts_are_those_of_the_plain_engine(shape: str, transition_dim: int) -> None:
+    rng = random.Random(13)
+    model = random_drafter(shape, 13, VOCABULARY, VOCABULARY, 4, transition_dim=transition_dim)
+    engines = [GraphDraftDecoder(model.decoder), DraftDecoder(model.decoder)]
+    for rows in (3, 2):
+        for engine in engines:
+            engine.start(encoded(model, [5, 9, 2][:rows], rows))
+        tokens = torch.tensor(rng.choices(WORDS, k=rows * 31)).view(rows, -1)
+        lengths = [1] * rows
+        for block_size in (4, 3, 4, 4):
+            found, expected = (engine.draft(texts_of(tokens, lengths), block_size) for engine in engines)
+            assert torch.equal(found, expected)
+            lengths = [length + rng.randint(1, block_size + 1) for length in lengths]
+            if len(lengths) == 3:
+                tokens, lengths = tokens[[0, 2]], [lengths[0], lengths[2]]
+                for engine in engines:
+                    engine.keep(Order([0, 2], CPU))
+
+
+@pytest.mark.parametrize("kind", HEAD_KINDS)
+def test_proposals_are_those_of_the_plain_engine(kind: str) -> None:
+    model = random_blockwise(SHAPE, kind, 14, VOCABULARY, VOCABULARY, heads=5)
+    found, expected = GraphProposingDecoder(model.decoder), ProposingDecoder(model.decoder)
+    walk = Walk(found, expected, 15, 3)
+    for rules in (RULES, SearchRules(pad=1, unk=3, eos=2, max_len=20, unk_penalty=0.1)):  # chosen in and behind a graph
+        walk.starts = [0] * 3
+        for engine in walk.both:
+            engine.start(encoded(model, [5, 9, 2]))
+            assert engine.propose([1, 1, 1], 3) is None
+        for last_head in (2, 5, 3, 4):
+            walk.step(4, rules)
+            if len(walk.starts) == 3 and last_head == 5:
+                walk.keep([2, 1])
+            proposed = [engine.propose([start + 1 for start in walk.starts], last_head) for engine in walk.both]
+            assert torch.equal(*proposed)
+
+
+def test_buckets_hold_what_they_are_for() -> None:
+    assert [rows_bucket(rows) for rows in (1, 2, 3, 5, 32, 33, 160)] == [1, 2, 4, 8, 32, 64, 256]
+    assert [width_bucket(width) for width in (1, 2, 5, 9, 32, 33, 65)] == [1, 4, 8, 16, 32, 64, 96]
+    assert [positions_bucket(end) for end in (1, 64, 65, 129)] == [64, 64, 128, 256]
+    assert [source_bucket(length) for length in (1, 32, 33, 65)] == [32, 32, 64, 128]

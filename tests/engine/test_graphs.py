@@ -1,0 +1,129 @@
+"""Which functions are captured, kept, and called without a graph; the capture is a function of the test's."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_aggdec.engine.cuda.graphs import Capture, Function, Graph, Graphs
+from fairseq_aggdec.errors import AggdecError
+
+CPU = torch.device("cpu")
+
+
+def times_two(numbers: Tensor) -> Sequence[Tensor]:
+    return 2 * numbers, numbers + 1
+
+
+def pass_of(graphs: Graphs, key: str, function: Function = times_two) -> Graph:
+    return graphs.get((key,), 3, lambda: (function, ()))
+
+
+def captures(function: Callable[[], None]) -> Callable[[], None]:
+    """As on a GPU: the function is called to warm up, and again by every replay."""
+    function()
+    return function
+
+
+def out_of_memory(function: Callable[[], None]) -> Callable[[], None]:
+    raise torch.cuda.OutOfMemoryError("out of memory")
+
+
+@pytest.mark.parametrize("capture", [None, captures])
+def test_a_pass_reads_the_numbers_of_the_host_and_keeps_its_buffers(capture: Capture | None) -> None:
+    graphs = Graphs(CPU, None if capture is None else lambda: capture)
+    for start in (0, 5):
+        graph = pass_of(graphs, "a")
+        graph.numbers()[:] = torch.arange(start, start + 3)
+        graphs.run(graph)
+        if start == 0:
+            host, device = graph.read(), graph.results[1]
+    assert graph.read().tolist() == host.tolist() == [10, 12, 14]
+    assert graph.results[1].tolist() == device.tolist() == [6, 7, 8]
+
+
+def test_the_pass_that_was_not_used_for_longest_goes() -> None:
+    graphs = Graphs(CPU, lambda: captures, most=2)
+    first, second = pass_of(graphs, "a"), pass_of(graphs, "b")
+    assert pass_of(graphs, "a") is first
+    pass_of(graphs, "c")
+    assert pass_of(graphs, "a") is first
+    assert pass_of(graphs, "b") is not second
+
+
+def test_memory_that_has_moved_ends_all_graphs_and_their_pool() -> None:
+    pools: list[Capture] = []
+
+    def new_pool() -> Capture:
+        pools.append(lambda function: captures(function))
+        return pools[-1]
+
+    graphs = Graphs(CPU, new_pool)
+    before = pass_of(graphs, "a")
+    graphs.run(before)
+    graphs.clear()
+    assert pass_of(graphs, "a") is not before
+    assert len(pools) == 2
+
+
+def test_a_pass_that_cannot_be_captured_runs_without_and_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    tried = []
+
+    def not_the_large_one(function: Callable[[], None]) -> Callable[[], None]:
+        tried.append(function)
+        return out_of_memory(function) if len(tried) == 2 else captures(function)
+
+    graphs = Graphs(CPU, lambda: not_the_large_one)
+    for key in ("small", "large", "large", "small"):
+        graph = pass_of(graphs, key)
+        graph.numbers().fill_(4)
+        graphs.run(graph)
+        assert graph.read().tolist() == [8, 8, 8]
+    assert len(tried) == 3, "the memory of all graphs was freed, and the large pass was not tried again"
+    (warning,) = caplog.records
+    assert (
+        warning.getMessage()
+        == "the pass large runs without a CUDA graph from now on, slower and as exact: out of memory"
+    )
+
+
+def test_a_graph_that_cannot_be_launched_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    def launches_once(function: Callable[[], None]) -> Callable[[], None]:
+        replays: list[int] = []
+
+        def replay() -> None:
+            replays.append(1)
+            if len(replays) > 1:
+                raise RuntimeError("no memory for the graph")
+            function()
+
+        return replay
+
+    graphs = Graphs(CPU, lambda: launches_once)
+    for value in (1, 2, 3):
+        graph = pass_of(graphs, "a")
+        graph.numbers().fill_(value)
+        graphs.run(graph)
+        assert graph.read().tolist() == [2 * value] * 3
+    assert "the pass a runs without a CUDA graph" in caplog.text
+
+
+def test_a_mistake_in_a_pass_is_not_hidden() -> None:
+    def wrong(numbers: Tensor) -> Sequence[Tensor]:
+        raise AggdecError("this source is too long")
+
+    graphs = Graphs(CPU, lambda: captures)
+    with pytest.raises(AggdecError, match="too long"):
+        graphs.run(pass_of(graphs, "a", wrong))
+
+
+def test_captures_that_take_long_are_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairseq_aggdec.engine.cuda.graphs.time.perf_counter", iter([0.0, 0.7, 5.0, 5.5]).__next__)
+    graphs = Graphs(CPU, lambda: captures)
+    with caplog.at_level(logging.INFO):
+        graphs.run(pass_of(graphs, "a"))
+        assert caplog.text == ""
+        graphs.run(pass_of(graphs, "b"))
+    assert "2 new shapes of passes were captured as CUDA graphs in 1.2 s" in caplog.text
