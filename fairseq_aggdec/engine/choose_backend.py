@@ -4,8 +4,10 @@
 |---|---|---|
 | `plain` | PyTorch's operations, one by one | anywhere; the reference |
 | `native` | the kernels in C | a CPU with AVX2 or AVX-512, single precision |
+| `cuda` | PyTorch's operations in CUDA graphs | a GPU |
 """
 
+import os
 from typing import Any
 
 import torch
@@ -15,6 +17,7 @@ from fairseq_aggdec.engine.arithmetic import Arithmetic
 from fairseq_aggdec.engine.native import modules
 from fairseq_aggdec.engine.native.backend import native_backend, refuse_options
 from fairseq_aggdec.engine.plain.backend import PlainBackend
+from fairseq_aggdec.errors import AggdecError
 
 
 def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = None) -> PlainBackend:
@@ -30,6 +33,17 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
     # cuDNN plans every new shape for a tenth of a second, and here shapes are always new
     torch.backends.cuda.enable_cudnn_sdp(False)
     return PlainBackend(arithmetic, weight, waits=True)
+
+
+def in_graphs(device: torch.device, arithmetic: Arithmetic) -> bool:
+    """Whether passes are captured as CUDA graphs.
+
+    AGGDEC_BACKEND=plain says no. AGGDEC_BACKEND=graphs runs the same passes over the same buffers on a CPU, uncaptured.
+    """
+    wanted = os.environ.get("AGGDEC_BACKEND", "")
+    if wanted not in ("", "plain", "graphs"):
+        raise AggdecError(f"AGGDEC_BACKEND={wanted}: give plain or graphs, or leave it out")
+    return not arithmetic.fixed_shapes and wanted != "plain" and (host_waits(device) or wanted == "graphs")
 
 
 def host_waits(device: torch.device) -> bool:

@@ -5,7 +5,7 @@ import operator
 import threading
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
@@ -15,7 +15,10 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.choose_backend import host_waits
+from fairseq_aggdec.engine.choose_backend import host_waits, in_graphs
+from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
+from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
+from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
 from fairseq_aggdec.engine.host_memory import keep_freed_memory
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
@@ -88,6 +91,24 @@ class _EngineCache(Generic[_Key, _Engine]):
         self._entries.clear()
 
 
+class _Classes(NamedTuple):
+    """The classes of engines."""
+
+    decoder: type[BlockDecoder] = BlockDecoder
+    proposing: type[ProposingDecoder] = ProposingDecoder
+    encoder: type[BlockEncoder] = BlockEncoder
+    drafter: type[DraftDecoder] = DraftDecoder
+
+
+_OPERATIONS = _Classes()
+_GRAPHS = _Classes(GraphDecoder, GraphProposingDecoder, GraphEncoder, GraphDraftDecoder)
+
+
+def _classes(weight: Tensor, arithmetic: Arithmetic) -> _Classes:
+    """The classes for a model with such a weight."""
+    return _GRAPHS if in_graphs(weight.device, arithmetic) else _OPERATIONS
+
+
 class Engines:
     """Engines of verifiers' encoders and decoders, with fused and packed copies of their weights.
 
@@ -147,7 +168,8 @@ class Engines:
             _check_weights(decoder, "decoder")
             if not host_waits(next(decoder.parameters()).device):
                 keep_freed_memory()
-            kind: Any = ProposingDecoder if isinstance(decoder, BlockwiseDecoder) else BlockDecoder
+            kinds = _classes(next(decoder.parameters()), self.arithmetic)
+            kind: Any = kinds.proposing if isinstance(decoder, BlockwiseDecoder) else kinds.decoder
             engine, reason = self._trusted(
                 lambda arithmetic: kind(decoder, arithmetic=arithmetic), decoder, decoder_objection
             )
@@ -163,9 +185,8 @@ class Engines:
         reason = unsupported_encoder(encoder)
         if reason is None:
             _check_weights(encoder, "encoder")
-            engine, reason = self._trusted(
-                lambda arithmetic: BlockEncoder(encoder, arithmetic), encoder, encoder_objection
-            )
+            kind = _classes(next(encoder.parameters()), self.arithmetic).encoder
+            engine, reason = self._trusted(lambda arithmetic: kind(encoder, arithmetic), encoder, encoder_objection)
             if engine is not None:
                 self.encoders_made += 1
                 return engine
@@ -280,11 +301,14 @@ class LoadedDrafter:
 
     def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder:
         self.forget_verifiers()  # the encoder's weights may have changed, too
-        return DraftDecoder(self.model.decoder, arithmetic)
+        decoder = self.model.decoder
+        return _classes(decoder.embed_tokens.weight, arithmetic).drafter(decoder, arithmetic)
 
     def _new_encoder(self, arithmetic: Arithmetic) -> BlockEncoder | None:
         encoder = self.model.encoder
-        return None if unsupported_encoder(encoder) is not None else BlockEncoder(encoder, arithmetic, clamps=True)
+        if unsupported_encoder(encoder) is not None:
+            return None
+        return _classes(encoder.embed_tokens.weight, arithmetic).encoder(encoder, arithmetic, clamps=True)
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""
