@@ -41,7 +41,13 @@ BUILDS = [
     ),
     Build(
         choice.embed,
-        {"tensors": ("*i64", "*i64", "*x", "*x", "*x", "*x"), "scale": "fp32", "symbols": "i32", "end": "i32", "more": "i32"},
+        {
+            "tensors": ("*i64", "*i64", "*x", "*x", "*x", "*x"),
+            "scale": "fp32",
+            "symbols": "i32",
+            "end": "i32",
+            "more": "i32",
+        },
         {"dim": 512, "padded": 512},
     ),
 ]
