@@ -15,7 +15,7 @@ BUILDS = [
             {"dim": dim, "width": width},
             stages=1,
         )
-        for dim, width, bias in ((512, 32, "*x"), (768, 32, "none"), (1024, 16, "none"))
+        for dim, width, bias in ((512, 32, "*x"), (768, 16, "none"), (1024, 16, "none"))
     ),
     Build(choice.read_chunk, {"inputs": INPUTS, "parts": PARTS}, {"chunk": 1024, "count": 1, "alone": False}),
     *(
@@ -28,7 +28,7 @@ BUILDS = [
         for chunk, count in ((1024, 8), (4096, 32))
     ),
     *(
-        Build(choice.choose, {"inputs": inputs, "parts": PARTS, "results": "*fp32"}, {"padded": 64})
+        Build(choice.choose, {"inputs": inputs, "parts": PARTS, "results": "*fp32"}, {"padded": 64}, warps=1)
         for inputs in (INPUTS, WITHOUT_DRAFT)
     ),
     *(

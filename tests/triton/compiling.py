@@ -28,7 +28,9 @@ class Build(NamedTuple):
 
     def shared_memory(self, architecture: int, dtype: str) -> int:
         """Compile, and return the bytes of shared memory of one program."""
-        signature, constants, attributes = {}, {}, {}
+        signature: dict[str, Any] = {}
+        constants: dict[tuple[int, ...], Any] = {}
+        attributes: dict[tuple[int, ...], Any] = {}
 
         def describe(place: tuple[int, ...], kind: Any) -> Any:
             if isinstance(kind, tuple):

@@ -142,6 +142,7 @@ def test_logits_are_those_of_pytorch(rows: int, symbols: int, dim: int) -> None:
         torch.testing.assert_close(found.double(), exact, rtol=2**-11, atol=1e-5)
 
 
+@pytest.mark.usefixtures("products_as_on_tensor_cores")
 def test_a_rows_logits_have_the_same_bits_among_any_others() -> None:
     """Alone, in a block and in a batch, wherever the row stands."""
     features, weight = normal(33, 512).half(), (normal(40, 512, seed=1) / 20).half()

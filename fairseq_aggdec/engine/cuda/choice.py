@@ -37,8 +37,8 @@ def projected(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """
     (rows, dim), symbols = features.shape, weight.size(0)
     logits = features.new_empty(rows, symbols)
-    width = 32 if dim <= 768 else 16  # 32 KB of weights, so that four programs share a processor
-    # one stage: more would buffer features, in shared memory that further programs need
+    width = 32 if dim <= 512 else 16  # up to 32 KB of weights: by their registers, four programs share a processor
+    # one stage: more would bring features through shared memory
     options = {"dim": dim, "width": width, "num_warps": 4, "num_stages": 1, **launch_options(features.device)}
     project[(triton.cdiv(symbols, width),)]((features, weight, bias, logits), rows, symbols, **options)
     return logits
@@ -48,32 +48,45 @@ def projected(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def project(
     tensors: tl.tuple, rows: tl.tensor, symbols: tl.tensor, dim: tl.constexpr, width: tl.constexpr, pdl: tl.constexpr
 ) -> None:
-    """Logits of all rows for `width` symbols. Of every 256 columns, each of four warps adds up a quarter."""
+    """Logits of all rows for `width` symbols. Of every 128 columns, each of four warps adds up 32."""
     features, weight, bias, logits = tensors
+    # the dimensions of what is read: groups of rows, warps, eight rows, four threads, eight columns of a thread
+    eighth, four, place = tl.arange(0, 8)[:, None, None], tl.arange(0, 4), tl.arange(0, 8)
+    columns = four[:, None, None, None] * 32 + four[:, None] * 8 + place
+    symbol = tl.program_id(0) * width + tl.arange(0, width // 8)[:, None, None, None, None] * 8 + eighth
+    begins = weight + symbol.to(tl.int64) * dim
+    pieces: tl.tuple = ()  # of the weights; they are on their way before the features are there
+    for first in tl.static_range(0, dim, 128):
+        is_weight = (symbol < symbols) & (first + columns < dim)
+        read = tl.load(begins + first + columns, mask=is_weight, other=0.0)
+        pieces = pieces + (tl.permute(in_order(read, width // 8), (0, 2, 1)),)  # noqa: RUF005
     names = tl.program_id(0) * width + tl.arange(0, width)
-    is_symbol = names < symbols
-    columns = tl.arange(0, 4)[:, None, None] * 64 + tl.arange(0, 64)[None, None, :]
-    begins = weight + names[None, :, None].to(tl.int64) * dim
-    pieces = ()  # of the weights, 4 x width x 64 each; they are on their way before the features are there
-    for first in tl.static_range(0, dim, 256):
-        is_weight = is_symbol[None, :, None] & (first + columns < dim)
-        pieces = pieces + (tl.load(begins + first + columns, mask=is_weight, other=0.0),)  # noqa: RUF005
     added = tl.zeros((width,), tl.float32)
     if bias is not None:
-        added = tl.load(bias + names, mask=is_symbol, other=0.0).to(tl.float32)
+        added = tl.load(bias + names, mask=names < symbols, other=0.0).to(tl.float32)
     wait(pdl)
     for first_row in range(0, rows, 16):
-        numbers = first_row + tl.arange(0, 16)
-        is_row = numbers < rows
+        row = first_row + tl.arange(0, 2)[:, None, None, None, None] * 8 + eighth
         total = tl.zeros((4, 16, width), tl.float32)
         for number in tl.static_range(len(pieces)):
-            places = number * 256 + columns
-            is_feature = is_row[None, :, None] & (places < dim)
-            x = tl.load(features + numbers[None, :, None] * dim + places, mask=is_feature, other=0.0)
-            total = tl.dot(x, tl.trans(pieces[number], (0, 2, 1)), total)
+            column = number * 128 + columns
+            x = tl.load(features + row * dim + column, mask=(row < rows) & (column < dim), other=0.0)
+            total = tl.dot(in_order(x, 2), pieces[number], total)
         found = (tl.sum(total, 0) + added[None, :]).to(logits.dtype.element_ty)
-        entries = numbers[:, None].to(tl.int64) * symbols + names[None, :]
-        tl.store(logits + entries, found, mask=is_row[:, None] & is_symbol[None, :])
+        numbers = first_row + tl.arange(0, 16)[:, None]
+        entries = logits + numbers.to(tl.int64) * symbols + names[None, :]
+        tl.store(entries, found, mask=(numbers < rows) & (names < symbols)[None, :])
+
+
+@triton.jit
+def in_order(x: tl.tensor, groups: tl.constexpr) -> tl.tensor:
+    """Rows with their columns in the order in which tensor cores take them, G x 4 x 8 x 4 x 8 -> 4 x 8G x 32.
+
+    So what a thread has read stays in its registers. Both factors of a product are in this order, and so it does not
+    matter that columns 0 1 8 9 16 17 24 25 come first.
+    """
+    parts = tl.reshape(x, (groups, 4, 8, 4, 2, 2, 2))
+    return tl.reshape(tl.permute(parts, (1, 0, 2, 4, 5, 3, 6)), (4, 8 * groups, 32))
 
 
 def chosen(
@@ -95,8 +108,8 @@ def chosen(
     inputs = (logits, positions, limits, proposed, 1.0 / temperature, logits.size(1))
     parts = _read_in_chunks(inputs, count=1, alone=False)
     results = logits.new_empty(logits.size(0), 5, dtype=torch.float32)
-    padded = triton.next_power_of_2(parts[-1])
-    choose[(logits.size(0),)](inputs, parts, results, padded=padded, **launch_options(logits.device))
+    options = {"padded": triton.next_power_of_2(parts[-1]), "num_warps": 1, **launch_options(logits.device)}
+    choose[(logits.size(0),)](inputs, parts, results, **options)
     return results
 
 
@@ -123,8 +136,8 @@ def _read_in_chunks(inputs: tuple[Any, ...], count: int, alone: bool) -> tuple[A
     logits, positions, *_, symbols = inputs
     chunk = 1024 if symbols <= 65_536 else 4096
     shape = (logits.size(0), triton.cdiv(symbols, chunk))
-    peaks, sums, higher = logits.new_empty(3, *shape, dtype=torch.float32)
-    parts = (positions.new_empty(*shape, count), peaks, sums, higher, shape[1])
+    numbers = [logits.new_empty(shape, dtype=torch.float32) for _ in range(3)]  # each aligned as all memory is
+    parts = (positions.new_empty(*shape, count), *numbers, shape[1])
     sizes = {"chunk": chunk, "count": count, "alone": alone, "num_warps": chunk // 256}
     read_chunk[shape[::-1]](inputs, parts, **sizes, **launch_options(logits.device))
     return parts
