@@ -1,67 +1,58 @@
-"""Compiles the kernels of all `*_kernels.py` beside this file, without a GPU: `python -m tests.triton.compiling`.
+"""Compiles all kernels that the files `launch_*.py` launch, without a GPU: `python -m tests.triton.compiling`.
 
-One line for each kernel, architecture and type is printed, its last word the bytes of shared memory.
+Their function `launch` calls the package's functions with tensors of a type on the CPU, and what these would launch is
+compiled with the same arguments and options. For each kernel one line is printed: its name, the architecture, the type,
+and the bytes of shared memory of a program.
 """
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import triton
+import torch
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+from triton.runtime import driver
+from triton.runtime.jit import JITFunction
 
-ARCHITECTURES = (80, 90)
-TYPES = ("fp16", "bf16")
-
-
-class Build(NamedTuple):
-    """A kernel and the arguments that it is compiled for."""
-
-    kernel: Any
-    types: dict[str, Any]
-    """of the arguments, in Triton's notation: `*x` is a pointer to the model's type, "none" stands for None"""
-    constants: dict[str, Any]
-    """the other arguments, without `pdl`"""
-    warps: int = 4
-    stages: int = 3
-
-    def shared_memory(self, architecture: int, dtype: str) -> int:
-        """Compile, and return the bytes of shared memory of one program."""
-        signature: dict[str, Any] = {}
-        constants: dict[tuple[int, ...], Any] = {}
-        attributes: dict[tuple[int, ...], Any] = {}
-
-        def describe(place: tuple[int, ...], kind: Any) -> Any:
-            if isinstance(kind, tuple):
-                return tuple(describe((*place, number), part) for number, part in enumerate(kind))
-            if kind == "none":
-                constants[place] = None
-                return "constexpr"
-            if kind.startswith("*"):
-                attributes[place] = [["tt.divisibility", 16]]  # as PyTorch aligns its memory
-            return f"*{dtype}" if kind == "*x" else kind
-
-        given = {**self.constants, "pdl": architecture >= 90}
-        for number, parameter in enumerate(self.kernel.params):
-            if parameter.name in given:
-                constants[(number,)], signature[parameter.name] = given[parameter.name], "constexpr"
-            else:
-                signature[parameter.name] = describe((number,), self.types[parameter.name])
-        source = ASTSource(self.kernel, signature, constants, attributes)
-        target = GPUTarget("cuda", architecture, 32)
-        options = {"num_warps": self.warps, "num_stages": self.stages}
-        return int(triton.compile(source, target=target, options=options).metadata.shared)
+from fairseq_aggdec.engine.cuda import launching
 
 
-def main() -> None:
-    for path in sorted(Path(__file__).parent.glob("*_kernels.py")):
-        for build in import_module(f"tests.triton.{path.stem}").BUILDS:
-            for architecture in ARCHITECTURES:
-                for dtype in TYPES:
-                    size = build.shared_memory(architecture, dtype)
-                    print(build.kernel.__name__, build.constants, f"sm_{architecture}", dtype, size)
+class AbsentGPU:
+    """What Triton asks a device before it compiles for it."""
+
+    def __init__(self, architecture: int) -> None:
+        self._target = GPUTarget("cuda", architecture, 32)
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return self._target.arch  # a number of its own: Triton keeps what it has compiled by device
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+
+def compile_all(architecture: int, dtype: torch.dtype) -> None:
+    """Compile, and print a line for each kernel."""
+
+    def compile_only(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> None:
+        kernel = run(self, *arguments, grid=grid, warmup=True, **options)
+        print(kernel.name, f"sm_{architecture}", dtype, kernel.metadata.shared)
+
+    run = JITFunction.run
+    capability = launching.capability
+    driver.set_active(AbsentGPU(architecture))
+    try:
+        JITFunction.run = compile_only
+        launching.capability = lambda device: (architecture // 10, architecture % 10)
+        for path in sorted(Path(__file__).parent.glob("launch_*.py")):
+            import_module(f"tests.triton.{path.stem}").launch(dtype)
+    finally:
+        JITFunction.run, launching.capability = run, capability
 
 
 if __name__ == "__main__":
-    main()
+    for number in (80, 90):
+        for kind in (torch.float16, torch.bfloat16):
+            compile_all(number, kind)

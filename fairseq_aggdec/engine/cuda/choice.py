@@ -281,25 +281,18 @@ def embedded(
     """
     symbols, dim = words.shape
     x = words.new_empty(tokens.size(0), dim)
-    ends = [0 if table is None else table.size(0) for table in (places, further)]
+    tensors = (tokens, positions, words, places, further, x)
+    numbers = (scale, symbols, *(0 if table is None else table.size(0) for table in (places, further)))
     options = {"dim": dim, "padded": triton.next_power_of_2(dim), **launch_options(x.device)}
-    embed[(tokens.size(0),)]((tokens, positions, words, places, further, x), scale, symbols, *ends, **options)
+    embed[(tokens.size(0),)](tensors, numbers, **options)
     return x
 
 
-@triton.jit(do_not_specialize=["end", "more"])
-def embed(
-    tensors: tl.tuple,
-    scale: tl.tensor,
-    symbols: tl.tensor,
-    end: tl.tensor,
-    more: tl.tensor,
-    dim: tl.constexpr,
-    padded: tl.constexpr,
-    pdl: tl.constexpr,
-) -> None:
-    """The embedding of one token. `end` is the number of `places`, `more` that of `further`."""
+@triton.jit
+def embed(tensors: tl.tuple, numbers: tl.tuple, dim: tl.constexpr, padded: tl.constexpr, pdl: tl.constexpr) -> None:
+    """The embedding of one token."""
     tokens, positions, words, places, further, x = tensors
+    scale, symbols, end, more = numbers
     row, columns = tl.program_id(0), tl.arange(0, padded)
     inside = columns < dim
     wait(pdl)

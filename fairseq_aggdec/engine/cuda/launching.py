@@ -19,6 +19,11 @@ def why_no_triton() -> str | None:
     return None
 
 
+def capability(device: torch.device) -> tuple[int, int]:
+    """The generation of a GPU, such as (9, 0); (0, 0) of another device."""
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
+
+
 def launch_options(device: torch.device) -> dict[str, Any]:
     """Arguments of every launch of a kernel on this device.
 
@@ -26,5 +31,4 @@ def launch_options(device: torch.device) -> dict[str, Any]:
     waits for its results where it calls `wait`. Every kernel must wait, one that reads no results, too: otherwise the
     one behind it could start before the one before it has ended.
     """
-    is_early = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
-    return {"pdl": True, "launch_pdl": True} if is_early else {"pdl": False}
+    return {"pdl": True, "launch_pdl": True} if capability(device) >= (9, 0) else {"pdl": False}
