@@ -97,6 +97,7 @@ setup(
             "pytest-xdist",
             "ruff",
             "starlette",
+            'triton; sys_platform == "linux" and platform_machine == "x86_64"',  # the engine's kernels on a GPU
             "uvicorn",
         ],
         "ray": ["ray[data]"],  # aggdec decode --engine ray

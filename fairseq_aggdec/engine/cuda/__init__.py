@@ -1,1 +1,1 @@
-"""The engine on a CUDA device: passes over buffers that stay where they are, captured as graphs."""
+"""The engine on a GPU: passes captured as CUDA graphs, and Triton kernels for few tokens in half precision."""
