@@ -1,7 +1,6 @@
-"""The layers of a decoder and of an encoder by Triton's kernels: eight launches a layer of a decoder, five an encoder's."""
+"""The layers of a decoder and of an encoder by `kernels`, in half precision."""
 
-from collections.abc import Iterable
-from itertools import repeat
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -17,13 +16,14 @@ from fairseq_aggdec.models.layer_list import layers_of
 
 _ROWS = 16  # tokens in a tile of every product and of attention
 _AT_ONCE = 32  # inputs that a warp multiplies at once
-_NARROW = 1024  # outputs; up to them tiles are narrower, or too few programs would start
+_TILES = (32, 16, 8)  # outputs of a program
+_PROGRAMS = 80  # of a product, at least: a GPU has about a hundred processors
 _SHORT = 512  # inputs; up to them four warps share a product
 _TYPES = (torch.float16, torch.bfloat16)
 _HEAD_DIMS = (16, 32, 64, 128)
 
 
-class _Norm(NamedTuple):
+class Norm(NamedTuple):
     """A layer's own normalisation, with a copy of its weights."""
 
     gain: Tensor
@@ -31,7 +31,7 @@ class _Norm(NamedTuple):
     epsilon: float
 
     @classmethod
-    def of(cls, module: Any, like: Tensor) -> "_Norm":
+    def of(cls, module: Any, like: Tensor) -> "Norm":
         """`module`: a `LayerNorm` over rows of the size of `like`."""
         if tuple(module.normalized_shape) != like.shape:
             raise ValueError(f"a norm of {tuple(module.normalized_shape)} numbers, in layers of {like.numel()}")
@@ -40,16 +40,17 @@ class _Norm(NamedTuple):
         return cls(gain, shift, module.eps)
 
 
-class _Product:
+class Product:
     """activation(norm(x) W^T + b) + residual, with a copy of the weights."""
 
     def __init__(
         self,
         shape: tuple[int, int],
         *projections: nn.Linear,
-        norm: _Norm | None = None,
+        norm: Norm | None = None,
         keeps: bool = False,
         activation: int = 0,
+        part: int = 0,
     ) -> None:
         """
         Args:
@@ -58,6 +59,7 @@ class _Product:
             norm: of the input.
             keeps: the normalised input is what the next residual connection adds, not the input.
             activation: its number in `native.modules`.
+            part: see `division`.
 
         Raises:
             ValueError: the weights have another shape, as in a pruned model.
@@ -65,18 +67,48 @@ class _Product:
         weight, bias = fused_weights(*projections)
         if weight.shape != shape:
             raise ValueError(f"a product of {tuple(weight.shape)} weights, where the layer's sizes ask for {shape}")
-        self.outputs, self.inputs = shape
-        self.warps = 4 if self.inputs <= _SHORT else 8
-        self.tile = 8 if self.outputs <= _NARROW else 16
-        self.keeps, self.activation = keeps and norm is not None, activation
-        self.factors = (
-            *(norm or (None, None, 0.0)),
-            packed(weight, self.tile, self.warps),
-            None if bias is None else bias.clone(),
-        )
+        self._outputs, self._inputs = shape
+        self._tile, self._warps = division(*shape, part)
+        self._keeps, self._activation = keeps and norm is not None, activation
+        weights = packed(weight, self._tile, self._warps)
+        self._factors = (*(norm or (None, None, 0.0)), weights, None if bias is None else bias.clone())
+        self._options = {"num_warps": self._warps, **launch_options(weight.device)}
 
-    def grid(self, x: Tensor) -> tuple[int, int]:
-        return self.outputs // self.tile, _tiles(x.numel() // self.inputs)
+    def __call__(self, x: Tensor, y: Tensor, normed: Tensor | None = None, residual: Tensor | None = None) -> Tensor:
+        """Write the result to y, ... x I -> ... x O; all are contiguous.
+
+        Args:
+            normed: may be overwritten, of the shape of x.
+            residual: of the shape of y; may be y.
+
+        Returns:
+            What the residual connection around this product adds: x or norm(x).
+        """
+        kept, rows = normed if self._keeps else None, x.numel() // self._inputs
+        sizes = (rows, self._inputs, self._outputs, self._tile, self._warps, self._activation)
+        kernels.product[self._grid(rows)](x, self._factors, kept, residual, y, *sizes, **self._options)
+        return x if kept is None else kept
+
+    def project(self, x: Tensor, normed: Tensor, query: Tensor, memory: Tensor, places: "_Places") -> Tensor:
+        """Write queries to `query`, keys and values to a layer's memory, B x H x L x 2D/H. Returns as `__call__`."""
+        kept, (batch, width, dim) = normed if self._keeps else None, x.shape
+        kernels.projections[self._grid(batch * width)](
+            *(x, self._factors, kept, query, memory, places.starts, places.paths),
+            *(batch * width, width, places.longest(), memory.size(2), *_steps(memory, x)),
+            *(dim, memory.size(3) // 2, self._tile, self._warps),
+            **self._options,
+        )
+        return x if kept is None else kept
+
+    def _grid(self, rows: int) -> tuple[int, int]:
+        return self._outputs // self._tile, _tiles(rows)
+
+
+def division(outputs: int, inputs: int, part: int = 0) -> tuple[int, int]:
+    """The number of outputs of one program of a product, which divides `part` or else all outputs, and its warps."""
+    fitting = [tile for tile in _TILES if (part or outputs) % tile == 0]
+    tile = next((tile for tile in fitting if tile * _PROGRAMS <= outputs), fitting[-1])
+    return tile, 4 if inputs <= _SHORT else 8
 
 
 def packed(weight: Tensor, tile: int, warps: int) -> Tensor:
@@ -95,27 +127,29 @@ def packed(weight: Tensor, tile: int, warps: int) -> Tensor:
 class _Layer:
     """The products of a layer, each with the norm in front of it."""
 
-    def __init__(self, layer: Any, before: _Norm | None) -> None:
+    def __init__(self, layer: Any, before: Norm | None) -> None:
         """`before`: in post-norm models the norm of the layer's input; None: it needs none."""
         own, cross = layer.self_attn, getattr(layer, "encoder_attn", None)
         dim, inner = own.embed_dim, layer.fc1.out_features
         modules = [layer.self_attn_layer_norm, layer.final_layer_norm]
         if cross is not None:
             modules.insert(1, layer.encoder_attn_layer_norm)
-        norms: list[_Norm | None] = [_Norm.of(module, layer.fc1.weight[0]) for module in modules]
-        self.after: _Norm | None = None
+        norms: list[Norm | None] = [Norm.of(module, layer.fc1.weight[0]) for module in modules]
+        self.after: Norm | None = None
         """of the layer's output, which is not yet normalised"""
         keeps = not layer.normalize_before
         if keeps:  # what a part leaves is normalised where the next one reads it
             *norms, self.after = [before, *norms]
-        self.qkv = _Product((3 * dim, dim), own.q_proj, own.k_proj, own.v_proj, norm=norms[0], keeps=keeps)
-        self.out = _Product((dim, dim), own.out_proj)
+        self.qkv = Product(
+            (3 * dim, dim), own.q_proj, own.k_proj, own.v_proj, norm=norms[0], keeps=keeps, part=own.head_dim
+        )
+        self.out = Product((dim, dim), own.out_proj)
         if cross is not None:
-            self.cross_q = _Product((dim, dim), cross.q_proj, norm=norms[1], keeps=keeps)
-            self.cross_out = _Product((dim, dim), cross.out_proj)
+            self.cross_q = Product((dim, dim), cross.q_proj, norm=norms[1], keeps=keeps)
+            self.cross_out = Product((dim, dim), cross.out_proj)
         activation = ACTIVATIONS[layer.activation_fn]
-        self.fc1 = _Product((inner, dim), layer.fc1, norm=norms[-1], keeps=keeps, activation=activation)
-        self.fc2 = _Product((dim, inner), layer.fc2)
+        self.fc1 = Product((inner, dim), layer.fc1, norm=norms[-1], keeps=keeps, activation=activation)
+        self.fc2 = Product((dim, inner), layer.fc2)
 
 
 class _Places(NamedTuple):
@@ -125,6 +159,9 @@ class _Places(NamedTuple):
     ends: Tensor | None
     paths: Tensor | None
     hidden: Tensor | None
+
+    def longest(self) -> int:
+        return 0 if self.paths is None else self.paths.size(2)
 
 
 class _Stack:
@@ -138,7 +175,7 @@ class _Stack:
         """
         layers = layers_of(model)
         for layer in layers:
-            _check(layer)
+            _check(layer, layers[0])
         self._dim, self._head_dim = layers[0].self_attn.embed_dim, layers[0].self_attn.head_dim
         self._inner = layers[0].fc1.out_features
         self._layers: list[_Layer] = []
@@ -146,7 +183,7 @@ class _Stack:
         for layer in layers:
             self._layers.append(_Layer(layer, after))
             after = self._layers[-1].after
-        last = None if model.layer_norm is None else _Norm.of(model.layer_norm, layers[0].fc1.weight[0])
+        last = None if model.layer_norm is None else Norm.of(model.layer_norm, layers[0].fc1.weight[0])
         self._last = [norm for norm in (after, last) if norm is not None]
         device = layers[0].fc1.weight.device
         self._options = launch_options(device)
@@ -156,58 +193,34 @@ class _Stack:
     def _run(
         self,
         x: Tensor,
-        memories: Iterable[Tensor],
+        memories: Sequence[Tensor],
         own: _Places,
-        crosses: Iterable[Tensor | None],
+        crosses: Sequence[Tensor | None],
         padding: Tensor | None,
     ) -> Tensor:
         """Run the layers on x, B x W x D; `memories`, `crosses`: keys and values of each layer, B x H x L x 2D/H."""
+        if x.size(-1) != self._dim:
+            raise RuntimeError(f"{x.size(-1)} numbers of a token for layers of {self._dim}")
         x = x.contiguous()
         y, query, found, normed = (torch.empty_like(x) for _ in range(4))
         inner = x.new_empty(*x.shape[:-1], self._inner)
         others = _Places(None, None, None, _bytes(padding))
-        for layer, memory, cross in zip(self._layers, memories, crosses, strict=False):
-            residual = self._project(layer.qkv, x, normed, query, memory, own)
+        for layer, memory, cross in zip(self._layers, memories, crosses, strict=True):
+            residual = layer.qkv.project(x, normed, query, memory, own)
             self._attend(query, memory, own, found)
-            self._multiply(layer.out, found, y, residual=residual)
+            layer.out(found, y, residual=residual)
             if cross is not None:
-                residual = self._multiply(layer.cross_q, y, query, normed)
+                residual = layer.cross_q(y, query, normed)
                 self._attend(query, cross, others, found)
-                self._multiply(layer.cross_out, found, y, residual=residual)
-            residual = self._multiply(layer.fc1, y, inner, normed)
-            self._multiply(layer.fc2, inner, y, residual=residual)
+                layer.cross_out(found, y, residual=residual)
+            residual = layer.fc1(y, inner, normed)
+            layer.fc2(inner, y, residual=residual)
             x = y
         for norm in self._last:
             kernels.norm[(x.numel() // self._dim,)](
                 x, *norm, y, self._dim, 1 << (self._dim - 1).bit_length(), num_warps=4, **self._options
             )
         return y
-
-    def _multiply(
-        self, product: _Product, x: Tensor, y: Tensor, normed: Tensor | None = None, residual: Tensor | None = None
-    ) -> Tensor:
-        """Write a product to y. Returns what the residual connection around it adds: x or, in `normed`, norm(x)."""
-        kept = normed if product.keeps else None
-        sizes = (x.numel() // product.inputs, product.inputs, product.outputs, product.tile, product.warps)
-        kernels.product[product.grid(x)](
-            x, *product.factors, kept, residual, y, *sizes, product.activation, num_warps=product.warps, **self._options
-        )
-        return x if kept is None else kept
-
-    def _project(
-        self, product: _Product, x: Tensor, normed: Tensor, query: Tensor, memory: Tensor, places: _Places
-    ) -> Tensor:
-        """Write queries, and keys and values to a layer's memory. Returns as `_multiply`."""
-        kept = normed if product.keeps else None
-        batch, width, dim = x.shape
-        kernels.projections[product.grid(x)](
-            *(x, *product.factors, kept, query, memory, places.starts, places.paths),
-            *(batch * width, width, _longest(places), memory.size(2), *_steps(memory)),
-            *(dim, self._head_dim, product.tile, product.warps),
-            num_warps=product.warps,
-            **self._options,
-        )
-        return x if kept is None else kept
 
     def _attend(self, query: Tensor, memory: Tensor, places: _Places, y: Tensor) -> None:
         """Write to y, B x W x D, what queries find in a layer's memory."""
@@ -216,7 +229,7 @@ class _Stack:
         per_token = places.ends is not None and places.ends.dim() == 2
         kernels.attention[batch * dim // self._head_dim, width if places.paths is not None else _tiles(width)](
             *(query, memory, places.ends, places.paths, places.hidden, y),
-            *(width, _longest(places), memory.size(2), *_steps(memory), hidden_step),
+            *(width, places.longest(), memory.size(2), *_steps(memory, query), hidden_step),
             *(self._head_dim**-0.5, dim, self._head_dim, per_token),
             num_warps=4,
             **self._options,
@@ -275,12 +288,19 @@ class TritonEncoderLayers(_Stack):
         batch, length, dim = x.shape
         memory = x.new_empty(batch, dim // self._head_dim, length, 2 * self._head_dim)
         own = _Places(None, None, None, _bytes(padding))
-        return self._run(x, repeat(memory), own, repeat(None), None)
+        layers = len(self._layers)
+        return self._run(x, [memory] * layers, own, [None] * layers, None)
 
 
-def _check(layer: Any) -> None:
-    """Raise `ValueError` if the kernels do not support a layer."""
+def _check(layer: Any, first: Any) -> None:
+    """Raise `ValueError` if the kernels do not support a layer behind a `first` one."""
     own, inner, kind = layer.self_attn, layer.fc1.out_features, layer.fc1.weight.dtype
+    if (own.embed_dim, own.head_dim, inner) != (
+        first.self_attn.embed_dim,
+        first.self_attn.head_dim,
+        first.fc1.out_features,
+    ):
+        raise ValueError("layers of several sizes")
     if kind not in _TYPES:
         raise ValueError(f"weights in {kind}, not in half precision")
     if layer.activation_fn is None or layer.activation_fn not in ACTIVATIONS:
@@ -295,17 +315,17 @@ def _tiles(rows: int) -> int:
     return -(-rows // _ROWS)
 
 
-def _longest(places: _Places) -> int:
-    return 0 if places.paths is None else places.paths.size(2)
-
-
 def _bytes(padding: Tensor | None) -> Tensor | None:
-    return None if padding is None else padding.contiguous().view(torch.uint8)
+    if padding is None:
+        return None
+    return (padding if padding.stride(1) == 1 else padding.contiguous()).view(torch.uint8)
 
 
-def _steps(memory: Tensor) -> tuple[int, ...]:
-    """The strides of keys and values, B x H x L x 2D/H, in entries."""
+def _steps(memory: Tensor, x: Tensor) -> tuple[int, ...]:
+    """The strides of keys and values, B x H x L x 2D/H, in entries; checks the shape, since x is B x W x D."""
     size = memory.size(3)
+    if memory.size(0) < x.size(0) or memory.size(1) * size != 2 * x.size(2) or memory.dtype != x.dtype:
+        raise RuntimeError(f"{memory.dtype} keys and values of {tuple(memory.shape)} for {x.dtype} {tuple(x.shape)}")
     if memory.stride(3) != 1 or any(stride % size != 0 for stride in memory.stride()[:3]):
         raise RuntimeError(f"keys and values with strides of {memory.stride()}, not in whole entries")
     return tuple(stride // size for stride in memory.stride()[:3])

@@ -1,0 +1,1 @@
+"""The engine on NVIDIA's GPUs: Triton kernels, and the graphs that hold an iteration."""
