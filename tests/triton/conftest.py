@@ -1,0 +1,23 @@
+"""Kernels under Triton's interpreter, for which it has to be asked before they are imported.
+
+`tests/engine/test_triton.py` starts the process that collects these files, and another one that compiles.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+collect_ignore_glob = [] if os.environ.get("TRITON_INTERPRET") == "1" else ["test_*.py"]
+
+
+@pytest.fixture
+def products_as_on_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All entries of a product are added up in one order; NumPy's order depends on where an entry stands."""
+
+    def matmul(a: Any, b: Any, dtype: Any) -> Any:
+        pairs = np.multiply(a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :], dtype=dtype, order="C")
+        return pairs.sum(axis=-1)
+
+    monkeypatch.setattr(np, "matmul", matmul)  # the interpreter's `tl.dot`
