@@ -1,6 +1,5 @@
 """Whether Triton is there, and how kernels are launched. Modules with kernels are imported only where it is."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
@@ -12,12 +11,17 @@ _OLDEST = (3, 6)
 def why_no_triton() -> str | None:
     """Why kernels cannot be compiled here, or None where they can."""
     try:
-        found = version("triton")
-    except PackageNotFoundError:
-        return "Triton is not installed"
-    if tuple(map(int, found.split(".")[:2])) < _OLDEST:
-        return f"Triton {found} is older than {'.'.join(map(str, _OLDEST))}"
+        import triton
+    except ImportError as error:
+        return f"Triton cannot be imported: {error}"
+    if tuple(map(int, triton.__version__.split(".")[:2])) < _OLDEST:
+        return f"Triton {triton.__version__} is older than {'.'.join(map(str, _OLDEST))}"
     return None
+
+
+def capability(device: torch.device) -> tuple[int, int]:
+    """The generation of a GPU, such as (9, 0); (0, 0) of another device."""
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
 
 
 def launch_options(device: torch.device) -> dict[str, Any]:
@@ -27,5 +31,4 @@ def launch_options(device: torch.device) -> dict[str, Any]:
     waits for its results where it calls `wait`. Every kernel must wait, one that reads no results, too: otherwise the
     one behind it could start before the one before it has ended.
     """
-    is_early = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
-    return {"pdl": True, "launch_pdl": True} if is_early else {"pdl": False}
+    return {"pdl": True, "launch_pdl": True} if capability(device) >= (9, 0) else {"pdl": False}
