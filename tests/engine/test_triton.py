@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED_MEMORY = 99 * 1024
 """bytes that a program can have on sm_86 and sm_89; others have more"""
 
-pytestmark = pytest.mark.skipif(why_no_triton() is not None, reason=str(why_no_triton()))
+needs_triton = pytest.mark.skipif(why_no_triton() is not None, reason=str(why_no_triton()))
 
 
 def output_of(*arguments: str, **environment: str) -> str:
@@ -31,13 +32,26 @@ def output_of(*arguments: str, **environment: str) -> str:
     return done.stdout
 
 
+@needs_triton
 def test_interpreted_kernels_compute_what_pytorch_does() -> None:
     printed = output_of("pytest", "-q", "-p", "no:cacheprovider", "tests/triton", TRITON_INTERPRET="1")
     assert " passed" in printed
     assert "skipped" not in printed
 
 
+@needs_triton
 def test_compiled_kernels_fit_into_every_gpu(tmp_path: Path) -> None:
     lines = output_of("tests.triton.compiling", TRITON_CACHE_DIR=str(tmp_path)).splitlines()
     assert {line.split()[0] for line in lines} >= {"project", "read_chunk", "choose", "sort_entries", "embed"}
     assert [line for line in lines if int(line.split()[-1]) > SHARED_MEMORY] == []
+    # what is multiplied goes from memory to registers; shared are the sums of four warps, of 16 rows and 32 symbols
+    assert max(int(line.split()[-1]) for line in lines if line.startswith("project ")) == 4 * 16 * 32 * 4
+
+
+def test_a_missing_or_an_old_triton_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.5.1"))
+    assert why_no_triton() == "Triton 3.5.1 is older than 3.6"
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.10.0+git"))
+    assert why_no_triton() is None
+    monkeypatch.setitem(sys.modules, "triton", None)
+    assert str(why_no_triton()).startswith("Triton cannot be imported: ")

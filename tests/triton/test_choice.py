@@ -72,13 +72,13 @@ def test_positions_alike_choose_as_the_rules_that_only_ban(positions: list[int])
 
 @pytest.mark.parametrize("temperature", [0.5, 1.3, 4.0])
 def test_a_temperature_divides_the_logits_in_their_own_type(temperature: float) -> None:
-    logits = logits_of(5, 1500, torch.float16)
-    assert_chosen(logits, torch.arange(2, 7), whole(5, end=1500), temperature)
-    values, names = best_entries(logits, torch.arange(2, 7), LIMITS, 3, temperature)
-    torch.testing.assert_close(values, scores_of(logits, torch.arange(2, 7), temperature).gather(1, names))
+    logits, positions = logits_of(3, 1000, torch.float16), torch.arange(2, 5)
+    assert_chosen(logits, positions, whole(3, end=1000), temperature)
+    values, names = best_entries(logits, positions, LIMITS, 3, temperature)
+    torch.testing.assert_close(values, scores_of(logits, positions, temperature).gather(1, names))
 
 
-def test_a_length_between_the_limits_does_not_ban_the_end() -> None:
+def test_the_longest_output_ends_before_the_shortest_may() -> None:
     """Where `min_len` is above `max_len`, EOS is forced at `max_len` and has its own log-probability."""
     rules, limits = SearchRules(PAD, 3, EOS, max_len=2, min_len=5), torch.tensor([PAD, EOS, 5, 2])
     logits, positions = logits_of(4, 60, torch.float32), torch.arange(4)
@@ -88,6 +88,9 @@ def test_a_length_between_the_limits_does_not_ban_the_end() -> None:
     assert found[:, 0].tolist() == choices.tokens.tolist()
     assert found[:, 2].tolist() == choices.forced.tolist() == [False, False, True, True]
     torch.testing.assert_close(found[:, 1], choices.log_probs)
+    values, names = best_entries(logits, positions, limits, 1)
+    assert names[:, 0].tolist() == choices.tokens.tolist()
+    torch.testing.assert_close(values[:, 0], choices.log_probs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
@@ -101,7 +104,7 @@ def test_what_is_impossible_has_minus_infinity(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, -math.nan, math.inf])
 def test_a_row_with_nan_shows_it_and_no_other_row_does(bad: float) -> None:
-    logits, positions = logits_of(4, 1500, torch.float16), torch.tensor([0, 4, 4, 9])
+    logits, positions = logits_of(4, 1500, torch.float16), torch.tensor([0, 4, 9, 5])
     logits[0, 1400] = logits[1, PAD] = bad
     logits[3] = bad
     found, (values, names) = chosen(logits, positions, LIMITS), best_entries(logits, positions, LIMITS, 3)
@@ -110,12 +113,14 @@ def test_a_row_with_nan_shows_it_and_no_other_row_does(bad: float) -> None:
     assert 0 <= found[:, 0].min() <= found[:, 0].max() < 1500
 
 
-@pytest.mark.parametrize("count", [1, 7, 22])
-@pytest.mark.parametrize(("dtype", "step"), [(torch.float16, 1.0), (torch.float32, 0.0)])
+@pytest.mark.parametrize(
+    ("count", "dtype", "step"), [(1, torch.float16, 1.0), (7, torch.bfloat16, 1.0), (22, torch.float32, 0.0)]
+)
 def test_best_entries_are_those_of_the_search_rules(count: int, dtype: torch.dtype, step: float) -> None:
     """Equal ones in the order of their tokens; where EOS is forced, it is the only one that is possible."""
-    logits, positions = logits_of(3, 1100, dtype, step), torch.tensor([0, 4, 8])
-    logits[0, :1000:2] = -0.0 if step else -1.0  # equals 0.0, of which there are many
+    logits, positions = logits_of(3, 1100, dtype, step), torch.tensor([0, 4, MAX_LEN])
+    logits[0].clamp_(max=-1.0)
+    logits[0, 10:60], logits[0, 10:60:2] = 0.0, -0.0  # equal
     values, names = best_entries(logits, positions, LIMITS, count)
     scores = RULES.find_entries(count, logits, positions, None)[2][:]
     assert isinstance(scores, Tensor)
