@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.choose_backend import choose_backend
+from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.fixed_shapes import aligned
 from fairseq_aggdec.engine.plain.layers import Norm, Positions
 from fairseq_aggdec.engine.supported_models import unsupported_encoder
@@ -19,13 +20,18 @@ class BlockEncoder:
     """Computes the output of a fairseq encoder in evaluation mode."""
 
     def __init__(
-        self, encoder: TransformerEncoderBase, arithmetic: Arithmetic = AS_THE_MODEL, clamps: bool = False
+        self,
+        encoder: TransformerEncoderBase,
+        arithmetic: Arithmetic = AS_THE_MODEL,
+        clamps: bool = False,
+        backend: PlainBackend | None = None,
     ) -> None:
         """
         Args:
             encoder: fairseq's, with its present weights.
             arithmetic: the arithmetic of the layers.
             clamps: give tokens behind the last learned position that position, as a drafter may.
+            backend: what computes; None: as `choose_backend` says.
 
         Raises:
             ValueError: the engine does not support the encoder.
@@ -36,7 +42,7 @@ class BlockEncoder:
             raise ValueError(f"the block engine does not support {reason}")
         self._encoder, self._clamps = encoder, clamps
         embedding = encoder.embed_tokens.weight
-        backend = choose_backend(embedding, arithmetic, encoder.layers[0].activation_fn)
+        backend = backend or choose_backend(embedding, arithmetic, encoder.layers[0].activation_fn)
         self._layers = backend.encoder_layers(encoder)
         self._waits = backend.waits
         self._aligns = arithmetic.same_bits

@@ -4,7 +4,7 @@
 |---|---|---|
 | `plain` | PyTorch's operations, one by one | anywhere; the reference |
 | `native` | the kernels in C | a CPU with AVX2 or AVX-512, single precision |
-| `cuda` | PyTorch's operations in CUDA graphs | a GPU |
+| `cuda` | Triton kernels for up to 48 tokens a pass, else PyTorch's operations | a GPU, half precision |
 """
 
 import os
@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.cuda.launching import why_no_triton
 from fairseq_aggdec.engine.native import modules
-from fairseq_aggdec.engine.native.backend import native_backend, refuse_options
+from fairseq_aggdec.engine.native.backend import NATIVE, native_backend, refuse_options
 from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.errors import AggdecError
 
@@ -28,11 +29,38 @@ def choose_backend(weight: Tensor, arithmetic: Arithmetic, activation: Any = Non
     """
     device = weight.device
     if not host_waits(device):
-        return native_backend(weight, arithmetic, activation) or PlainBackend(arithmetic, weight)
+        native = native_backend(weight, arithmetic, activation)
+        if native is not None:
+            return native
+        plain = PlainBackend(arithmetic, weight)
+        if modules.kernels() is not None:
+            plain.choice = NATIVE  # scores in single precision are chosen from in C, whoever has computed them
+        return plain
     refuse_options(arithmetic, f"compute on the CPU only, not on {device.type}: leave it out, or add --cpu")
     # cuDNN plans every new shape for a tenth of a second, and here shapes are always new
     torch.backends.cuda.enable_cudnn_sdp(False)
     return PlainBackend(arithmetic, weight, waits=True)
+
+
+def backend_of_graphs(weight: Tensor, arithmetic: Arithmetic, kernels: bool) -> PlainBackend:
+    """The backend of a model with such weights whose passes are captured; `kernels`: by Triton, if they have its type.
+
+    Raises:
+        AggdecError: --int8 or --bit-exact, and these kernels cannot.
+    """
+    waits = host_waits(weight.device)
+    if kernels and weight.dtype in (torch.float16, torch.bfloat16) and arithmetic.precision == "own":
+        from fairseq_aggdec.engine.cuda.backend import CudaBackend  # imports Triton
+
+        return CudaBackend(arithmetic, weight, waits)
+    kind = str(weight.dtype).removeprefix("torch.")
+    refuse_options(arithmetic, f"on a GPU are Triton's in half precision (--fp16), without --int8; here: {kind}")
+    return PlainBackend(arithmetic, weight, waits)
+
+
+def has_triton(device: torch.device) -> bool:
+    """Whether passes on this device are computed by Triton kernels; not with AGGDEC_BACKEND=graphs."""
+    return host_waits(device) and os.environ.get("AGGDEC_BACKEND") != "graphs" and why_no_triton() is None
 
 
 def in_graphs(device: torch.device, arithmetic: Arithmetic) -> bool:

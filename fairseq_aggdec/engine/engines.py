@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
-from fairseq_aggdec.engine.choose_backend import host_waits, in_graphs
+from fairseq_aggdec.engine.choose_backend import has_triton, host_waits, in_graphs
 from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
 from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
 from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
@@ -91,22 +91,35 @@ class _EngineCache(Generic[_Key, _Engine]):
         self._entries.clear()
 
 
-class _Classes(NamedTuple):
-    """The classes of engines."""
+class _Level(NamedTuple):
+    """One way to run a model: the classes of its engines, and how they are made."""
 
-    decoder: type[BlockDecoder] = BlockDecoder
-    proposing: type[ProposingDecoder] = ProposingDecoder
-    encoder: type[BlockEncoder] = BlockEncoder
-    drafter: type[DraftDecoder] = DraftDecoder
+    name: str
+    decoder: type[BlockDecoder]
+    proposing: type[ProposingDecoder]
+    encoder: type[BlockEncoder]
+    drafter: type[DraftDecoder]
+    kernels: bool = False
+
+    @property
+    def options(self) -> dict[str, bool]:
+        """What the classes need to be told."""
+        return {"kernels": True} if self.kernels else {}
 
 
-_OPERATIONS = _Classes()
-_GRAPHS = _Classes(GraphDecoder, GraphProposingDecoder, GraphEncoder, GraphDraftDecoder)
+_OPERATIONS = _Level("PyTorch's operations one by one", BlockDecoder, ProposingDecoder, BlockEncoder, DraftDecoder)
+_GRAPHS = _Level("CUDA graphs", GraphDecoder, GraphProposingDecoder, GraphEncoder, GraphDraftDecoder)
+_KERNELS = _GRAPHS._replace(name="Triton kernels in CUDA graphs", kernels=True)
 
 
-def _classes(weight: Tensor, arithmetic: Arithmetic) -> _Classes:
-    """The classes for a model with such a weight."""
-    return _GRAPHS if in_graphs(weight.device, arithmetic) else _OPERATIONS
+def _levels(weight: Tensor, arithmetic: Arithmetic) -> list[_Level]:
+    """The ways to run a model with such a weight, the fastest first."""
+    if not in_graphs(weight.device, arithmetic):
+        return [_OPERATIONS]
+    if arithmetic.bit_exact:  # no other level has the bits
+        return [_KERNELS if has_triton(weight.device) else _GRAPHS]
+    by_kernels = has_triton(weight.device) and weight.dtype in (torch.float16, torch.bfloat16)
+    return [*[_KERNELS] * by_kernels, _GRAPHS, _OPERATIONS]
 
 
 class Engines:
@@ -168,11 +181,12 @@ class Engines:
             _check_weights(decoder, "decoder")
             if not host_waits(next(decoder.parameters()).device):
                 keep_freed_memory()
-            kinds = _classes(next(decoder.parameters()), self.arithmetic)
-            kind: Any = kinds.proposing if isinstance(decoder, BlockwiseDecoder) else kinds.decoder
-            engine, reason = self._trusted(
-                lambda arithmetic: kind(decoder, arithmetic=arithmetic), decoder, decoder_objection
-            )
+
+            def make(level: _Level, arithmetic: Arithmetic) -> Any:
+                kind: Any = level.proposing if isinstance(decoder, BlockwiseDecoder) else level.decoder
+                return kind(decoder, arithmetic=arithmetic, **level.options)
+
+            engine, reason = self._trusted(make, decoder, decoder_objection)
             if engine is not None:
                 return engine, None
         self._refuse_all_but_default(reason)
@@ -185,8 +199,12 @@ class Engines:
         reason = unsupported_encoder(encoder)
         if reason is None:
             _check_weights(encoder, "encoder")
-            kind = _classes(next(encoder.parameters()), self.arithmetic).encoder
-            engine, reason = self._trusted(lambda arithmetic: kind(encoder, arithmetic), encoder, encoder_objection)
+
+            def make(level: _Level, arithmetic: Arithmetic) -> Any:
+                kind: Any = level.encoder
+                return kind(encoder, arithmetic, **level.options)
+
+            engine, reason = self._trusted(make, encoder, encoder_objection)
             if engine is not None:
                 self.encoders_made += 1
                 return engine
@@ -196,23 +214,29 @@ class Engines:
 
     def _trusted(
         self,
-        make: Callable[[Arithmetic], Any],
+        make: Callable[[_Level, Arithmetic], Any],
         module: nn.Module,
         objection: Callable[[Any, nn.Module], str | None],
     ) -> tuple[Any, str | None]:
-        """Build an engine that computes the same as fairseq's module, else return None and the reason.
+        """Build the fastest engine that computes the same as fairseq's module, else return None and the reason.
 
-        For another arithmetic than the model's own, an engine in the model's own arithmetic is compared.
+        In another precision than the model's own, an engine in the model's own arithmetic is compared.
         """
-        try:
-            engine = make(self.arithmetic)
-            judged = engine if self.arithmetic == AS_THE_MODEL else make(AS_THE_MODEL)
-            reason = objection(judged, module)
-        except AggdecError:
-            raise
-        except Exception as error:  # a model with unknown parts may raise anything
-            reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
-        return (engine, None) if reason is None else (None, reason)
+        reason: str | None = None
+        for level in _levels(next(module.parameters()), self.arithmetic):
+            if reason is not None:
+                logger.warning(f"{level.name} compute, slower and as exact, because of {reason}")
+            try:
+                engine = make(level, self.arithmetic)
+                is_own = self.arithmetic == AS_THE_MODEL or level.kernels
+                reason = objection(engine if is_own else make(level, AS_THE_MODEL), module)
+            except AggdecError:
+                raise
+            except Exception as error:  # a model with unknown parts may raise anything
+                reason = f"{type(module).__name__}, which it cannot run ({type(error).__name__}: {error})"
+            if reason is None:
+                return engine, None
+        return None, reason
 
     def _refuse_all_but_default(self, reason: str | None) -> None:
         if self.arithmetic != AS_THE_MODEL:
@@ -229,6 +253,21 @@ def _check_weights(model: nn.Module, side: str) -> None:
             f"the model's {side}.{name} holds NaN or infinity, so that all scores are NaN: its training has diverged; "
             "use an earlier checkpoint"
         )
+
+
+def _made(kind: Callable[[_Level], Any], model: Any, arithmetic: Arithmetic, **options: Any) -> Any:
+    """The fastest engine that supports a part of a drafter. Drafts are judged, so it need not be trusted.
+
+    Raises:
+        ValueError: no engine does.
+    """
+    levels = _levels(model.embed_tokens.weight, arithmetic)
+    for level in levels[:-1]:
+        try:
+            return kind(level)(model, arithmetic, **options, **level.options)
+        except ValueError:
+            continue
+    return kind(levels[-1])(model, arithmetic, **options, **levels[-1].options)
 
 
 class LoadedDrafter:
@@ -302,13 +341,13 @@ class LoadedDrafter:
     def _new_decoder(self, arithmetic: Arithmetic) -> DraftDecoder:
         self.forget_verifiers()  # the encoder's weights may have changed, too
         decoder = self.model.decoder
-        return _classes(decoder.embed_tokens.weight, arithmetic).drafter(decoder, arithmetic)
+        return _made(lambda level: level.drafter, decoder, arithmetic)
 
     def _new_encoder(self, arithmetic: Arithmetic) -> BlockEncoder | None:
         encoder = self.model.encoder
         if unsupported_encoder(encoder) is not None:
             return None
-        return _classes(encoder.embed_tokens.weight, arithmetic).encoder(encoder, arithmetic, clamps=True)
+        return _made(lambda level: level.encoder, encoder, arithmetic, clamps=True)
 
     def _encode(self, net_input: dict[str, Any], rows: Tensor | None, arithmetic: Arithmetic) -> dict[str, Any]:
         """The output of the drafter's own encoder for these rows of a batch; None: all rows."""

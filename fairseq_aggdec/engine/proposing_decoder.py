@@ -46,8 +46,9 @@ class _Heads:
 class ProposingDecoder(BlockDecoder):
     """A `BlockDecoder` that decodes head 1, and a `heads.ProposingModel`."""
 
-    def __init__(self, decoder: BlockwiseDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        super().__init__(decoder, (BlockwiseDecoder,), arithmetic)
+    def __init__(self, decoder: BlockwiseDecoder, arithmetic: Arithmetic = AS_THE_MODEL, **options: Any) -> None:
+        """`options`: of the base."""
+        super().__init__(decoder, (BlockwiseDecoder,), arithmetic, **options)
         self.can_be_ragged = False  # `propose` reads any column
         layer = decoder.heads
         self.waits = self.backend.waits

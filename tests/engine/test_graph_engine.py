@@ -12,7 +12,7 @@ from fairseq_aggdec.decoding.beam.roles import TreeBlock, TreeVerifier
 from fairseq_aggdec.decoding.blocks import Block, Chosen, Order, Ragged
 from fairseq_aggdec.decoding.roles import Verifier
 from fairseq_aggdec.decoding.search_rules import SearchRules
-from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
+from fairseq_aggdec.engine import choose_backend
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
 from fairseq_aggdec.engine.cuda.buffers import positions_bucket, rows_bucket, source_bucket, width_bucket
@@ -20,7 +20,6 @@ from fairseq_aggdec.engine.cuda.decoder import GraphDecoder
 from fairseq_aggdec.engine.cuda.drafters import GraphDraftDecoder, GraphProposingDecoder
 from fairseq_aggdec.engine.cuda.encoder import GraphEncoder
 from fairseq_aggdec.engine.draft_decoder import DraftDecoder
-from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.proposing_decoder import ProposingDecoder
 from tests.random_blockwise import HEAD_KINDS, random_blockwise
 from tests.random_drafters import DRAFTER_SHAPES, random_drafter, texts_of
@@ -41,8 +40,9 @@ def without_gradients() -> Any:
 
 def as_on_a_gpu(decoder: Any) -> GraphDecoder:
     """An engine whose host waits for the device, and has not seen drafts that are on it."""
-    words = decoder.embed_tokens.weight
-    return GraphDecoder(decoder, backend=PlainBackend(AS_THE_MODEL, words, waits=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose_backend, "host_waits", lambda device: True)
+        return GraphDecoder(decoder)
 
 
 def encoded(model: Any, lengths: list[int], seed: int = 0) -> Any:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
+from fairseq_aggdec.engine.plain.choice import RuledChoice
 
 PAD, EOS, MIN_LEN, MAX_LEN = 1, 2, 3, 7
 LIMITS = torch.tensor([PAD, EOS, MIN_LEN, MAX_LEN])
@@ -31,7 +32,7 @@ def logits_of(rows: int, symbols: int, dtype: torch.dtype, step: float = 0.0) ->
 
 def scores_of(logits: Tensor, positions: Tensor, temperature: float = 1.0) -> Tensor:
     """All log-probabilities, N x V, minus infinity where a rule bans the token."""
-    scores = RULES.choose(logits / temperature, positions, None).scores[:]
+    scores = RuledChoice(RULES).choose(logits / temperature, positions, None).scores[:]
     assert isinstance(scores, Tensor)
     return scores
 
@@ -62,7 +63,7 @@ def test_a_choice_is_that_of_the_search_rules(dtype: torch.dtype, rows: int, sym
 def test_positions_alike_choose_as_the_rules_that_only_ban(positions: list[int]) -> None:
     """The search rules compute otherwise where no position of a block is early, or none is last."""
     logits, at = logits_of(3, 300, torch.float16), torch.tensor(positions)
-    choices = RULES.choose(logits, at, None, min(positions), max(positions))
+    choices = RuledChoice(RULES).choose(logits, at, None, min(positions), max(positions))
     found = chosen(logits, at, LIMITS)
     assert found[:, 0].tolist() == choices.tokens.tolist()
     torch.testing.assert_close(found[:, 1], choices.log_probs)
@@ -82,7 +83,7 @@ def test_the_longest_output_ends_before_the_shortest_may() -> None:
     """Where `min_len` is above `max_len`, EOS is forced at `max_len` and has its own log-probability."""
     rules, limits = SearchRules(PAD, 3, EOS, max_len=2, min_len=5), torch.tensor([PAD, EOS, 5, 2])
     logits, positions = logits_of(4, 60, torch.float32), torch.arange(4)
-    choices = rules.choose(logits, positions, None)
+    choices = RuledChoice(rules).choose(logits, positions, None)
     found = chosen(logits, positions, limits)
     assert choices.forced is not None
     assert found[:, 0].tolist() == choices.tokens.tolist()
@@ -122,7 +123,7 @@ def test_best_entries_are_those_of_the_search_rules(count: int, dtype: torch.dty
     logits[0].clamp_(max=-1.0)
     logits[0, 10:60], logits[0, 10:60:2] = 0.0, -0.0  # equal
     values, names = best_entries(logits, positions, LIMITS, count)
-    scores = RULES.find_entries(count, logits, positions, None)[2][:]
+    scores = RuledChoice(RULES).entries(count, logits, positions, None)[2][:]
     assert isinstance(scores, Tensor)
     expected, order = scores.sort(dim=1, descending=True, stable=True)
     torch.testing.assert_close(values, expected[:, :count], rtol=1e-6, atol=1e-6)

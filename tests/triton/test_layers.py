@@ -9,11 +9,12 @@ from fairseq.modules import gelu
 from torch import Tensor, nn
 
 from fairseq_aggdec.decoding.beam.roles import TreeBlock
-from fairseq_aggdec.decoding.roles import Ragged
-from fairseq_aggdec.engine.arithmetic.precision import AS_THE_MODEL
+from fairseq_aggdec.decoding.blocks import Ragged
+from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL
 from fairseq_aggdec.engine.cuda import layers
 from fairseq_aggdec.engine.cuda.layers import Norm, Product, TritonDecoderLayers, TritonEncoderLayers
-from fairseq_aggdec.engine.layers import DecoderLayers, KVCache
+from fairseq_aggdec.engine.plain.backend import PlainBackend
+from fairseq_aggdec.engine.plain.layers import KVCache
 from tests.random_models import dictionary, random_network
 
 HAS_GPU = torch.cuda.is_available()  # then nothing is interpreted, and base's sizes are fast
@@ -65,7 +66,7 @@ class Rows:
 
     def __init__(self, model: Any, lengths: list[int], capacity: int = 64, longest: int = 9) -> None:
         """`lengths`: of the sources; those of odd rows have their padding on the left."""
-        self.exact = DecoderLayers(model.decoder, AS_THE_MODEL)
+        self.exact = PlainBackend(AS_THE_MODEL, model.decoder.embed_tokens.weight).decoder_layers(model.decoder)
         count, rows = len(model.decoder.layers), len(lengths)
         self.cross = normal(count, rows, HEADS, longest, 2 * HEAD_DIM, seed=1)
         place = torch.arange(longest)
@@ -129,7 +130,7 @@ def test_tokens_of_trees_attend_to_their_paths() -> None:
         device=DEVICE,
     )
     x = normal(2, 3, DIM, seed=1)
-    block = TreeBlock(torch.zeros(6).long(), depths.flatten(), 5, paths.flatten(0, 1), 8, Ragged.of([3, 3], DEVICE))
+    block = TreeBlock(torch.zeros(6).long(), depths.flatten(), int(depths.min()), 5, paths.flatten(0, 1), 8, Ragged.of([3, 3], DEVICE))
     exact = rows.exact.tree(x.float().flatten(0, 1), rows.cache, block)
     assert_close(rows.read(x, depths, paths=paths).flatten(0, 1), exact)
     assert_close(rows.memory[:, 0, :, 5:8], rows.cache.memory[:, 0, :, 5:8])

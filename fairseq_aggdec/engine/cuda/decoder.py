@@ -22,7 +22,7 @@ from fairseq_aggdec.decoding.blocks import Block, Chosen, Ragged
 from fairseq_aggdec.decoding.search_rules import SearchRules
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_decoder import BlockDecoder
-from fairseq_aggdec.engine.choose_backend import host_waits
+from fairseq_aggdec.engine.choose_backend import backend_of_graphs
 from fairseq_aggdec.engine.cuda.buffers import (
     MOST_TOKENS,
     StaticCache,
@@ -31,13 +31,15 @@ from fairseq_aggdec.engine.cuda.buffers import (
     width_bucket,
 )
 from fairseq_aggdec.engine.cuda.graphs import Function, Graph, Graphs
-from fairseq_aggdec.engine.plain.backend import PlainBackend
 from fairseq_aggdec.engine.plain.choice import Bans, Choices, LogProbs, resolve_ties
 from fairseq_aggdec.engine.plain.layers import DecoderLayers
 from fairseq_aggdec.engine.supported_models import STOCK_DECODERS
 
 Behind = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]
-"""from a block's tokens and their positions, R x W, `min_len` and `max_len`, and features, to results of a `Graph`"""
+"""from a block's tokens and their positions, R x W, `_limits_of` the rules, and features, to results of a `Graph`"""
+
+_LIMITS = 4
+"""numbers of `_limits_of`, at the beginning of what a pass reads"""
 
 _MOST_SCORES = 2**27
 """N x V above which the scores of a pass are not computed in a graph: they stay in its memory"""
@@ -67,12 +69,12 @@ class GraphDecoder(BlockDecoder):
         kinds: tuple[type, ...] = STOCK_DECODERS,
         arithmetic: Arithmetic = AS_THE_MODEL,
         further: Tensor | None = None,
-        backend: PlainBackend | None = None,
+        kernels: bool = False,
     ) -> None:
+        """See `BlockDecoder`; `kernels`: by Triton, where they are the faster way."""
         words = decoder.embed_tokens.weight
         self.device = words.device
-        if backend is None:
-            backend = PlainBackend(arithmetic, words, waits=host_waits(self.device))
+        backend = backend_of_graphs(words, arithmetic, kernels)
         super().__init__(decoder, kinds, arithmetic, further, backend)
         self.graphs = Graphs.on(self.device)
         heads, head_dim = self._heads, decoder.layers[0].self_attn.head_dim
@@ -80,6 +82,7 @@ class GraphDecoder(BlockDecoder):
         self._static_layers = copy.copy(self._layers)  # the same weights, with the sources of a bucket
         self._further = None if further is None else further.detach()
         self.reads_further, self.can_be_ragged = further is not None, False
+        self._kernels: Any = backend.decoder_kernels(decoder, self._positions, self._further)
         self._keeps_features = False
         """whether the features of a pass are kept"""
 
@@ -124,11 +127,11 @@ class GraphDecoder(BlockDecoder):
         longest = positions_bucket(last + 1)
         key = ("tree", *shape, longest, count, rules.pad, rules.eos, self._temperature)
         make = partial(self._tree_pass, shape, longest, count, rules.pad, rules.eos)
-        graph = self.graphs.get(key, 2 + shape.tokens * (2 + longest), lambda: (make(), ()))
+        graph = self.graphs.get(key, _LIMITS + shape.tokens * (2 + longest), lambda: (make(), ()))
         numbers = graph.numbers()
-        numbers[0], numbers[1] = rules.min_len, rules.max_len
+        numbers[:_LIMITS] = _limits_of(rules)
         # rows and columns that fill up read what is read anyway, or the first position of no sentence
-        table = numbers[2:].view(shape.rows, shape.width, 2 + longest).zero_()
+        table = numbers[_LIMITS:].view(shape.rows, shape.width, 2 + longest).zero_()
         own = table[: len(ragged.widths)]
         spread = ragged.spread(torch.cat([block.tokens[:, None], block.positions[:, None], block.paths], dim=1))
         own[:, : ragged.width, : spread.size(2)] = spread
@@ -158,9 +161,25 @@ class GraphDecoder(BlockDecoder):
             R x W x D, or R x k x D.
         """
         positions = starts[:, None] + torch.arange(shape.width, device=starts.device)
-        x = self._placed(self.embed(tokens), positions, shape.keys)
-        layers, cache = self._attending(shape.rows), self._cache.of_rows(shape.rows)
-        return self._projected(layers.block_at(x, cache, positions, shape.keys, reach, wanted))
+        x, cache = self._input(tokens, positions, shape.keys), self._cache.of_rows(shape.rows)
+        kernels = self._kernels_for(shape.tokens)
+        if kernels is not None:
+            x = kernels.layered(x, cache, positions, self._cache.sources(shape.rows), reach, wanted)
+        else:
+            x = self._attending(shape.rows).block_at(x, cache, positions, shape.keys, reach, wanted)
+        return self._projected(x)
+
+    def _kernels_for(self, tokens: int) -> Any:
+        """The kernels, where they compute a pass of this many tokens."""
+        return self._kernels if self._kernels is not None and self._kernels.computes(tokens) else None
+
+    def _input(self, tokens: Tensor, positions: Tensor, end: int) -> Tensor:
+        """The input of the first layer, R x W -> R x W x D, at positions below `end`."""
+        kernels = self._kernels_for(tokens.numel())
+        if kernels is not None and kernels.embeds:
+            embedded: Tensor = kernels.embedded(tokens, positions, end)
+            return embedded
+        return self._placed(self.embed(tokens), positions, end)
 
     def shape_of(self, width: int, last_start: int) -> Shape | None:
         """The sizes of a pass over blocks, for which the cache then has room; None: it is too large for a graph."""
@@ -206,11 +225,12 @@ class GraphDecoder(BlockDecoder):
         rows, seen = len(block.lasts), not self.backend.waits or block.draft.device != self.device
         key = (*kind, *shape, seen, self._temperature)
         make = partial(self._block_pass, shape, seen, behind)
-        graph = self.graphs.get(key, 2 + shape.rows * (1 + shape.width), make)
+        graph = self.graphs.get(key, _LIMITS + shape.rows * (1 + shape.width), make)
         numbers = graph.numbers()
         if rules is not None:
-            numbers[0], numbers[1] = rules.min_len, rules.max_len
-        table = numbers[2:].view(shape.rows, 1 + shape.width).zero_()  # rows that fill up read symbol 0 at position 0
+            numbers[:_LIMITS] = _limits_of(rules)
+        # rows that fill up read symbol 0 at position 0
+        table = numbers[_LIMITS:].view(shape.rows, 1 + shape.width).zero_()
         table[:rows, :2] = torch.tensor([block.known_starts, block.lasts]).T
         into = table[:rows, 2:] if seen else graph.inputs[0][:rows]
         drafted = block.ragged.width - 1
@@ -228,12 +248,12 @@ class GraphDecoder(BlockDecoder):
         drafts = [] if seen else [torch.zeros(shape.rows, shape.width - 1, dtype=torch.long, device=self.device)]
 
         def read_block(numbers: Tensor) -> tuple[Tensor, ...]:
-            starts, tokens = numbers[2:].view(shape.rows, 1 + shape.width).split([1, shape.width], dim=1)
+            starts, tokens = numbers[_LIMITS:].view(shape.rows, 1 + shape.width).split([1, shape.width], dim=1)
             if drafts:
                 tokens = torch.cat([tokens[:, :1], drafts[0]], dim=1)
             features = self.layered(tokens, starts[:, 0], shape)
             positions = starts + torch.arange(shape.width, device=self.device)
-            return behind(tokens, positions, numbers[:2], features)
+            return behind(tokens, positions, numbers[:_LIMITS], features)
 
         return read_block, drafts
 
@@ -241,32 +261,45 @@ class GraphDecoder(BlockDecoder):
         self, tokens: Tensor, positions: Tensor, limits: Tensor, features: Tensor, *, pad: int, eos: int, judges: bool
     ) -> tuple[Tensor, ...]:
         """The vectors of a `Chosen`, fp32, which holds tokens below 2^24 exactly; see `Behind`."""
-        at, choice, logits = positions.flatten(), self.backend.choice, self._scores(features.flatten(0, 1))
+        at, choice, following = positions.flatten(), self.backend.choice, F.pad(tokens[:, 1:], (0, 1)).flatten()
+        kept = [features] if self._keeps_features else []
+        if self._kernels is not None:
+            logits = self.project(features.flatten(0, 1))
+            found = self._kernels.chosen(logits, at, limits, following if judges else None, self._temperature).T
+            return torch.cat([tokens.view(1, -1).float(), found[: 5 if judges else 3]]), *kept
+        logits = self._scores(features.flatten(0, 1))
         count = 1 if choice.waits else min(2, self.symbols)  # see `RuledChoice.choose`
-        values, names, whole = choice.likeliest(logits, count, Bans(pad, eos, at < limits.amin()))
+        values, names, whole = choice.likeliest(logits, count, Bans(pad, eos, at < limits[2:].amin()))
         own, forced = (
             Choices(resolve_ties(choice, names, values, whole), values[:, 0], values, whole, None),
-            at >= limits[1],
+            at >= limits[3],
         )
         end = torch.full_like(at, eos)
         best = torch.where(forced, end, own.tokens)
         vectors = [tokens.flatten(), best, torch.where(forced, own.score_of(end), own.log_probs), forced]
         if judges:
-            drafted = own.score_of(F.pad(tokens[:, 1:], (0, 1)).flatten())
+            drafted = own.score_of(following)
             vectors += [drafted, (whole[:] > drafted[:, None]).sum(dim=1)]
-        return torch.stack([vector.float() for vector in vectors]), *([features] if self._keeps_features else [])
+        return torch.stack([vector.float() for vector in vectors]), *kept
 
     def _tree_pass(self, shape: Shape, longest: int, count: int, pad: int, eos: int) -> Function:
         """The function of a pass over trees with paths of `longest` slots, which finds `count` entries."""
 
         def read_tree(numbers: Tensor) -> tuple[Tensor, ...]:
-            table = numbers[2:].view(shape.rows, shape.width, -1)
+            table = numbers[_LIMITS:].view(shape.rows, shape.width, -1)
             tokens, positions, paths = table[..., 0], table[..., 1], table[..., 2:]
-            x = self._placed(self.embed(tokens), positions, longest)
-            layers, cache = self._attending(shape.rows), self._cache.of_rows(shape.rows)
-            features = self._projected(layers.tree_at(x, cache, positions, paths, shape.keys)).flatten(0, 1)
-            early = positions.flatten() < numbers[0]
-            values, names, _ = self.backend.choice.likeliest(self._scores(features), count, Bans(pad, eos, early))
+            x, cache = self._input(tokens, positions, longest), self._cache.of_rows(shape.rows)
+            kernels = self._kernels_for(shape.tokens)
+            if kernels is not None:
+                x = kernels.layered(x, cache, positions, self._cache.sources(shape.rows), paths=paths)
+            else:
+                x = self._attending(shape.rows).tree_at(x, cache, positions, paths, shape.keys)
+            features, at, limits = self._projected(x).flatten(0, 1), positions.flatten(), numbers[:_LIMITS]
+            early = at < limits[2]
+            if self._kernels is None:
+                values, names, _ = self.backend.choice.likeliest(self._scores(features), count, Bans(pad, eos, early))
+            else:
+                values, names = self._kernels.best_entries(self.project(features), at, limits, count, self._temperature)
             return torch.stack([values, names.float()]), features, early
 
         return read_tree
@@ -302,3 +335,7 @@ class _Whole:
         if self._rows is None:
             self._rows = self._compute()
         return self._rows[self._places[row]]
+
+
+def _limits_of(rules: SearchRules) -> Tensor:
+    return torch.tensor([rules.pad, rules.eos, rules.min_len, rules.max_len])

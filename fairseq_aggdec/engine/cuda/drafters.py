@@ -23,8 +23,15 @@ class GraphDraftDecoder(DraftDecoder):
 
     _engine: GraphDecoder
 
+    def __init__(
+        self, decoder: NarDrafterDecoder, arithmetic: Arithmetic = AS_THE_MODEL, kernels: bool = False
+    ) -> None:
+        """`kernels`: see `GraphDecoder`."""
+        self._by_kernels = kernels
+        super().__init__(decoder, arithmetic)
+
     def _new_engine(self, arithmetic: Arithmetic, mask: Tensor | None) -> BlockDecoder:
-        return GraphDecoder(self._decoder, (NarDrafterDecoder,), arithmetic, mask)
+        return GraphDecoder(self._decoder, (NarDrafterDecoder,), arithmetic, mask, self._by_kernels)
 
     def draft(self, texts: Sequence[Sequence[int]], block_size: int) -> Tensor:
         self._begin()
@@ -55,8 +62,9 @@ class GraphDraftDecoder(DraftDecoder):
 class GraphProposingDecoder(ProposingDecoder, GraphDecoder):
     """A `ProposingDecoder` whose proposals are one graph. The next proposals overwrite them."""
 
-    def __init__(self, decoder: BlockwiseDecoder, arithmetic: Arithmetic = AS_THE_MODEL) -> None:
-        super().__init__(decoder, arithmetic)
+    def __init__(self, decoder: BlockwiseDecoder, arithmetic: Arithmetic = AS_THE_MODEL, kernels: bool = False) -> None:
+        """`kernels`: see `GraphDecoder`."""
+        super().__init__(decoder, arithmetic, kernels=kernels)
         self._keeps_features = True
         self._states: Tensor | None = None  # R x W x D of the last pass, if that was a graph's
         self._known_starts: list[int] = []  # its first position in each row

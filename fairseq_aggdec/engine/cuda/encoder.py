@@ -6,6 +6,7 @@ from torch import Tensor
 
 from fairseq_aggdec.engine.arithmetic import AS_THE_MODEL, Arithmetic
 from fairseq_aggdec.engine.block_encoder import BlockEncoder
+from fairseq_aggdec.engine.choose_backend import backend_of_graphs
 from fairseq_aggdec.engine.cuda.buffers import MOST_TOKENS, rows_bucket, source_bucket
 from fairseq_aggdec.engine.cuda.graphs import Function, Graphs
 
@@ -14,14 +15,21 @@ class GraphEncoder(BlockEncoder):
     """A `BlockEncoder` whose batches are filled up to a few sizes with padding."""
 
     def __init__(
-        self, encoder: TransformerEncoderBase, arithmetic: Arithmetic = AS_THE_MODEL, clamps: bool = False
+        self,
+        encoder: TransformerEncoderBase,
+        arithmetic: Arithmetic = AS_THE_MODEL,
+        clamps: bool = False,
+        kernels: bool = False,
     ) -> None:
-        super().__init__(encoder, arithmetic, clamps)
+        """See `BlockEncoder`; `kernels`: by Triton, where they are the faster way."""
+        super().__init__(
+            encoder, arithmetic, clamps, backend_of_graphs(encoder.embed_tokens.weight, arithmetic, kernels)
+        )
         self._graphs = Graphs.on(self.device)
 
     def _encoded(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         (batch_size, length), rows, source = tokens.shape, rows_bucket(tokens.size(0)), source_bucket(tokens.size(1))
-        if rows * source > MOST_TOKENS:
+        if rows * source > MOST_TOKENS and not self._aligns:
             return super()._encoded(tokens)
         # sinusoidal positions that grow move
         table = None if self._positions is None else self._positions.reaching(source).data_ptr()

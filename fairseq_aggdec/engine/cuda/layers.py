@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor, nn
 
-from fairseq_aggdec.engine.arithmetic.weights import fused_weights
 from fairseq_aggdec.engine.cuda import kernels
 from fairseq_aggdec.engine.cuda.launching import launch_options
 from fairseq_aggdec.engine.native.modules import ACTIVATIONS
+from fairseq_aggdec.engine.weights import fused_weights
 from fairseq_aggdec.models.layer_list import layers_of
 
 _ROWS = 16  # tokens in a tile of every product and of attention
@@ -68,7 +68,7 @@ class Product:
         if weight.shape != shape:
             raise ValueError(f"a product of {tuple(weight.shape)} weights, where the layer's sizes ask for {shape}")
         self._outputs, self._inputs = shape
-        self._tile, self._warps = division(*shape, part)
+        self._tile, self._warps = division(shape[0], shape[1], part)
         self._keeps, self._activation = keeps and norm is not None, activation
         weights = packed(weight, self._tile, self._warps)
         self._factors = (*(norm or (None, None, 0.0)), weights, None if bias is None else bias.clone())
@@ -237,7 +237,7 @@ class _Stack:
 
 
 class TritonDecoderLayers(_Stack):
-    """The layers and the last norm of a `TransformerDecoderBase`, as `engine.layers.DecoderLayers`.
+    """The layers and the last norm of a `TransformerDecoderBase`, as `plain.layers.DecoderLayers`.
 
     Nothing here waits for the device, and all of it can be captured in a graph.
     """

@@ -79,6 +79,12 @@ class PlainBackend:
         """The input of a decoder's first layer in one operation, as `native.modules.Embedding`; None: in several."""
         return None
 
+    def decoder_kernels(
+        self, decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None
+    ) -> Any:
+        """The passes of a decoder in a few kernels, `cuda.backend.DecoderKernels`; None where there are none."""
+        return None
+
     def chain(
         self, before: Tensor, after: Tensor, here: Tensor, candidates: Tensor, scores: Tensor, last: Tensor
     ) -> Tensor:

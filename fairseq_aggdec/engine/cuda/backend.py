@@ -1,0 +1,119 @@
+"""The computations of one model by Triton kernels, for few tokens in half precision."""
+
+from collections.abc import Callable
+
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from torch import Tensor
+
+from fairseq_aggdec.engine.arithmetic import Arithmetic
+from fairseq_aggdec.engine.cuda.choice import best_entries, chosen, embedded, projected
+from fairseq_aggdec.engine.cuda.layers import TritonDecoderLayers, TritonEncoderLayers
+from fairseq_aggdec.engine.plain.backend import PlainBackend, Product
+from fairseq_aggdec.engine.plain.layers import KVCache, Positions
+from fairseq_aggdec.engine.plain.linear import Activation
+
+FEW_TOKENS = 48
+"""of a pass; with more, PyTorch's products are faster"""
+
+
+class CudaBackend(PlainBackend):
+    """Kernels for few tokens, PyTorch's operations for more; under --bit-exact kernels for any number.
+
+    A token has the same bits in every pass of the kernels.
+    """
+
+    name = "cuda"
+
+    def __init__(self, arithmetic: Arithmetic, weight: Tensor, waits: bool) -> None:
+        super().__init__(arithmetic, weight, waits)
+        self._always = arithmetic.bit_exact
+
+    def computes(self, tokens: int) -> bool:
+        """Whether kernels compute a pass of this many tokens."""
+        return self._always or tokens <= FEW_TOKENS
+
+    def product(self, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Product:
+        larger = super().product(weight, bias, activation)
+        weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach()
+
+        def product(x: Tensor) -> Tensor:
+            rows = x.numel() // x.size(-1)
+            if not self.computes(rows):
+                return larger(x)
+            found = projected(x.reshape(rows, -1).contiguous(), weight, bias).view(*x.shape[:-1], -1)
+            return found if activation is None else activation(found)
+
+        return product
+
+    def decoder_kernels(
+        self, decoder: TransformerDecoderBase, positions: Positions | None, further: Tensor | None
+    ) -> "DecoderKernels":
+        """See `DecoderKernels`."""
+        return DecoderKernels(self.computes, decoder, positions, further)
+
+    def encoder_layers(self, encoder: TransformerEncoderBase) -> Callable[[Tensor, Tensor | None], Tensor]:
+        """See `PlainBackend.encoder_layers`. Raises `ValueError` if the kernels do not support the encoder."""
+        larger, few = super().encoder_layers(encoder), TritonEncoderLayers(encoder)
+        return lambda x, hidden: (few if self.computes(x.size(0) * x.size(1)) else larger)(x, hidden)
+
+
+class DecoderKernels:
+    """A decoder's embedding, layers and choice by the kernels."""
+
+    chosen = staticmethod(chosen)
+    best_entries = staticmethod(best_entries)
+
+    def __init__(
+        self,
+        computes: Callable[[int], bool],
+        decoder: TransformerDecoderBase,
+        positions: Positions | None,
+        further: Tensor | None,
+    ) -> None:
+        """
+        Args:
+            computes: whether kernels compute the layers of a pass of so many tokens.
+            decoder: with weights in half precision, which are copied.
+            positions: its position embeddings.
+            further: see `BlockDecoder`.
+
+        Raises:
+            ValueError: the kernels do not support the decoder.
+        """
+        self.computes = computes
+        self._layers = TritonDecoderLayers(decoder)
+        self._words, self._scale = decoder.embed_tokens.weight.detach(), float(decoder.embed_scale)
+        self._positions, self._further = positions, further
+        self.embeds = decoder.project_in_dim is None and decoder.layernorm_embedding is None
+        """whether the input of the first layer is a sum of embeddings, which a kernel computes"""
+
+    def embedded(self, tokens: Tensor, positions: Tensor, end: int) -> Tensor:
+        """The input of the first layer, B x W -> B x W x D, for tokens at positions below `end`."""
+        places = None if self._positions is None else self._positions.reaching(end)
+        tables = (self._words, self._scale, places, self._further)
+        return embedded(tokens.flatten(), positions.flatten(), *tables).view(*tokens.shape, -1)
+
+    def layered(
+        self,
+        x: Tensor,
+        cache: KVCache,
+        positions: Tensor,
+        sources: tuple[Tensor, Tensor],
+        reach: Tensor | None = None,
+        wanted: Tensor | None = None,
+        paths: Tensor | None = None,
+    ) -> Tensor:
+        """The output of the layers, B x W x D, for a block or, with `paths`, for trees.
+
+        Args:
+            x: B x W x D.
+            cache: of B rows.
+            positions: B x W.
+            sources: keys and values, and hidden positions; see `TritonDecoderLayers.block`.
+            reach: see there.
+            wanted: the columns to return, B x k; None: all.
+            paths: see there.
+        """
+        starts = positions[:, 0] if paths is None else positions
+        x = self._layers.block(x, cache.memory, starts, *sources, reach=reach, paths=paths)
+        return x if wanted is None else x.gather(1, wanted[..., None].expand(-1, -1, x.size(-1)))
