@@ -188,8 +188,8 @@ def test_trees_are_read_as_by_the_plain_engine(shape: str) -> None:
         engine.start(encoded(model, [5, 9, 2]))
     parents: list[list[list[int]]] = [[[]] for _ in range(3)]
     fresh = [0, 0, 0]
-    for depth in range(30):
-        if depth == 7:
+    for depth in range(18):
+        if depth == 5:
             for engine in engines:
                 engine.keep(Order([2, 1], CPU))
             parents, fresh = [parents[2], parents[1]], [fresh[2], fresh[1]]

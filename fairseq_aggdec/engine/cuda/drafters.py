@@ -46,7 +46,8 @@ class GraphDraftDecoder(DraftDecoder):
 
         def draft(numbers: Tensor) -> tuple[Tensor, ...]:
             last, starts, block, reach, wanted = numbers.view(shape.rows, -1).split_with_sizes(sizes, dim=1)
-            features = self._engine.layered(block, starts[:, 0], shape, reach, wanted)
+            positions = starts + torch.arange(shape.width, device=numbers.device)
+            features = self._engine.layered(block, positions, shape, reach=reach, wanted=wanted)
             return numbers[:0], self._choose(features, last[:, 0])
 
         return draft
