@@ -50,6 +50,9 @@ class Shape(NamedTuple):
     """number of cached positions to attend to"""
     source: int
 
+    def __str__(self) -> str:
+        return f"{self.rows} x {self.width} tokens, {self.keys} positions, sources of {self.source}"
+
     @property
     def tokens(self) -> int:
         return self.rows * self.width
@@ -68,8 +71,8 @@ class GraphDecoder(BlockDecoder):
     ) -> None:
         words = decoder.embed_tokens.weight
         self.device = words.device
-        if backend is None:
-            backend = PlainBackend(arithmetic, words, waits=host_waits(self.device))
+        if backend is None and not host_waits(self.device):
+            backend = PlainBackend(arithmetic, words)  # not the kernels of a CPU
         super().__init__(decoder, kinds, arithmetic, further, backend)
         self.graphs = Graphs.on(self.device)
         heads, head_dim = self._heads, decoder.layers[0].self_attn.head_dim
@@ -94,8 +97,8 @@ class GraphDecoder(BlockDecoder):
         graph = self._ran(block, shape, rules, ranks > 0)
         found = graph.read().view(-1, shape.rows, shape.width)[:, : len(block.lasts), : block.ragged.width]
         ragged = block.ragged if block.ragged.is_full else Ragged.of(block.ragged.widths, _CPU)
-        # copies: the next pass overwrites them
-        read, tokens, log_probs, forced, *judged = (ragged.pack(part).clone() for part in found)
+        vectors = ragged.pack(found.movedim(0, -1)).T.clone()  # a copy: the next pass overwrites them
+        read, tokens, log_probs, forced, *judged = vectors
         return Chosen(read.long(), tokens.long(), log_probs, forced.bool(), *judged)
 
     def score(self, block: Block) -> Iterator[Tensor]:
@@ -115,7 +118,7 @@ class GraphDecoder(BlockDecoder):
             yield from super().verify_tree(block, rules, count, sequences)
             return
         longest = positions_bucket(last + 1)
-        key = ("tree", *shape, longest, count, rules.pad, rules.eos, self._temperature)
+        key = ("tree", shape, longest, count, rules.pad, rules.eos, self._temperature)
         size = _LIMITS + shape.tokens * (2 + longest)
         graph = self.graphs.get(key, size, lambda: (self._tree_pass(shape, longest, count, rules.pad, rules.eos), ()))
         limits, table = graph.numbers().split([_LIMITS, size - _LIMITS])
@@ -199,7 +202,7 @@ class GraphDecoder(BlockDecoder):
         seen = not self.backend.waits or block.draft.device != self.device
         special = None if rules is None else (rules.pad, rules.eos)
         size = _LIMITS + shape.rows * (1 + shape.width)
-        key = ("block", *shape, seen, judges, special, self._temperature)
+        key = ("block", shape, seen, judges, special, self._temperature)
         graph = self.graphs.get(key, size, lambda: self._block_pass(shape, seen, judges, special))
         limits, table = graph.numbers().split([_LIMITS, size - _LIMITS])
         if rules is not None:

@@ -33,7 +33,7 @@ class GraphDraftDecoder(DraftDecoder):
         if shape is None:
             return super().draft(texts, block_size)
         numbers_of_row = 2 + 2 * shape.width + block_size
-        key = ("draft", *shape, block_size)
+        key = ("draft", shape, block_size)
         graph = engine.graphs.get(key, shape.rows * numbers_of_row, lambda: (self._draft_pass(shape, block_size), ()))
         numbers = graph.numbers().view(shape.rows, numbers_of_row).zero_()
         numbers[: len(texts)] = self._numbers(texts, block_size, shape.width)
